@@ -1,0 +1,71 @@
+# Needs only Python 3.11+ (with venv and pip) and make. `make` alone lists the targets.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+STAMP := $(VENV)/.setup-stamp
+
+# Directories that exist today; mypy refuses a path that does not.
+CODE := $(wildcard src tests examples benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run test check bench chaos docs lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Bytecode is compiled here because some machines set PYTHONDONTWRITEBYTECODE, and every start of
+# the command line would then pay for parsing. It is a no-op for files that did not change.
+setup: $(STAMP) ## make .venv with everything pinned (quick when nothing changed)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q src
+
+# --python: without it an activated environment elsewhere would be changed instead of .venv.
+$(STAMP): pyproject.toml requirements/dev.txt $(UV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode --editable .
+	@touch $@
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'Penstock needs Python 3.11 or newer: make setup PYTHON=/path/to/python3.11' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+demo: setup ## watch it work
+	$(BIN)/python examples/demo.py
+
+run: setup ## start a worker on the quickstart example
+	$(BIN)/penstock worker examples.quickstart:app
+
+test: check ## checks, then every test
+	$(BIN)/python -m pytest --durations=10
+
+check: setup ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo
+
+bench: setup ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+chaos: setup ## kill things for longer than `make test` does
+	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10
+
+docs: setup ## check that the docs are true
+	$(BIN)/python -m pytest tests/docs -q
+
+lock: $(UV) ## resolve requirements/dev.txt again (UPGRADE=1 takes newer versions)
+	$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --all-extras \
+		--generate-hashes --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) \
+		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
+
+clean: ## remove .venv, caches and build output
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf htmlcov .coverage .coverage.*
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

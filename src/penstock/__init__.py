@@ -1,0 +1,60 @@
+"""Penstock: a durable job queue with fenced leases, embedded or on a server."""
+
+from penstock.app import Penstock
+from penstock.engine.context import JobContext
+from penstock.engine.orchestrator import JobOrchestrator
+from penstock.model.change import Change
+from penstock.model.errors import (
+    AuthenticationError,
+    ConfigError,
+    DeadlineExceeded,
+    JobNotFound,
+    JobTimeout,
+    KeyConflict,
+    ParserError,
+    PayloadTooLarge,
+    PenstockError,
+    PermanentError,
+    QueueError,
+    QueueUnavailable,
+    QueueUnusable,
+    ReleasedTooOften,
+    ResultTooLarge,
+    RunLater,
+    ValidationError,
+    WaitTimeout,
+)
+from penstock.model.job import Job, JobState, Priority
+from penstock.ports.queue import JobFilter
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AuthenticationError",
+    "Change",
+    "ConfigError",
+    "DeadlineExceeded",
+    "Job",
+    "JobContext",
+    "JobFilter",
+    "JobNotFound",
+    "JobOrchestrator",
+    "JobState",
+    "JobTimeout",
+    "KeyConflict",
+    "ParserError",
+    "PayloadTooLarge",
+    "Penstock",
+    "PenstockError",
+    "PermanentError",
+    "Priority",
+    "QueueError",
+    "QueueUnavailable",
+    "QueueUnusable",
+    "ReleasedTooOften",
+    "ResultTooLarge",
+    "RunLater",
+    "ValidationError",
+    "WaitTimeout",
+    "__version__",
+]

@@ -1,0 +1,1 @@
+"""The ports fulfilled by real things."""

@@ -1,0 +1,42 @@
+"""Writing to the logs of tasks, inside the transaction that changes the job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.ports.queue import Topic
+
+
+class Entry(NamedTuple):
+    tenant: str
+    task: str
+    what: str
+    job_id: str
+    data: dict[str, Any]
+
+
+def append(tx: Transaction, entries: Sequence[Entry]) -> None:
+    """Add entries, in order, each with its log's next version."""
+    by_log: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        by_log.setdefault((entry.tenant, entry.task), []).append(entry)
+    for (tenant, task), group in by_log.items():
+        log = {"tenant": tenant, "task": task}
+        row = tx.execute(sql("log_version"), {**log, "count": len(group)}).fetchone()
+        for version, entry in enumerate(group, row[0] - len(group) + 1):
+            tx.execute(
+                sql("log_change"),
+                {
+                    **log,
+                    "version": version,
+                    "at": tx.now,
+                    "what": entry.what,
+                    "job_id": entry.job_id,
+                    "data": json.dumps(entry.data, ensure_ascii=False),
+                },
+            )
+    if entries:
+        tx.wake(Topic.FINISHED)

@@ -1,0 +1,310 @@
+"""Two connections to one SQLite file, each owned by a thread of its own.
+
+All writes of a process go through one thread that commits whatever has gathered meanwhile in
+one transaction: under load, many callers share one fsync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
+from penstock.ports.queue import Topic
+
+log = logging.getLogger("penstock.sqlite")
+T = TypeVar("T")
+
+OLDEST_SQLITE = (3, 38, 0)
+BUSY_SECONDS = 5.0
+MOST_TOGETHER = 64
+"""Operations that share one transaction at most, so that other processes get their turn."""
+
+
+@cache
+def sql(name: str) -> str:
+    """The statement in `sql/<name>.sql`."""
+    return (files("penstock.adapters.sqlite") / "sql" / f"{name}.sql").read_text()
+
+
+class Transaction:
+    """A write transaction under way. `now` is the queue's clock, read after the lock was had."""
+
+    __slots__ = ("connection", "now", "topics")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.now = time.time()
+        self.topics: set[Topic] = set()
+
+    def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
+        return self.connection.execute(statement, parameters)
+
+    def wake(self, topic: Topic) -> None:
+        """Send this wake-up once the transaction is committed."""
+        self.topics.add(topic)
+
+
+def connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA cache_size = -32768")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def explain(error: Exception, path: Path) -> QueueError:
+    """The error of ours that says what a SQLite error means and what to do about it."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    text = str(error)
+    if name.startswith("SQLITE_FULL"):
+        return QueueUnavailable(f"disk full: {path} cannot grow; free some space ({text})")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return QueueUnavailable(
+            f"{path} was locked by another program for over {BUSY_SECONDS:g} s; "
+            f"close whatever holds it open in a transaction ({text})"
+        )
+    if name.startswith("SQLITE_READONLY"):
+        return QueueUnavailable(f"{path} is read-only; make it and its folder writable ({text})")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return QueueUnavailable(f"cannot open {path}: does its folder exist? ({text})")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return QueueUnusable(
+            f"{path} is damaged or not a SQLite file ({text}); restore a backup, or move the "
+            "file away to start an empty queue"
+        )
+    return QueueUnavailable(f"{path}: {text}")
+
+
+class _Thread:
+    """A thread that owns a connection and runs what it is handed, in order."""
+
+    def __init__(self, name: str, open_connection: Callable[[], sqlite3.Connection], path: Path):
+        self._open_connection = open_connection
+        self._connection: sqlite3.Connection | None = None
+        self._path = path
+        self._inbox: queue.SimpleQueue[
+            tuple[Callable[[Any], Any], asyncio.Future[Any], asyncio.AbstractEventLoop] | None
+        ] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Callable[[Any], T]) -> asyncio.Future[T]:
+        if self._closed:
+            raise QueueError("the queue is closed; use it inside `async with app:`")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._inbox.put((operation, future, loop))
+        return future
+
+    def close(self) -> None:
+        """Finish what was handed in, then end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._inbox.put(None)
+        self._thread.join()
+
+    def connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._open_connection()
+        return self._connection
+
+    def drop_connection(self) -> None:
+        """Start afresh after an error that may have left the connection unusable."""
+        if self._connection is not None:
+            try:
+                self._connection.close()
+            except sqlite3.Error as error:
+                log.warning("closing %s: %s", self._path, error)
+            self._connection = None
+
+    def _loop(self) -> None:
+        while (first := self._inbox.get()) is not None:
+            batch = [first]
+            last = False
+            while len(batch) < MOST_TOGETHER and not last:
+                try:
+                    item = self._inbox.get_nowait()
+                except queue.Empty:
+                    break
+                if item is None:
+                    last = True
+                else:
+                    batch.append(item)
+            outcomes = self._perform([operation for operation, _, _ in batch])
+            by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
+            for (_, future, loop), outcome in zip(batch, outcomes, strict=True):
+                by_loop.setdefault(loop, []).append((future, outcome))
+            for loop, answers in by_loop.items():
+                try:
+                    loop.call_soon_threadsafe(_answer, answers)
+                except RuntimeError:
+                    log.debug("the event loop closed before an answer of %s arrived", self._path)
+            if last:
+                break
+        self.drop_connection()
+
+    def _perform(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+        raise NotImplementedError
+
+
+class Failure:
+    """An operation's exception on its way back to the caller."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _answer(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, outcome in answers:
+        if future.done():
+            continue
+        if type(outcome) is Failure:
+            future.set_exception(outcome.error)
+        else:
+            future.set_result(outcome)
+
+
+class Writer(_Thread):
+    """Runs operations in write transactions. `committed` hears of the topics to wake.
+
+    An operation that refuses (raises a PenstockError) must do so before it writes.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        open_connection: Callable[[], sqlite3.Connection],
+        committed: Callable[[set[Topic]], None],
+    ) -> None:
+        self._committed = committed
+        super().__init__("penstock-write", open_connection, path)
+
+    def _perform(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+        try:
+            return self._commit(operations)
+        except sqlite3.OperationalError as error:
+            self.drop_connection()
+            return [Failure(explain(error, self._path))] * len(operations)
+        except sqlite3.DatabaseError as error:
+            self.drop_connection()
+            if len(operations) == 1 or not isinstance(error, sqlite3.IntegrityError):
+                return [Failure(explain(error, self._path))] * len(operations)
+        except Exception as error:
+            if len(operations) == 1:
+                return [Failure(error)]
+        # One of several is at fault; the rest must not pay for it.
+        return [self._perform([operation])[0] for operation in operations]
+
+    def _commit(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+        connection = self.connection()
+        connection.execute("BEGIN IMMEDIATE")
+        transaction = Transaction(connection)
+        try:
+            outcomes = [_refusable(operation, transaction) for operation in operations]
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if transaction.topics:
+            self._committed(transaction.topics)
+        return outcomes
+
+
+def _refusable(operation: Callable[[Transaction], Any], transaction: Transaction) -> Any:
+    try:
+        return operation(transaction)
+    except PenstockError as refusal:
+        return Failure(refusal)
+
+
+class Reader(_Thread):
+    """Runs operations on a connection that cannot write, each on its own snapshot."""
+
+    def __init__(self, path: Path, open_connection: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__("penstock-read", open_connection, path)
+
+    def _perform(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+        return [self._read(operation) for operation in operations]
+
+    def _read(self, operation: Callable[[sqlite3.Connection], Any]) -> Any:
+        try:
+            connection = self.connection()
+            connection.execute("BEGIN")
+            try:
+                return operation(connection)
+            finally:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.drop_connection()
+            return Failure(explain(error, self._path))
+        except Exception as error:
+            return Failure(error)
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema to this version, whoever else opens the file at the same moment."""
+    steps = sorted(
+        entry.name
+        for entry in (files("penstock.adapters.sqlite") / "migrations").iterdir()
+        if entry.name.endswith(".sql")
+    )
+    if _version(connection) == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection)
+        if version > len(steps):
+            raise QueueUnusable(
+                f"{path} has schema version {version}, this Penstock knows {len(steps)}; "
+                "upgrade Penstock"
+            )
+        foreign = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if version == 0 and foreign:
+            raise QueueUnusable(f"{path} is the database of another program; name another file")
+        for step in steps[version:]:
+            text = (files("penstock.adapters.sqlite") / "migrations" / step).read_text()
+            for statement in _statements(text):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script (executescript would commit the transaction it is in)."""
+    statements, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            statements.append(current)
+            current = ""
+    return statements

@@ -1,0 +1,124 @@
+"""Storing new jobs."""
+
+from __future__ import annotations
+
+import json
+
+from penstock.adapters.sqlite import changes
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.rows import new_job, read_jobs
+from penstock.adapters.sqlite.turns import Weights, take_turns
+from penstock.model.errors import KeyConflict
+from penstock.model.job import Job
+from penstock.ports.queue import NewJob, NewJobs, Topic
+
+
+def enqueue(tx: Transaction, batch: NewJobs, weights: Weights) -> list[Job]:
+    """Store the batch; the job of each item, in order, new or already there."""
+    by_key = _resolve_keys(tx, batch)
+    new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
+    stored = _insert(tx, batch, new, weights) if new else {}
+    old_ids = [found for found in by_key.values() if isinstance(found, str)]
+    old_ids += [item.id for item in new if item.id not in stored]
+    old = {job.id: job for job in _by_id(tx, old_ids)} if old_ids else {}
+    jobs = []
+    for item in batch.items:
+        found = by_key[item.key] if item.key is not None else item
+        job_id = found if isinstance(found, str) else found.id
+        jobs.append(stored.get(job_id) or old[job_id])
+    return jobs
+
+
+def _resolve_keys(tx: Transaction, batch: NewJobs) -> dict[str, NewJob | str]:
+    """For each key: the id of the job that has it, else the item that will."""
+    keys = [item.key for item in batch.items if item.key is not None]
+    if not keys:
+        return {}
+    rows = tx.execute(
+        "SELECT key, id, payload, state FROM jobs"
+        " WHERE tenant = ? AND kind = ? AND key IN (SELECT value FROM json_each(?))",
+        (batch.tenant, batch.kind, json.dumps(keys)),
+    )
+    taken = {key: (job_id, payload, state) for key, job_id, payload, state in rows}
+    resolved: dict[str, NewJob | str] = {}
+    give_up: list[str] = []
+    for item in batch.items:
+        if item.key is None:
+            continue
+        earlier = resolved.get(item.key)
+        if isinstance(earlier, NewJob):
+            if earlier.payload != item.payload:
+                raise KeyConflict(item.key, earlier.id)
+        elif item.key in taken:
+            job_id, payload, state = taken[item.key]
+            if batch.replace_finished and state in ("failed", "cancelled"):
+                give_up.append(job_id)
+                resolved[item.key] = item
+            elif payload != item.payload:
+                raise KeyConflict(item.key, job_id)
+            else:
+                resolved[item.key] = job_id
+        else:
+            resolved[item.key] = item
+    if give_up:
+        tx.execute(
+            "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(give_up),),
+        )
+    return resolved
+
+
+def _insert(
+    tx: Transaction, batch: NewJobs, items: list[NewJob], weights: Weights
+) -> dict[str, Job]:
+    """Insert those whose id is not there yet; the jobs made, by id."""
+    scheduled = batch.run_at is not None and batch.run_at > tx.now
+    turns = {item.lane: (0.0, 0.0) for item in items}
+    if not scheduled:
+        for lane in turns:
+            count = sum(item.lane == lane for item in items) if len(turns) > 1 else len(items)
+            turns[lane] = take_turns(tx, lane, batch.priority, batch.tenant, count, weights)
+    rows = []
+    for item in items:
+        last, step = turns[item.lane]
+        turns[item.lane] = (last + step, step)
+        rows.append((item.id, item.payload, item.key, item.lane, last + step))
+    inserted = tx.execute(
+        sql("insert"),
+        {
+            "items": json.dumps(rows),
+            "tenant": batch.tenant,
+            "kind": batch.kind,
+            "priority": int(batch.priority),
+            "ready": 0 if scheduled else 1,
+            "run_at": batch.run_at if scheduled else tx.now,
+            "deadline": batch.deadline,
+            "timeout": batch.timeout,
+            "max_retries": batch.max_retries,
+            "task": batch.task,
+            "parent_id": batch.parent_id,
+            "now": tx.now,
+        },
+    ).rowcount
+    made = items
+    if inserted < len(items):
+        made = [item for item in items if _inserted_now(tx, item)]
+    tx.wake(Topic.READY)
+    if batch.task is not None and made:
+        data = {"kind": batch.kind}
+        changes.append(
+            tx,
+            [changes.Entry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
+        )
+    return {item.id: new_job(batch, item, tx.now) for item in made}
+
+
+def _inserted_now(tx: Transaction, item: NewJob) -> bool:
+    row = tx.execute("SELECT enqueued_at FROM jobs WHERE id = ?", (item.id,)).fetchone()
+    return bool(row[0] == tx.now)
+
+
+def _by_id(tx: Transaction, ids: list[str]) -> list[Job]:
+    return read_jobs(
+        tx.connection, "WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+    )

@@ -1,0 +1,221 @@
+"""One worker process's membership of a SQLite queue."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.adapters.life import LifeFile
+from penstock.adapters.sqlite import takeover
+from penstock.adapters.sqlite.claim import claim
+from penstock.adapters.sqlite.database import Transaction, explain, sql
+from penstock.adapters.sqlite.settle import note_progress, settle
+from penstock.adapters.sqlite.turns import place
+from penstock.model.errors import QueueUnavailable
+from penstock.model.ids import new_id
+from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Topic, Want
+
+if TYPE_CHECKING:
+    from penstock.adapters.sqlite.queue import SqliteQueue
+
+AGE_LIMIT = 100
+RETENTION_LIMIT = 500
+RETENTION_EVERY = 60.0
+
+
+class SqliteMember:
+    """See `penstock.ports.queue.Member`."""
+
+    def __init__(
+        self, queue: SqliteQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
+    ) -> None:
+        self.id = new_id()
+        self._queue = queue
+        self._kinds = list(kinds)
+        self._max_workers = max_workers
+        self._lease_seconds = lease_seconds
+        self._renewing: sqlite3.Connection | None = None
+        self._aged_at = 0.0
+        self._retained_at = 0.0
+
+    async def join(self) -> None:
+        try:
+            self._life = LifeFile(self._queue.folder)
+        except OSError as error:
+            raise QueueUnavailable(
+                f"cannot write to {self._queue.folder}: {error.strerror}; worker processes keep "
+                "a small file there"
+            ) from error
+        try:
+            await self._queue.write(self._insert)
+        except BaseException:
+            self._life.close()
+            raise
+
+    def _insert(self, tx: Transaction) -> None:
+        tx.execute(
+            sql("join"),
+            {
+                "id": self.id,
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "boot": takeover.boot_id(),
+                "life": self._life.name,
+                "kinds": json.dumps(self._kinds),
+                "max_workers": self._max_workers,
+                "now": tx.now,
+                "lease_until": tx.now + self._lease_seconds,
+            },
+        )
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        progress: Sequence[Progress],
+        want: Want | None,
+    ) -> Exchange:
+        def trip(tx: Transaction) -> Exchange:
+            stale = settle(tx, self.id, settlements) if settlements else []
+            if progress:
+                note_progress(tx, progress)
+            if want is None:
+                return Exchange([], stale, None, True)
+            claimed = claim(tx, self.id, want, self._queue.weights, self._queue.folder)
+            return Exchange(claimed.leases, stale, claimed.next_at, claimed.member)
+
+        return await self._queue.write(trip)
+
+    def mark_started(self, lease: Lease) -> int:
+        return self._life.mark(lease.seq, lease.token)
+
+    def clear_started(self, slot: int) -> None:
+        self._life.clear(slot)
+
+    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
+        try:
+            if self._renewing is None:
+                self._renewing = self._queue.connect()
+            return self._renew(self._renewing, status, holds)
+        except sqlite3.Error as error:
+            self._stop_renewing()
+            raise explain(error, self._queue.path) from error
+
+    def _renew(
+        self, connection: sqlite3.Connection, status: Mapping[str, Any], holds: Sequence[Lease]
+    ) -> bool:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            now = time.time()
+            renewed = connection.execute(
+                sql("renew"),
+                {
+                    "member": self.id,
+                    "now": now,
+                    "lease_until": now + self._lease_seconds,
+                    "status": json.dumps(dict(status)),
+                },
+            ).rowcount
+            if holds:
+                batch = json.dumps([(lease.seq, lease.token) for lease in holds])
+                until = now + self._lease_seconds
+                connection.execute(sql("hold"), {"batch": batch, "until": until})
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return renewed == 1
+
+    def _stop_renewing(self) -> None:
+        if self._renewing is not None:
+            self._renewing.close()
+            self._renewing = None
+
+    async def cancelled(self) -> list[int]:
+        def read(connection: sqlite3.Connection) -> list[int]:
+            rows = connection.execute(
+                "SELECT seq FROM jobs WHERE holder = ? AND state = 'cancelled'", (self.id,)
+            )
+            return [seq for (seq,) in rows]
+
+        return await self._queue.read(read)
+
+    async def upkeep(self) -> None:
+        folder = self._queue.folder
+        suspects = await self._queue.read(
+            lambda connection: takeover.suspects(connection, folder, self.id, time.time())
+        )
+        if suspects:
+            await self._queue.write(lambda tx: self._take_over(tx, suspects))
+        now = time.time()
+        if now >= self._aged_at + self._queue.ageing_seconds / 4:
+            self._aged_at = now
+            await self._if_any(self._aged, self._age)
+        if now >= self._retained_at + RETENTION_EVERY:
+            self._retained_at = now
+            await self._queue.retain()
+
+    def _take_over(self, tx: Transaction, suspects: list[tuple[str, str]]) -> None:
+        for member, life in suspects:
+            takeover.dead(tx, self._queue.folder, member, life)
+        takeover.lapsed(tx, self._queue.folder)
+
+    async def _if_any(
+        self,
+        look: Callable[[sqlite3.Connection, float], list[Any]],
+        act: Callable[[Transaction], None],
+    ) -> None:
+        """Write only if reading finds something to do: an idle process writes nothing."""
+        if await self._queue.read(lambda connection: look(connection, time.time())):
+            await self._queue.write(act)
+
+    def _aged(self, connection: sqlite3.Connection, now: float) -> list[Any]:
+        rows: list[Any] = []
+        for kind in self._kinds:
+            for band in (90, 50):
+                rows += connection.execute(
+                    sql("aged"),
+                    {
+                        "lane": NO_LANE,
+                        "kind": kind,
+                        "band": band,
+                        "before": now - self._queue.ageing_seconds,
+                        "limit": AGE_LIMIT,
+                    },
+                ).fetchall()
+        return rows
+
+    def _age(self, tx: Transaction) -> None:
+        """Lift jobs that waited long by one band, to the end of its line."""
+        rows = self._aged(tx.connection, tx.now)
+        lifted = [(seq, lane, band - 40, tenant) for seq, lane, band, tenant in rows]
+        place(tx, lifted, self._queue.weights)
+        tx.wake(Topic.READY)
+
+    async def leave(self) -> None:
+        def end(tx: Transaction) -> None:
+            # What is still held was never started, or its outcome could not be stored.
+            started = takeover.started_jobs(self._life.path)
+            takeover.end_membership(tx, self.id, started, "it stopped")
+
+        try:
+            await self._queue.write(end)
+        finally:
+            self._stop_renewing()
+            self._life.close()
+            known = await self._queue.read(_life_names)
+            takeover.sweep_files(self._queue.folder, known)
+
+    @property
+    def folder(self) -> Path:
+        return self._queue.folder
+
+
+def _life_names(connection: sqlite3.Connection) -> set[str]:
+    return {life for (life,) in connection.execute("SELECT life FROM processes")}

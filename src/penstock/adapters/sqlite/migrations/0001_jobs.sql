@@ -1,0 +1,105 @@
+-- jobs: one row per job, from enqueue until retention or discard.
+--   ready   0 not claimable (scheduled, running, finished), 1 claimable, 2 claimable but alone
+--           among its like, because a process died while running it
+--   lane    '' none, '?' not known yet (enqueued where no handler of the kind was registered)
+--   band, turn, seq   the order: effective priority, the tenant's turn, age
+--   since   when it became claimable in its band; what ageing goes by
+--   token   counts claims; a settlement with an older token is refused
+--   holder  the membership (processes.id) it is leased to; the lease ends with the membership
+--   history JSON array, a record per ended run
+CREATE TABLE jobs (
+    seq         INTEGER PRIMARY KEY,
+    id          TEXT NOT NULL UNIQUE,
+    tenant      TEXT NOT NULL,
+    kind        TEXT NOT NULL,
+    payload     TEXT NOT NULL,
+    state       TEXT NOT NULL DEFAULT 'queued'
+                CHECK (state IN ('queued', 'running', 'completed', 'failed', 'cancelled')),
+    priority    INTEGER NOT NULL,
+    band        INTEGER NOT NULL,
+    turn        REAL NOT NULL,
+    ready       INTEGER NOT NULL,
+    since       REAL NOT NULL,
+    lane        TEXT NOT NULL,
+    run_at      REAL NOT NULL,
+    deadline    REAL,
+    timeout     REAL,
+    max_retries INTEGER,
+    key         TEXT,
+    task        TEXT,
+    parent_id   TEXT,
+    attempts    INTEGER NOT NULL DEFAULT 0,
+    crashes     INTEGER NOT NULL DEFAULT 0,
+    releases    INTEGER NOT NULL DEFAULT 0,
+    token       INTEGER NOT NULL DEFAULT 0,
+    holder      TEXT,
+    enqueued_at REAL NOT NULL,
+    started_at  REAL,
+    finished_at REAL,
+    progress    REAL NOT NULL DEFAULT 0,
+    message     TEXT NOT NULL DEFAULT '',
+    result      TEXT,
+    error       TEXT,
+    history     TEXT NOT NULL DEFAULT '[]'
+);
+
+-- What a claim reads: the head of (lane, kind), never the backlog behind it.
+CREATE INDEX jobs_claim ON jobs (ready, lane, kind, band, turn, seq) WHERE ready > 0;
+CREATE INDEX jobs_scheduled ON jobs (run_at) WHERE state = 'queued' AND ready = 0;
+CREATE INDEX jobs_held ON jobs (holder) WHERE holder IS NOT NULL;
+CREATE INDEX jobs_deadline ON jobs (deadline) WHERE state = 'queued' AND deadline IS NOT NULL;
+CREATE INDEX jobs_finished ON jobs (finished_at) WHERE state IN ('completed', 'cancelled');
+CREATE INDEX jobs_dead ON jobs (kind, seq) WHERE state = 'failed';
+CREATE INDEX jobs_task ON jobs (tenant, task) WHERE task IS NOT NULL;
+CREATE INDEX jobs_parent ON jobs (parent_id) WHERE parent_id IS NOT NULL;
+CREATE UNIQUE INDEX jobs_key ON jobs (tenant, kind, key) WHERE key IS NOT NULL;
+
+-- Whose turn it is: the last turn given to a tenant, and the turn now served, per lane and band.
+CREATE TABLE turns (
+    lane   TEXT NOT NULL,
+    band   INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    last   REAL NOT NULL,
+    PRIMARY KEY (lane, band, tenant)
+) WITHOUT ROWID;
+
+CREATE TABLE served (
+    lane TEXT NOT NULL,
+    band INTEGER NOT NULL,
+    turn REAL NOT NULL,
+    PRIMARY KEY (lane, band)
+) WITHOUT ROWID;
+
+-- Worker processes. `life` names the file whose kernel lock proves that they live.
+CREATE TABLE processes (
+    id           TEXT PRIMARY KEY,
+    host         TEXT NOT NULL,
+    pid          INTEGER NOT NULL,
+    boot         TEXT NOT NULL,
+    life         TEXT NOT NULL,
+    kinds        TEXT NOT NULL,
+    max_workers  INTEGER NOT NULL,
+    status       TEXT NOT NULL DEFAULT '{}',
+    joined_at    REAL NOT NULL,
+    heartbeat_at REAL NOT NULL,
+    lease_until  REAL NOT NULL
+) WITHOUT ROWID;
+
+-- The ordered log of each task: versions 1, 2, 3 ... taken in the transaction that changes the job.
+CREATE TABLE logs (
+    tenant  TEXT NOT NULL,
+    task    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (tenant, task)
+) WITHOUT ROWID;
+
+CREATE TABLE changes (
+    tenant  TEXT NOT NULL,
+    task    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    at      REAL NOT NULL,
+    what    TEXT NOT NULL,
+    job_id  TEXT NOT NULL,
+    data    TEXT NOT NULL,
+    PRIMARY KEY (tenant, task, version)
+) WITHOUT ROWID;

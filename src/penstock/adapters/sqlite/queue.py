@@ -1,0 +1,251 @@
+"""The job queue in one SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from penstock.adapters.sqlite import selection
+from penstock.adapters.sqlite.database import (
+    OLDEST_SQLITE,
+    Reader,
+    Transaction,
+    Writer,
+    connect,
+    explain,
+    migrate,
+)
+from penstock.adapters.sqlite.enqueue import enqueue
+from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
+from penstock.adapters.sqlite.rows import read_jobs
+from penstock.adapters.sqlite.wakeups import Listener, Wakeups
+from penstock.model.change import Change
+from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
+from penstock.model.job import Job
+from penstock.ports.queue import JobFilter, KindCounts, NewJobs, ProcessInfo, Topic
+
+T = TypeVar("T")
+SCHEME = "sqlite:///"
+
+
+class SqliteQueue:
+    """See `penstock.ports.queue.JobQueue`. Any number of processes may share the file.
+
+    `durable`: every commit reaches the disk (survives a power loss). Without it commits
+    survive the death of processes only.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        durable: bool = True,
+        ageing_seconds: float = 300.0,
+        retention_seconds: float = 7 * 86400.0,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        if not url.startswith(SCHEME) or not url[len(SCHEME) :]:
+            raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
+        self.url = url
+        self.path = Path(url[len(SCHEME) :]).expanduser()
+        self.folder = self.path.with_name(self.path.name + "-run")
+        self.ageing_seconds = ageing_seconds
+        self.weights = dict(weights or {})
+        self._retention_seconds = retention_seconds
+        self._synchronous = "FULL" if durable else "NORMAL"
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+        self._wakeups = Wakeups(self.folder, self._data_version)
+
+    async def open(self) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            oldest = ".".join(map(str, OLDEST_SQLITE))
+            raise QueueUnusable(f"SQLite {sqlite3.sqlite_version} is too old; {oldest} is needed")
+        try:
+            await asyncio.to_thread(self._prepare)
+            self._wakeups.open()
+        except OSError as error:
+            raise QueueUnavailable(f"cannot use {self.folder}: {error.strerror}") from error
+        self._writer = Writer(self.path, self.connect, self._wakeups.send)
+        self._reader = Reader(self.path, self._connect_reader)
+
+    def _prepare(self) -> None:
+        try:
+            connection = self.connect()
+            try:
+                migrate(connection, self.path)
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def connect(self) -> sqlite3.Connection:
+        return connect(self.path, self._synchronous)
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        connection = self.connect()
+        connection.execute("PRAGMA query_only = 1")
+        return connection
+
+    async def close(self) -> None:
+        if self._writer is not None and self._reader is not None:
+            writer, reader = self._writer, self._reader
+            self._writer = self._reader = None
+            await asyncio.to_thread(writer.close)
+            await asyncio.to_thread(reader.close)
+            await self._wakeups.close()
+
+    async def write(self, operation: Callable[[Transaction], T]) -> T:
+        """Run `operation` in a write transaction."""
+        if self._writer is None:
+            raise QueueError("the queue is not open; use it inside `async with app:`")
+        return await self._writer.submit(operation)
+
+    async def read(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `operation` on a snapshot."""
+        if self._reader is None:
+            raise QueueError("the queue is not open; use it inside `async with app:`")
+        return await self._reader.submit(operation)
+
+    async def _data_version(self) -> int:
+        # Outside a transaction: inside one the snapshot, and with it the version, stands still.
+        def read(connection: sqlite3.Connection) -> int:
+            connection.execute("COMMIT")
+            version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+            connection.execute("BEGIN")
+            return version
+
+        return await self.read(read)
+
+    async def enqueue(self, batch: NewJobs) -> list[Job]:
+        return await self.write(lambda tx: enqueue(tx, batch, self.weights))
+
+    async def get(self, ids: Sequence[str]) -> dict[str, Job]:
+        jobs = await self.find(JobFilter(ids=ids), limit=len(ids))
+        return {job.id: job for job in jobs}
+
+    async def finished(self, ids: Sequence[str]) -> list[str]:
+        def read(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(
+                "SELECT s.value FROM json_each(?) AS s LEFT JOIN jobs ON jobs.id = s.value"
+                " WHERE jobs.state IS NULL OR jobs.state NOT IN ('queued', 'running')",
+                (json.dumps(list(ids)),),
+            )
+            return [job_id for (job_id,) in rows]
+
+        return await self.read(read)
+
+    async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
+        text, values = selection.condition(where)
+        if before is not None:
+            text += " AND seq < (SELECT seq FROM jobs WHERE id = ?)"
+            values.append(before)
+        return await self.read(
+            lambda connection: read_jobs(
+                connection, f"WHERE {text} ORDER BY seq DESC LIMIT ?", [*values, limit]
+            )
+        )
+
+    async def cancel(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks(selection.cancel, where)
+
+    async def redrive(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks(selection.redrive, where)
+
+    async def discard(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks(selection.discard, where)
+
+    async def _in_chunks(
+        self, change: Callable[[Transaction, JobFilter], list[str]], where: JobFilter
+    ) -> list[str]:
+        changed: list[str] = []
+        while True:
+            some = await self.write(lambda tx: change(tx, where))
+            changed += some
+            if len(some) < selection.CHUNK:
+                return changed
+
+    async def counts(self) -> list[KindCounts]:
+        return await self.read(selection.counts)
+
+    async def work_left(self, kinds: Sequence[str] | None) -> bool:
+        some = None if kinds is None else list(kinds)
+        return await self.read(lambda connection: selection.work_left(connection, some))
+
+    async def processes(self) -> list[ProcessInfo]:
+        def read(connection: sqlite3.Connection) -> list[ProcessInfo]:
+            rows = connection.execute(
+                "SELECT id, host, pid, kinds, max_workers, joined_at, heartbeat_at, lease_until,"
+                " status FROM processes ORDER BY joined_at"
+            )
+            return [
+                ProcessInfo(*row[:3], json.loads(row[3]), *row[4:8], json.loads(row[8]))
+                for row in rows
+            ]
+
+        return await self.read(read)
+
+    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
+        def read(connection: sqlite3.Connection) -> list[Change]:
+            rows = connection.execute(
+                "SELECT task, version, at, what, job_id, data FROM changes"
+                " WHERE tenant = ? AND task = ? AND version > ? ORDER BY version LIMIT ?",
+                (tenant, task, since, limit),
+            )
+            return [Change(*row[:5], json.loads(row[5])) for row in rows]
+
+        return await self.read(read)
+
+    async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
+        def read(connection: sqlite3.Connection) -> list[int]:
+            rows = connection.execute(
+                "SELECT coalesce(logs.version, 0) FROM json_each(?) AS s LEFT JOIN logs"
+                " ON logs.tenant = s.value ->> 0 AND logs.task = s.value ->> 1 ORDER BY s.key",
+                (json.dumps(list(logs)),),
+            )
+            return [version for (version,) in rows]
+
+        return await self.read(read)
+
+    async def join(
+        self, kinds: Sequence[str], max_workers: int, lease_seconds: float
+    ) -> SqliteMember:
+        member = SqliteMember(self, kinds, max_workers, lease_seconds)
+        await member.join()
+        return member
+
+    def listen(self, topic: Topic) -> Listener:
+        return self._wakeups.listen(topic)
+
+    async def retain(self) -> None:
+        """Delete completed and cancelled jobs that are past the retention, and spent logs."""
+        while await self.write(partial(_forget, retention_seconds=self._retention_seconds)):
+            await asyncio.sleep(0)  # others write in between
+
+
+def _forget(tx: Transaction, retention_seconds: float) -> bool:
+    """Delete a chunk; whether there may be more."""
+    rows = tx.execute(
+        "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs"
+        " WHERE state IN ('completed', 'cancelled') AND finished_at < ? AND holder IS NULL"
+        " ORDER BY finished_at LIMIT ?) RETURNING tenant, task",
+        (tx.now - retention_seconds, RETENTION_LIMIT),
+    ).fetchall()
+    for tenant, task in {row for row in rows if row[1] is not None}:
+        for table in ("changes", "logs"):
+            tx.execute(
+                f"DELETE FROM {table} WHERE tenant = :tenant AND task = :task AND NOT EXISTS"
+                " (SELECT 1 FROM jobs WHERE tenant = :tenant AND task = :task)",
+                {"tenant": tenant, "task": task},
+            )
+    # A tenant that has had all its turns starts where everybody stands: its row says nothing.
+    tx.execute(
+        "DELETE FROM turns WHERE last <= (SELECT turn FROM served"
+        " WHERE served.lane = turns.lane AND served.band = turns.band)"
+    )
+    return len(rows) == RETENTION_LIMIT

@@ -1,0 +1,128 @@
+"""Job filters as SQL conditions, and what people do to the jobs they select."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from penstock.adapters.sqlite import changes
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.model.job import HISTORY_LIMIT, JobState
+from penstock.ports.queue import JobFilter, KindCounts, Topic
+
+CHUNK = 1000
+"""Jobs changed in one transaction, so that a large selection does not lock others out."""
+
+
+def condition(where: JobFilter) -> tuple[str, list[Any]]:
+    """`where` as an SQL condition and its parameters."""
+    parts: list[str] = []
+    values: list[Any] = []
+
+    def add(part: str, value: Any) -> None:
+        parts.append(part)
+        values.append(value)
+
+    if where.ids is not None:
+        add("id IN (SELECT value FROM json_each(?))", json.dumps(list(where.ids)))
+    if where.states is not None:
+        # Literals, not parameters: a partial index is used only if its condition is visible.
+        names = ", ".join(f"'{JobState(state).value}'" for state in where.states)
+        parts.append(f"state IN ({names})" if "," in names else f"state = {names or 'NULL'}")
+    if where.kind is not None:
+        add("kind GLOB ?" if any(c in where.kind for c in "*?[") else "kind = ?", where.kind)
+    if where.tenant is not None:
+        add("tenant = ?", where.tenant)
+    if where.task is not None:
+        add("task = ?", where.task)
+    if where.error_type is not None:
+        add("error ->> 'type' = ?", where.error_type)
+    return " AND ".join(parts) or "true", values
+
+
+def cancel(tx: Transaction, where: JobFilter) -> list[str]:
+    """Cancel up to CHUNK matching jobs that are not finished."""
+    rows = _select(tx, where, "state IN ('queued', 'running')")
+    seqs = json.dumps([row[0] for row in rows])
+    tx.execute(
+        "UPDATE jobs SET state = 'cancelled', ready = 0, finished_at = ?"
+        " WHERE seq IN (SELECT value FROM json_each(?))",
+        (tx.now, seqs),
+    )
+    if any(row[4] == "running" for row in rows):
+        tx.wake(Topic.CANCELLED)
+    return _announce(tx, rows, "cancelled")
+
+
+def redrive(tx: Transaction, where: JobFilter) -> list[str]:
+    """Queue up to CHUNK matching dead letters again."""
+    rows = _select(tx, where, "state = 'failed'")
+    for row in rows:
+        record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
+        tx.execute(
+            sql("redrive"),
+            {
+                "seq": row[0],
+                "now": tx.now,
+                "record": json.dumps(record),
+                "history_limit": HISTORY_LIMIT,
+            },
+        )
+    if rows:
+        tx.wake(Topic.READY)
+    return _announce(tx, rows, "redriven")
+
+
+def discard(tx: Transaction, where: JobFilter) -> list[str]:
+    """Delete up to CHUNK matching dead letters."""
+    rows = _select(tx, where, "state = 'failed'")
+    seqs = json.dumps([row[0] for row in rows])
+    tx.execute("DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each(?))", (seqs,))
+    return _announce(tx, rows, "discarded")
+
+
+def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
+    text, values = condition(where)
+    return tx.execute(
+        f"SELECT seq, id, tenant, task, state FROM jobs WHERE {states} AND {text}"
+        f" ORDER BY seq LIMIT {CHUNK}",
+        values,
+    ).fetchall()
+
+
+def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
+    entries = [
+        changes.Entry(tenant, task, what, job_id, {})
+        for _, job_id, tenant, task, _ in rows
+        if task is not None
+    ]
+    changes.append(tx, entries)
+    if rows:
+        tx.wake(Topic.FINISHED)
+    return [row[1] for row in rows]
+
+
+def counts(connection: sqlite3.Connection) -> list[KindCounts]:
+    """How many jobs of each kind are in each state."""
+    states: dict[str, dict[JobState, int]] = {}
+    oldest: dict[str, float] = {}
+    for kind, state, count, first in connection.execute(
+        "SELECT kind, state, count(*), min(enqueued_at) FROM jobs GROUP BY kind, state"
+    ):
+        states.setdefault(kind, {})[JobState(state)] = count
+        if state == "queued":
+            oldest[kind] = first
+    return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
+
+
+def work_left(connection: sqlite3.Connection, kinds: list[str] | None) -> bool:
+    """Whether any job (of these kinds) is queued, running, or still being stopped."""
+    among = "" if kinds is None else " AND kind IN (SELECT value FROM json_each(:kinds))"
+    row = connection.execute(
+        f"SELECT EXISTS (SELECT 1 FROM jobs WHERE ready > 0{among})"
+        f" OR EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0{among})"
+        f" OR EXISTS (SELECT 1 FROM jobs WHERE holder IS NOT NULL{among})",
+        {} if kinds is None else {"kinds": json.dumps(kinds)},
+    ).fetchone()
+    return bool(row[0])

@@ -1,0 +1,9 @@
+-- :batch is [[seq, token, started_at, finished_at, error, run_at, history record], ...]
+UPDATE jobs
+SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 4,
+    run_at = s.value ->> 5, progress = 0, message = '',
+    history = json_insert(
+        iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
+        '$[#]', json(s.value -> 6))
+FROM json_each(:batch) AS s
+WHERE jobs.seq = s.value ->> 0 AND jobs.token = s.value ->> 1 AND jobs.state = 'running'

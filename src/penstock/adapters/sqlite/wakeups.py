@@ -1,0 +1,165 @@
+"""Wake-ups between processes that share a SQLite file.
+
+One small file per topic lies beside the database. A process writes a byte to it after it has
+committed; every process watches it with inotify. So a wake-up never comes before the change
+can be read, idle processes do nothing at all, and no reader polls. (Watching the WAL instead
+was tried: its writes are seen before the commit is, so every event had to be followed by
+polling.) Where inotify is missing, `PRAGMA data_version` is polled, more slowly while idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import ctypes.util
+import errno
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from penstock.ports.queue import Topic
+
+log = logging.getLogger("penstock.sqlite")
+
+_IN_MODIFY = 0x2
+_POLL_FIRST, _POLL_LAST = 0.1, 1.0
+
+
+class Listener:
+    """See `penstock.ports.queue.Wakeup`."""
+
+    __slots__ = ("_event", "_listeners")
+
+    def __init__(self, listeners: set[Listener]) -> None:
+        self._event = asyncio.Event()
+        self._listeners = listeners
+        listeners.add(self)
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout: float | None) -> bool:
+        if not self._event.is_set():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._event.wait()
+            except TimeoutError:
+                return False
+        self._event.clear()
+        return True
+
+    def close(self) -> None:
+        self._listeners.discard(self)
+
+
+class Wakeups:
+    """Sends and hears wake-ups. Belongs to the event loop it was opened in."""
+
+    def __init__(self, folder: Path, data_version: Callable[[], Awaitable[int]]) -> None:
+        self._folder = folder
+        self._data_version = data_version
+        self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
+        self._bells: dict[Topic, int] = {}
+        self._inotify: int | None = None
+        self._watches: dict[int, Topic] = {}
+        self._poller: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for topic in Topic:
+            path = self._folder / f"{topic.value}.bell"
+            self._bells[topic] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            os.pwrite(self._bells[topic], b".", 0)  # allocate now: later writes need no space
+        self._inotify = _inotify_open()
+        if self._inotify is None:
+            self._poller = asyncio.create_task(self._poll(), name="penstock-wakeup-poll")
+            return
+        for topic in Topic:
+            path = self._folder / f"{topic.value}.bell"
+            self._watches[_inotify_watch(self._inotify, path)] = topic
+        self._loop.add_reader(self._inotify, self._read_events)
+
+    async def close(self) -> None:
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.gather(self._poller, return_exceptions=True)
+        if self._inotify is not None:
+            self._loop.remove_reader(self._inotify)
+            os.close(self._inotify)
+            self._inotify = None
+        for bell in self._bells.values():
+            os.close(bell)
+        self._bells.clear()
+
+    def listen(self, topic: Topic) -> Listener:
+        return Listener(self._listeners[topic])
+
+    def send(self, topics: set[Topic]) -> None:
+        """Wake every process, this one included. Called from the writing thread."""
+        for topic in topics:
+            os.pwrite(self._bells[topic], b".", 0)
+        if self._inotify is None:
+            try:
+                self._loop.call_soon_threadsafe(self._ring, topics)
+            except RuntimeError:
+                log.debug("the event loop closed before a wake-up arrived")
+
+    def _ring(self, topics: set[Topic]) -> None:
+        for topic in topics:
+            for listener in self._listeners[topic]:
+                listener.ring()
+
+    def _read_events(self) -> None:
+        assert self._inotify is not None
+        try:
+            data = os.read(self._inotify, 4096)
+        except BlockingIOError:
+            return
+        topics, at = set(), 0
+        while at < len(data):
+            watch = int.from_bytes(data[at : at + 4], sys.byteorder, signed=True)
+            at += 16 + int.from_bytes(data[at + 12 : at + 16], sys.byteorder)
+            topics.add(self._watches.get(watch))
+        # An unknown watch is a queue overflow: then anything may have happened.
+        self._ring(set(Topic) if None in topics else {topic for topic in topics if topic})
+
+    async def _poll(self) -> None:
+        seen, pause = -1, _POLL_FIRST
+        while True:
+            try:
+                version = await self._data_version()
+            except Exception as error:
+                log.debug("cannot poll for changes: %s", error)
+                version = seen
+            if version != seen:
+                seen, pause = version, _POLL_FIRST
+                self._ring(set(Topic))
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _POLL_LAST)
+
+
+def _inotify_open() -> int | None:
+    if not sys.platform.startswith("linux") or os.environ.get("PENSTOCK_NO_INOTIFY"):
+        return None
+    fd: int = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if fd < 0:
+        problem = os.strerror(ctypes.get_errno())
+        log.warning("no inotify (%s): polling for changes instead", problem)
+        return None
+    return fd
+
+
+def _inotify_watch(fd: int, path: Path) -> int:
+    watch: int = _libc().inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY)
+    if watch < 0:
+        code = ctypes.get_errno()
+        hint = " (raise fs.inotify.max_user_watches)" if code == errno.ENOSPC else ""
+        raise OSError(code, os.strerror(code) + hint, str(path))
+    return watch
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)

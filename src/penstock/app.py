@@ -1,0 +1,294 @@
+"""Penstock: what a user of the library holds in hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from penstock import config
+from penstock.engine.enqueuer import Enqueuer, When
+from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.orchestrator import JobOrchestrator
+from penstock.engine.waiters import JobWaiters, LogWaiters
+from penstock.model.change import Change
+from penstock.model.errors import ConfigError, JobNotFound, WaitTimeout
+from penstock.model.job import Job, JobState, Priority, PriorityName
+from penstock.model.settings import Settings
+from penstock.ports.queue import JobFilter, JobQueue, KindCounts, ProcessInfo, Topic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+DRAIN_PAUSE = 0.02
+"""Between two looks at whether work is left."""
+
+
+class Penstock:
+    """A queue, the handlers registered for it, and everything one can ask of it.
+
+    `queue` is a URL such as `sqlite:///jobs.db`. Without one, PENSTOCK_QUEUE or penstock.yaml
+    say where, else it is `sqlite:///penstock.db`. Any setting can be given by name. Use it with
+    `async with`; registering handlers needs no open queue.
+    """
+
+    def __init__(
+        self,
+        queue: str | None = None,
+        *,
+        max_workers: int | None = None,
+        config_file: str | None = None,
+        **settings: Any,
+    ) -> None:
+        arguments = {"queue": queue, "max_workers": max_workers, **settings}
+        self.config = config.load(arguments, file=config_file)
+        self.queue = _open_queue(self.config.queue, self.settings)
+        self.handlers = Handlers()
+        self._enqueuer = Enqueuer(self.queue, self.handlers)
+        self._waiters = JobWaiters(self.queue)
+        self._log_waiters = LogWaiters(self.queue)
+        self._opened = 0
+
+    @property
+    def settings(self) -> Settings:
+        return self.config.settings
+
+    def job(
+        self,
+        kind: str,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        permanent: Iterable[type[BaseException]] = (),
+    ) -> Callable[[Function], Function]:
+        """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
+        is run in a thread. `permanent` names exceptions that are not worth a retry."""
+
+        def register(function: Function) -> Function:
+            self.handlers.add(
+                Handler.of(
+                    kind,
+                    function,
+                    timeout=self.settings.job_timeout if timeout is None else timeout,
+                    max_retries=self.settings.max_retries if max_retries is None else max_retries,
+                    permanent=permanent,
+                )
+            )
+            return function
+
+        return register
+
+    async def __aenter__(self) -> Self:
+        # Counted, so that a function that needs the app open can say so without knowing
+        # whether its caller has.
+        if self._opened == 0:
+            await self.queue.open()
+        self._opened += 1
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._opened -= 1
+        if self._opened == 0:
+            await self._waiters.close()
+            await self._log_waiters.close()
+            await self.queue.close()
+
+    async def enqueue(
+        self,
+        kind: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        priority: PriorityName | Priority = "medium",
+        delay: float | None = None,
+        run_at: When | None = None,
+        deadline: When | None = None,
+        tenant: str = "default",
+        task: str | None = None,
+        replace: Literal["finished"] | None = None,
+    ) -> Job:
+        """Store a job; once this returns it is never lost.
+
+        `key` makes it idempotent: the same key (per tenant and kind) gives the same job for as
+        long as it is kept, another payload under it raises KeyConflict. With
+        `replace="finished"` a key whose job failed or was cancelled starts a new one.
+        `delay` or `run_at`: not before. `deadline`: not after. `task` names the log it
+        reports to.
+        """
+        return await self._enqueuer.enqueue(
+            kind,
+            payload,
+            key=key,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            deadline=deadline,
+            tenant=tenant,
+            task=task,
+            replace=replace,
+        )
+
+    async def enqueue_many(
+        self,
+        kind: str,
+        payloads: Sequence[dict[str, Any] | None],
+        *,
+        keys: Sequence[str | None] | None = None,
+        priority: PriorityName | Priority = "medium",
+        delay: float | None = None,
+        run_at: When | None = None,
+        deadline: When | None = None,
+        tenant: str = "default",
+        task: str | None = None,
+        replace: Literal["finished"] | None = None,
+    ) -> list[Job]:
+        """Store many jobs of one kind, up to 10,000 in one transaction."""
+        return await self._enqueuer.enqueue_many(
+            kind,
+            payloads,
+            keys=keys,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            deadline=deadline,
+            tenant=tenant,
+            task=task,
+            replace=replace,
+        )
+
+    async def get(self, job_id: str) -> Job:
+        """The job as it stands now, or JobNotFound."""
+        jobs = await self.queue.get([job_id])
+        if job_id not in jobs:
+            raise JobNotFound(job_id)
+        return jobs[job_id]
+
+    async def wait(self, job_id: str, timeout: float | None = None) -> Job:
+        """The job once it is completed, failed or cancelled; WaitTimeout after `timeout` s."""
+        return await self._waiters.wait(job_id, timeout)
+
+    async def jobs(
+        self,
+        *,
+        states: Sequence[JobState | str] | None = None,
+        kind: str | None = None,
+        tenant: str | None = None,
+        task: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> list[Job]:
+        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`."""
+        where = JobFilter(
+            states=None if states is None else [JobState(state) for state in states],
+            kind=kind,
+            tenant=tenant,
+            task=task,
+        )
+        return await self.queue.find(where, limit, before)
+
+    async def cancel(self, job_id: str) -> Job:
+        """Cancel a job; the job as it stands then, which may have finished just before."""
+        await self.queue.cancel(JobFilter(ids=[job_id]))
+        return await self.get(job_id)
+
+    async def dead_letters(
+        self, where: JobFilter | None = None, *, limit: int = 100, before: str | None = None
+    ) -> list[Job]:
+        """Failed jobs, newest first."""
+        return await self.queue.find(_dead(where), limit, before)
+
+    async def redrive(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
+        """Queue dead letters again with fresh retries and their history; how many."""
+        return len(await self.queue.redrive(_dead(where, job_id)))
+
+    async def discard(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
+        """Delete dead letters for good; how many."""
+        return len(await self.queue.discard(_dead(where, job_id)))
+
+    async def counts(self) -> list[KindCounts]:
+        """How many jobs of each kind are in each state."""
+        return await self.queue.counts()
+
+    async def processes(self) -> list[ProcessInfo]:
+        """The worker processes of this queue."""
+        return await self.queue.processes()
+
+    async def changes(
+        self,
+        task: str,
+        since: int = 0,
+        *,
+        tenant: str = "default",
+        wait: float = 0.0,
+        limit: int = 1000,
+    ) -> list[Change]:
+        """Entries of the task's log after version `since`; waits up to `wait` s for the first."""
+        if wait > 0:
+            await self._log_waiters.wait(tenant, task, since, wait)
+        return await self.queue.changes(tenant, task, since, limit)
+
+    async def drain(self, timeout: float | None = None) -> None:
+        """Wait until no job is queued (also for later) or running: of the kinds registered
+        here, or of any kind if none is. WaitTimeout after `timeout` seconds."""
+        listener = self.queue.listen(Topic.FINISHED)
+        try:
+            async with asyncio.timeout(timeout):
+                while await self.queue.work_left(list(self.handlers) or None):
+                    await listener.wait(self.settings.poll_seconds)
+                    await asyncio.sleep(DRAIN_PAUSE)
+        except TimeoutError:
+            raise WaitTimeout(f"work was left after {timeout:g} s") from None
+        finally:
+            listener.close()
+
+    def orchestrator(self, *, kinds: Sequence[str] | None = None) -> JobOrchestrator:
+        """An orchestrator for the registered handlers, or those whose kind matches `kinds`."""
+        handlers = self.handlers if kinds is None else self.handlers.matching(kinds)
+        return JobOrchestrator(
+            self.queue, handlers, settings=self.settings, enqueue=self._enqueuer.enqueue
+        )
+
+    @asynccontextmanager
+    async def running(
+        self, *, kinds: Sequence[str] | None = None
+    ) -> AsyncIterator[JobOrchestrator]:
+        """Run jobs in this process for as long as the block lasts; then stop gracefully."""
+        async with self:
+            orchestrator = self.orchestrator(kinds=kinds)
+            await orchestrator.start()
+            try:
+                yield orchestrator
+            finally:
+                await orchestrator.stop()
+
+
+def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
+    where = where or JobFilter()
+    return JobFilter(
+        ids=where.ids if job_id is None else [job_id],
+        states=[JobState.FAILED],
+        kind=where.kind,
+        tenant=where.tenant,
+        task=where.task,
+        error_type=where.error_type,
+    )
+
+
+def _open_queue(url: str, settings: Settings) -> JobQueue:
+    if url.startswith("sqlite:"):
+        from penstock.adapters.sqlite import SqliteQueue
+
+        return SqliteQueue(
+            url,
+            durable=settings.durable,
+            ageing_seconds=settings.ageing_seconds,
+            retention_seconds=settings.retention_seconds,
+        )
+    scheme = url.split(":", 1)[0]
+    raise ConfigError(f"no queue for {scheme!r} URLs; write sqlite:///jobs.db")

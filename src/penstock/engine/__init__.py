@@ -1,0 +1,1 @@
+"""Dispatcher, workers, settler: what makes jobs run."""

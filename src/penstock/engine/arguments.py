@@ -1,0 +1,120 @@
+"""A handler's parameters, and payloads checked against them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from penstock.model.errors import ConfigError, ValidationError
+
+log = logging.getLogger("penstock")
+
+
+class Arguments:
+    """What a handler takes besides its context. Annotated types are checked and converted."""
+
+    def __init__(self, kind: str, function: Callable[..., Any]) -> None:
+        self._kind = kind
+        self._function = function
+        parameters = list(inspect.signature(function).parameters.values())
+        if not parameters or parameters[0].kind not in (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        ):
+            raise ConfigError(f"the handler of {kind!r} must take the job's context first")
+        self._open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        self._parameters = []
+        for parameter in parameters[1:]:
+            if parameter.kind in (
+                inspect.Parameter.POSITIONAL_ONLY,
+                inspect.Parameter.VAR_POSITIONAL,
+            ):
+                raise ConfigError(
+                    f"the handler of {kind!r} is called with named arguments; "
+                    f"it cannot take {parameter}"
+                )
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                self._parameters.append(parameter)
+        self._required = {p.name for p in self._parameters if p.default is inspect.Parameter.empty}
+        self._names = {p.name for p in self._parameters}
+        self._typed = any(p.annotation is not inspect.Parameter.empty for p in self._parameters)
+        self._validate: Callable[[str], dict[str, Any]] | None = None
+
+    def parse(self, payload: str) -> dict[str, Any]:
+        """The keyword arguments in a payload's JSON text, or ValidationError."""
+        if not self._typed:
+            arguments: dict[str, Any] = json.loads(payload)
+            if not self._required <= arguments.keys() or not (
+                self._open or arguments.keys() <= self._names
+            ):
+                self._refuse_names(arguments)
+            return arguments
+        if self._validate is None:
+            self._validate = self._build()
+        return self._validate(payload)
+
+    def _refuse_names(self, arguments: dict[str, Any]) -> None:
+        missing = sorted(self._required - arguments.keys())
+        unknown = sorted(arguments.keys() - self._names)
+        problems = [f"{name} is missing" for name in missing]
+        problems += [f"{name} is not an argument" for name in unknown]
+        self._refuse(problems)
+
+    def _refuse(self, problems: list[str]) -> None:
+        signature = f"{self._kind}({', '.join(map(str, self._parameters))})"
+        raise ValidationError(f"payload does not fit {signature}: {'; '.join(problems)}")
+
+    def _build(self) -> Callable[[str], dict[str, Any]]:
+        # Imported here: pydantic takes 0.2 s to load, and `penstock --help` needs none of it.
+        from typing import NotRequired
+
+        import pydantic
+        from typing_extensions import TypedDict
+
+        fields: dict[str, Any] = {}
+        for parameter in self._parameters:
+            annotation = self._resolve(parameter)
+            optional = parameter.default is not inspect.Parameter.empty
+            fields[parameter.name] = NotRequired[annotation] if optional else annotation
+        payload_type = TypedDict(f"payload of {self._kind}", fields)  # type: ignore[operator]
+        extra = "allow" if self._open else "forbid"
+        payload_type.__pydantic_config__ = pydantic.ConfigDict(  # type: ignore[attr-defined]
+            extra=extra, arbitrary_types_allowed=True
+        )
+        adapter = pydantic.TypeAdapter[dict[str, Any]](payload_type)
+
+        def validate(payload: str) -> dict[str, Any]:
+            try:
+                return adapter.validate_json(payload)
+            except pydantic.ValidationError as error:
+                self._refuse(
+                    [
+                        f"{'.'.join(map(str, problem['loc'])) or 'payload'}: {problem['msg']}"
+                        for problem in error.errors(include_url=False, include_input=False)
+                    ]
+                )
+                raise
+
+        return validate
+
+    def _resolve(self, parameter: inspect.Parameter) -> Any:
+        if parameter.annotation is inspect.Parameter.empty:
+            return Any
+        if not isinstance(parameter.annotation, str):
+            return parameter.annotation
+        module = sys.modules.get(self._function.__module__)
+        try:
+            return eval(parameter.annotation, dict(vars(module)) if module else {})  # noqa: S307
+        except (NameError, AttributeError) as error:
+            log.warning(
+                "%s: the type of %s (%s) cannot be resolved (%s), so it is not checked",
+                self._kind,
+                parameter.name,
+                parameter.annotation,
+                error,
+            )
+            return Any

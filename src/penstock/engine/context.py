@@ -1,0 +1,163 @@
+"""What a handler is given: its job, its deadline, and ways to report and to enqueue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+from penstock.engine.run import Run
+from penstock.model.errors import RunLater
+from penstock.model.ids import child_id
+from penstock.model.job import Job, JobState, Priority, PriorityName, Record
+from penstock.model.payload import encode_payload
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
+
+T = TypeVar("T")
+
+current: ContextVar[JobContext | None] = ContextVar("penstock_job", default=None)
+"""The context of the job being run here, for code that is not handed it."""
+
+
+class Enqueue(Protocol):
+    """How a handler's jobs reach the queue (the app's `enqueue`)."""
+
+    def __call__(
+        self,
+        kind: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        job_id: str | None = None,
+        parent_id: str | None = None,
+        **options: Any,
+    ) -> Awaitable[Job]: ...
+
+
+class _Noted:
+    """So that `await ctx.progress(...)` and, in a sync handler, a plain call both work."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+_NOTED = _Noted()
+
+
+class JobContext:
+    """One run's view of the engine."""
+
+    __slots__ = ("_children", "_enqueue", "_loop", "_note", "_run", "deadline")
+
+    def __init__(
+        self,
+        run: Run,
+        note: Callable[[Run, float, str], None],
+        enqueue: Enqueue,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._run = run
+        self._note = note
+        self._enqueue = enqueue
+        self._loop = loop
+        self._children: Counter[tuple[str, str]] | None = None
+        self.deadline = run.deadline
+        """When this run is cut short: the job's timeout or its deadline, seconds since 1970."""
+
+    @property
+    def job(self) -> Job:
+        """The job as it was claimed."""
+        lease = self._run.lease
+        return Job(
+            id=lease.id,
+            kind=lease.kind,
+            payload=json.loads(lease.payload),
+            state=JobState.RUNNING,
+            tenant=lease.tenant,
+            priority=Priority(lease.priority),
+            lane=None if lease.lane in (NO_LANE, UNKNOWN_LANE) else lease.lane,
+            key=lease.key,
+            task=lease.task,
+            parent_id=lease.parent_id,
+            enqueued_at=lease.enqueued_at,
+            run_at=lease.run_at,
+            started_at=self._run.started_at,
+            deadline=lease.deadline,
+            timeout=lease.timeout,
+            max_retries=lease.max_retries,
+            attempts=lease.attempts,
+            releases=lease.releases,
+            history=[Record(record) for record in json.loads(lease.history)],
+        )
+
+    @property
+    def attempt(self) -> int:
+        """Which run of the job this is: 1, 2, 3 ..."""
+        return self._run.lease.attempts
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this run should end. An async handler is also interrupted at its next await."""
+        return self._run.interrupted is not None
+
+    def remaining(self) -> float:
+        """Seconds left until the deadline, never below 0."""
+        return max(0.0, self.deadline - time.time())
+
+    def progress(self, fraction: float, message: str = "") -> Awaitable[None]:
+        """Say how far the job is, from 0 to 1. Stored up to four times a second."""
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"progress is a fraction from 0 to 1, not {fraction!r}")
+        self._loop.call_soon_threadsafe(self._note, self._run, float(fraction), message[:1000])
+        return _NOTED
+
+    async def enqueue(
+        self,
+        kind: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        priority: PriorityName | Priority | None = None,
+        tenant: str | None = None,
+        task: str | None = None,
+        **options: Any,
+    ) -> Job:
+        """Enqueue a child of this job. When this job is run again, it makes no second child.
+
+        Tenant, task and priority are the parent's unless given. The n-th child with the same
+        kind and payload is the same job in every run.
+        """
+        lease = self._run.lease
+        text = encode_payload(payload)
+        if self._children is None:
+            self._children = Counter()
+        self._children[kind, text] += 1
+        return await self._enqueue(
+            kind,
+            payload,
+            key=key,
+            priority=Priority(lease.priority) if priority is None else priority,
+            tenant=lease.tenant if tenant is None else tenant,
+            task=lease.task if task is None else task,
+            parent_id=lease.id,
+            job_id=child_id(lease.id, kind, text, self._children[kind, text]),
+            **options,
+        )
+
+    def from_thread(self, awaitable: Awaitable[T]) -> T:
+        """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result."""
+
+        async def wait() -> T:
+            return await awaitable
+
+        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(self.remaining())
+
+    def run_later(self, delay: float = 1.0, reason: str = "") -> None:
+        """End this run and be run again after `delay` seconds, without spending an attempt."""
+        raise RunLater(delay, reason)

@@ -1,0 +1,127 @@
+"""From a caller's words to a batch the queue can store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from penstock.engine.handlers import Handlers, check_kind
+from penstock.model.errors import ValidationError
+from penstock.model.ids import new_ids
+from penstock.model.job import Job, Priority, PriorityName
+from penstock.model.payload import encode_payload
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs
+
+BATCH = 10_000
+"""Jobs stored in one transaction at most; a longer list is stored in several."""
+NAME_LIMIT = 512
+
+When = float | datetime
+
+
+class Enqueuer:
+    """Checks and stores new jobs. Kinds known here are checked against their handler."""
+
+    def __init__(self, queue: JobQueue, handlers: Handlers) -> None:
+        self._queue = queue
+        self._handlers = handlers
+
+    async def enqueue(
+        self,
+        kind: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        job_id: str | None = None,
+        **options: Any,
+    ) -> Job:
+        """Store one job, or find the one that has this key (or id)."""
+        keys = None if key is None else [key]
+        ids = None if job_id is None else [job_id]
+        return (await self.enqueue_many(kind, [payload], keys=keys, ids=ids, **options))[0]
+
+    async def enqueue_many(
+        self,
+        kind: str,
+        payloads: Sequence[dict[str, Any] | None],
+        *,
+        keys: Sequence[str | None] | None = None,
+        ids: Sequence[str] | None = None,
+        priority: PriorityName | Priority = "medium",
+        delay: float | None = None,
+        run_at: When | None = None,
+        deadline: When | None = None,
+        tenant: str = "default",
+        task: str | None = None,
+        parent_id: str | None = None,
+        replace: Literal["finished"] | None = None,
+    ) -> list[Job]:
+        """Store the jobs in one round trip per 10,000; nothing of a batch, or all of it."""
+        check_kind(kind)
+        if keys is not None and len(keys) != len(payloads):
+            raise ValidationError(f"{len(payloads)} payloads but {len(keys)} keys")
+        if replace not in (None, "finished"):
+            raise ValidationError(f'replace is "finished" or None, not {replace!r}')
+        for name, value in (("tenant", tenant), ("task", task), *(("key", k) for k in keys or ())):
+            _check_name(name, value)
+        handler = self._handlers.get(kind)
+        texts = [encode_payload(payload) for payload in payloads]
+        if handler is not None:
+            for text in texts:
+                handler.arguments.parse(text)
+        lane = UNKNOWN_LANE if handler is None else NO_LANE
+        start = _start(delay, run_at)
+        ids = new_ids(len(texts)) if ids is None else ids
+        items = [
+            NewJob(job_id, text, key, lane)
+            for job_id, text, key in zip(ids, texts, keys or [None] * len(texts), strict=True)
+        ]
+        jobs: list[Job] = []
+        for first in range(0, len(items), BATCH):
+            batch = NewJobs(
+                kind=kind,
+                items=items[first : first + BATCH],
+                tenant=tenant,
+                priority=Priority.parse(priority),
+                run_at=start,
+                deadline=None if deadline is None else _time("deadline", deadline),
+                timeout=None if handler is None else handler.timeout,
+                max_retries=None if handler is None else handler.max_retries,
+                task=task,
+                parent_id=parent_id,
+                replace_finished=replace == "finished",
+            )
+            jobs += await self._queue.enqueue(batch)
+        return jobs
+
+
+def _start(delay: float | None, run_at: When | None) -> float | None:
+    if delay is not None and run_at is not None:
+        raise ValidationError("give delay or run_at, not both")
+    if delay is not None:
+        if not 0 <= delay < float("inf"):
+            raise ValidationError(f"delay is in seconds from 0 up, not {delay!r}")
+        return time.time() + delay
+    return None if run_at is None else _time("run_at", run_at)
+
+
+def _time(name: str, value: When) -> float:
+    """Seconds since 1970 of an absolute time."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValidationError(f"{name} needs a time zone: datetime.now(timezone.utc) + ...")
+        return value.timestamp()
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 1e9 < value < 1e11:
+        raise ValidationError(
+            f"{name} is an absolute time (a datetime, or seconds since 1970), not {value!r}"
+        )
+    return float(value)
+
+
+def _check_name(name: str, value: str | None) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str) or not 0 < len(value) <= NAME_LIMIT or not value.isprintable():
+        raise ValidationError(f"{name} is 1 to {NAME_LIMIT} printable characters, not {value!r}")

@@ -1,0 +1,107 @@
+"""The functions that do jobs, by kind."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from penstock.engine.arguments import Arguments
+from penstock.model.errors import ConfigError
+from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
+
+KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+
+
+def check_kind(kind: str) -> None:
+    if not isinstance(kind, str) or not KIND.fullmatch(kind):
+        raise ConfigError(
+            f"{kind!r} is no kind: up to 128 letters, digits, '_', '.', ':' and '-', "
+            "starting with a letter"
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class Handler:
+    """How jobs of one kind are done."""
+
+    kind: str
+    function: Callable[..., Any]
+    is_async: bool
+    timeout: float
+    max_retries: int
+    permanent: tuple[type[BaseException], ...]
+    arguments: Arguments
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        function: Callable[..., Any],
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        permanent: Iterable[type[BaseException]] = (),
+    ) -> Handler:
+        check_kind(kind)
+        if not callable(function):
+            raise ConfigError(f"the handler of {kind!r} is not a function")
+        if not 0 < timeout <= 30 * 86400:
+            raise ConfigError(f"timeout of {kind!r} must be over 0 s and at most 30 days")
+        if not 0 <= max_retries <= 1000:
+            raise ConfigError(f"max_retries of {kind!r} must be between 0 and 1000")
+        is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 (an object with async __call__)
+        )
+        return cls(
+            kind,
+            function,
+            is_async,
+            float(timeout),
+            int(max_retries),
+            tuple(permanent),
+            Arguments(kind, function),
+        )
+
+
+class Handlers(Mapping[str, Handler]):
+    """The handlers of a process. Plain functions are taken with the default options."""
+
+    def __init__(self, handlers: Mapping[str, Handler | Callable[..., Any]] | None = None) -> None:
+        self._handlers: dict[str, Handler] = {}
+        for kind, handler in (handlers or {}).items():
+            self.add(handler if isinstance(handler, Handler) else Handler.of(kind, handler))
+
+    def add(self, handler: Handler) -> None:
+        if handler.kind in self._handlers:
+            raise ConfigError(f"kind {handler.kind!r} already has a handler")
+        self._handlers[handler.kind] = handler
+
+    def matching(self, patterns: Iterable[str]) -> Handlers:
+        """Only the kinds that match one of `patterns` ('ingest.*')."""
+        patterns = list(patterns)
+        chosen = Handlers(
+            {
+                kind: handler
+                for kind, handler in self._handlers.items()
+                if any(fnmatchcase(kind, pattern) for pattern in patterns)
+            }
+        )
+        if not chosen:
+            raise ConfigError(
+                f"no kind matches {', '.join(patterns)}; registered: "
+                f"{', '.join(sorted(self._handlers)) or 'none'}"
+            )
+        return chosen
+
+    def __getitem__(self, kind: str) -> Handler:
+        return self._handlers[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handlers)
+
+    def __len__(self) -> int:
+        return len(self._handlers)

@@ -1,0 +1,302 @@
+"""A worker process's engine: dispatcher, internal queue, workers, settler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.engine.context import Enqueue
+from penstock.engine.dispatcher import Dispatcher
+from penstock.engine.enqueuer import Enqueuer
+from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.renewer import Renewer
+from penstock.engine.retry import reconnect_delay
+from penstock.engine.run import Interrupt
+from penstock.engine.settler import Settler
+from penstock.engine.watchdog import Watchdog
+from penstock.engine.worker import Bench, Worker
+from penstock.model.errors import ConfigError, PenstockError, QueueError
+from penstock.model.settings import Settings
+from penstock.ports.queue import JobQueue, Lease, Member, Outcome, Settlement, Topic
+
+log = logging.getLogger("penstock")
+
+CANCEL_SECONDS = 1.0
+"""How long an interrupted handler may take to clean up when the process stops."""
+FLUSH_SECONDS = 5.0
+"""How long a stop tries to store the last outcomes."""
+
+
+class JobOrchestrator:
+    """Runs jobs of the kinds in `handlers` until stopped.
+
+    After `stop()`: `running` is False, the dispatcher is done, `workers` is empty; what was
+    claimed but not started is back in the queue with its attempt, running jobs have finished
+    or (past the grace) are back in the queue with their attempt.
+    """
+
+    def __init__(
+        self,
+        queue: JobQueue,
+        handlers: Mapping[str, Handler | Callable[..., Any]],
+        max_workers: int | None = None,
+        *,
+        settings: Settings | None = None,
+        enqueue: Enqueue | None = None,
+    ) -> None:
+        settings = settings or Settings()
+        if max_workers is not None:
+            settings = replace(settings, max_workers=max_workers)
+        self._settings = settings
+        if not handlers:
+            raise ConfigError("no handlers: register one with @app.job(...) first")
+        self._queue = queue
+        self._handlers = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
+        self._enqueue = enqueue or Enqueuer(queue, self._handlers).enqueue
+        self._bench: Bench | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._renewer: Renewer | None = None
+        self._services: list[asyncio.Task[None]] = []
+        self._rejoining: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._draining = False
+        self._freed = asyncio.Event()
+        self.running = False
+        self.dispatcher_task: asyncio.Task[None] | None = None
+        self.internal_queue = InternalQueue(maxsize=settings.internal_queue)
+        self.workers: list[Worker] = []
+
+    @property
+    def degraded(self) -> str | None:
+        """Why the queue cannot be reached, or None while all is well."""
+        return self._dispatcher.degraded if self._dispatcher else None
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """busy and stuck workers, jobs claimed ahead, whether it drains or is degraded."""
+        bench = self._bench
+        return {
+            "busy": bench.busy if bench else 0,
+            "stuck": len(bench.stuck) if bench else 0,
+            "waiting": self.internal_queue.qsize(),
+            "draining": self._draining,
+            "degraded": self.degraded is not None,
+        }
+
+    async def start(self) -> None:
+        if self.running:
+            raise PenstockError("this orchestrator is already running")
+        member = await self._join()
+        self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
+        runs: dict[int, Any] = {}
+        watchdog = Watchdog(runs.values)
+        self._bench = bench = Bench(
+            settings=self._settings,
+            handlers=self._handlers,
+            internal_queue=self.internal_queue,
+            settler=Settler(self._settings, self._wake),
+            watchdog=watchdog,
+            member=member,
+            enqueue=self._enqueue,
+            runs=runs,
+            freed=self._on_freed,
+        )
+        self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed)
+        self._draining = False
+        self._stopping = None
+        self.workers = [
+            Worker(bench, f"penstock-worker-{n}") for n in range(self._settings.max_workers)
+        ]
+        self.dispatcher_task = asyncio.create_task(dispatcher.run(), name="penstock-dispatcher")
+        self._services = [
+            asyncio.create_task(self._hear_ready(), name="penstock-ready"),
+            asyncio.create_task(self._hear_cancelled(), name="penstock-cancelled"),
+            asyncio.create_task(self._keep_up(), name="penstock-upkeep"),
+        ]
+        self._start_renewer(member)
+        self.running = True
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Claim nothing more, let running jobs finish for `grace` seconds, hand back the rest.
+
+        Calling it again waits for the stop under way; with a shorter grace, hastens it.
+        """
+        if not self.running:
+            return
+        grace = self._settings.grace_seconds if grace is None else grace
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(grace), name="penstock-stop")
+        elif grace <= 0:
+            self._interrupt_all(Interrupt.STOPPING)
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self, grace: float) -> None:
+        bench, dispatcher = self._bench, self._dispatcher
+        assert bench is not None
+        assert dispatcher is not None
+        assert self.dispatcher_task is not None
+        self._draining = True
+        if self._rejoining is not None:
+            self._rejoining.cancel()
+        dispatcher.stop_claiming()
+        for lease in self.internal_queue.take_older(0):
+            bench.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
+        await self._until_no_runs(grace)
+        if bench.runs:
+            log.warning("%d jobs still run after %g s: handing them back", len(bench.runs), grace)
+            self._interrupt_all(Interrupt.STOPPING)
+            await self._until_no_runs(CANCEL_SECONDS)
+        for run in bench.runs.values():
+            log.error("job %s (%s) does not end when cancelled", run.lease.id, run.lease.kind)
+            bench.settler.add(Settlement(run.lease, Outcome.HANDED_BACK), run)
+        tasks = [worker.task for worker in self.workers]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
+        self.workers.clear()
+        dispatcher.finish()
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await asyncio.gather(self.dispatcher_task)
+        except (QueueError, TimeoutError) as error:
+            log.error("the last outcomes could not be stored; their jobs run again: %s", error)
+            self.dispatcher_task.cancel()
+            await asyncio.gather(self.dispatcher_task, return_exceptions=True)
+        for service in self._services:
+            service.cancel()
+        await asyncio.gather(*self._services, return_exceptions=True)
+        bench.watchdog.stop()
+        # Renewals end last: until here, every job still held is really held.
+        if self._renewer is not None:
+            await asyncio.to_thread(self._renewer.stop)
+        try:
+            await bench.member.leave()
+        except QueueError as error:
+            log.error("could not sign off; others will notice: %s", error)
+        self.running = False
+
+    async def _until_no_runs(self, seconds: float) -> None:
+        """Wait until nothing runs or the time is up."""
+        assert self._bench is not None
+        try:
+            async with asyncio.timeout(seconds):
+                while self._bench.runs:
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            return
+
+    def _interrupt_all(self, reason: Interrupt) -> None:
+        assert self._bench is not None
+        for run in list(self._bench.runs.values()):
+            run.interrupt(reason)
+
+    def _wake(self) -> None:
+        assert self._dispatcher is not None
+        self._dispatcher.wake()
+
+    def _on_freed(self) -> None:
+        self._freed.set()
+        self._wake()
+
+    async def _join(self) -> Member:
+        return await self._queue.join(
+            sorted(self._handlers), self._settings.max_workers, self._settings.lease_seconds
+        )
+
+    def _start_renewer(self, member: Member) -> None:
+        loop = asyncio.get_running_loop()
+        bench = self._bench
+        assert bench is not None
+
+        def holds() -> list[Lease]:
+            return list(bench.holds.values())
+
+        self._renewer = Renewer(
+            member,
+            self._settings.lease_seconds / 3,
+            lambda: self.status,
+            holds,
+            lambda: loop.call_soon_threadsafe(self._on_lapsed),
+        )
+        self._renewer.start()
+
+    def _on_lapsed(self) -> None:
+        """Others have taken over what this process held (it was frozen, or cut off too long)."""
+        if self._rejoining is None and not self._draining:
+            log.error("the membership lapsed: every lease is lost; joining again")
+            self._rejoining = asyncio.create_task(self._rejoin(), name="penstock-rejoin")
+
+    async def _rejoin(self) -> None:
+        bench, dispatcher = self._bench, self._dispatcher
+        assert bench is not None
+        assert dispatcher is not None
+        self._interrupt_all(Interrupt.LEASE_LOST)
+        self.internal_queue.take_older(0)
+        bench.crashed.clear()
+        bench.settler.forget()
+        if self._renewer is not None:
+            await asyncio.to_thread(self._renewer.stop)
+        failures = 0
+        while True:
+            try:
+                await bench.member.leave()
+                bench.member = await self._join()
+                break
+            except QueueError as error:
+                failures += 1
+                log.warning("cannot join again yet: %s", error)
+                await asyncio.sleep(reconnect_delay(failures, self._settings))
+        self._start_renewer(bench.member)
+        self._rejoining = None
+        dispatcher.ready()
+
+    async def _hear_ready(self) -> None:
+        assert self._dispatcher is not None
+        listener = self._queue.listen(Topic.READY)
+        try:
+            while True:
+                await listener.wait(None)
+                self._dispatcher.ready()
+        finally:
+            listener.close()
+
+    async def _hear_cancelled(self) -> None:
+        bench = self._bench
+        assert bench is not None
+        listener = self._queue.listen(Topic.CANCELLED)
+        try:
+            while True:
+                # The time-out covers a wake-up that never came, while anything runs.
+                await listener.wait(self._settings.poll_seconds if bench.runs else None)
+                await self._interrupt_cancelled(bench)
+        finally:
+            listener.close()
+
+    async def _interrupt_cancelled(self, bench: Bench) -> None:
+        try:
+            seqs = await bench.member.cancelled()
+        except QueueError as error:
+            log.debug("cannot look for cancelled jobs: %s", error)
+            return
+        for seq in seqs:
+            if (run := bench.runs.get(seq)) is not None:
+                run.interrupt(Interrupt.CANCELLED)
+            else:
+                bench.dropped.add(seq)
+        bench.dropped.intersection_update(seqs)
+
+    async def _keep_up(self) -> None:
+        assert self._bench is not None
+        while True:
+            try:
+                await self._bench.member.upkeep()
+            except QueueError as error:
+                log.debug("upkeep has to wait: %s", error)
+            except Exception:
+                log.exception("upkeep failed in a way it should not")
+            await asyncio.sleep(self._settings.upkeep_seconds)

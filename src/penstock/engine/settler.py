@@ -1,0 +1,69 @@
+"""Outcomes on their way to the queue. Nothing is dropped until the queue has answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from penstock.engine.run import Run
+from penstock.model.settings import Settings
+from penstock.ports.queue import Progress, Settlement
+
+
+class Settler:
+    """Gathers settlements and progress for the dispatcher's next trip."""
+
+    def __init__(self, settings: Settings, wake: Callable[[], None]) -> None:
+        self._settings = settings
+        self._wake = wake
+        self._pending: list[tuple[Settlement, Run | None]] = []
+        self._progress: dict[int, Progress] = {}
+        self._progress_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, settlement: Settlement, run: Run | None) -> None:
+        """`run` is None for a job that was never started."""
+        self._pending.append((settlement, run))
+        self._wake()
+
+    def note(self, run: Run, fraction: float, message: str) -> None:
+        """Progress of a running job; the last word before each trip counts."""
+        if run.interrupted is None:
+            self._progress[run.lease.seq] = Progress(run.lease, fraction, message)
+            self._wake()
+
+    def take(self) -> list[tuple[Settlement, Run | None]]:
+        pending, self._pending = self._pending, []
+        return pending
+
+    def take_progress(self) -> list[Progress]:
+        """What is due: progress is stored at most every `progress_seconds`."""
+        if not self._progress or self.progress_due_in() > 0:
+            return []
+        self._progress_at = time.monotonic()
+        notes, self._progress = list(self._progress.values()), {}
+        return notes
+
+    def progress_due_in(self) -> float:
+        """Seconds until waiting progress may be stored; infinite when there is none."""
+        if not self._progress:
+            return float("inf")
+        return self._progress_at + self._settings.progress_seconds - time.monotonic()
+
+    def put_back(self, taken: list[tuple[Settlement, Run | None]]) -> None:
+        """The trip failed: these go with the next one, in their order."""
+        self._pending[:0] = taken
+
+    @staticmethod
+    def stored(taken: list[tuple[Settlement, Run | None]]) -> None:
+        """The queue has answered for these: a crash from here on does not concern them."""
+        for _, run in taken:
+            if run is not None:
+                run.member.clear_started(run.slot)
+
+    def forget(self) -> None:
+        """The leases are lost; what was gathered under them is void."""
+        self._pending.clear()
+        self._progress.clear()

@@ -1,0 +1,147 @@
+"""Waiting for jobs and logs: one look at the queue per wake-up serves every waiter."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from penstock.model.errors import JobNotFound, QueueError, WaitTimeout
+from penstock.model.job import Job
+from penstock.ports.queue import JobQueue, Topic
+
+log = logging.getLogger("penstock")
+
+Key = TypeVar("Key")
+Found = TypeVar("Found")
+
+LOST_WAKEUP_SECONDS = 1.0
+PAUSE_SECONDS = 0.002
+PAUSE_PER_WAITER = 2e-6
+"""Between two looks, so that many waiters on a busy queue do not read it without end."""
+
+
+class Waiters(Generic[Key, Found]):
+    """Futures by key, resolved by one loop that runs only while somebody waits."""
+
+    def __init__(
+        self, queue: JobQueue, look: Callable[[list[Key]], Awaitable[dict[Key, Found]]]
+    ) -> None:
+        self._queue = queue
+        self._look = look
+        self._waiting: dict[Key, set[asyncio.Future[Found]]] = {}
+        self._loop: asyncio.Task[None] | None = None
+        self._arrived = asyncio.Event()
+
+    async def wait(self, key: Key, timeout: float | None) -> Found:
+        """What the look finds for `key`; TimeoutError after `timeout` seconds."""
+        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, set()).add(future)
+        self._arrived.set()
+        if self._loop is None or self._loop.done():
+            self._loop = asyncio.create_task(self._run(), name="penstock-waiters")
+        try:
+            async with asyncio.timeout(timeout):
+                return await future
+        finally:
+            if futures := self._waiting.get(key):
+                futures.discard(future)
+                if not futures:
+                    del self._waiting[key]
+
+    async def close(self) -> None:
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+            self._loop = None
+
+    async def _run(self) -> None:
+        listener = self._queue.listen(Topic.FINISHED)
+        woken = asyncio.Event()
+
+        async def hear() -> None:
+            while True:
+                await listener.wait(LOST_WAKEUP_SECONDS)
+                woken.set()
+
+        async def newcomers() -> None:
+            while True:
+                await self._arrived.wait()
+                self._arrived.clear()
+                woken.set()
+
+        async with asyncio.TaskGroup() as group:
+            helpers = [group.create_task(hear()), group.create_task(newcomers())]
+            try:
+                while self._waiting:
+                    await woken.wait()
+                    woken.clear()
+                    await self._resolve()
+                    await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_WAITER * len(self._waiting))
+            finally:
+                listener.close()
+                for helper in helpers:
+                    helper.cancel()
+
+    async def _resolve(self) -> None:
+        if not self._waiting:
+            return
+        try:
+            found = await self._look(list(self._waiting))
+        except QueueError as error:
+            log.debug("cannot look for waiters: %s", error)
+            return
+        for key, value in found.items():
+            for future in self._waiting.pop(key, ()):
+                if not future.done():
+                    future.set_result(value)
+
+
+class JobWaiters:
+    """Wait for jobs to finish."""
+
+    def __init__(self, queue: JobQueue) -> None:
+        self._queue = queue
+        self._waiters: Waiters[str, Job | None] = Waiters(queue, self._finished)
+
+    async def wait(self, job_id: str, timeout: float | None) -> Job:
+        try:
+            job = await self._waiters.wait(job_id, timeout)
+        except TimeoutError:
+            raise WaitTimeout(f"job {job_id} was not finished after {timeout:g} s") from None
+        if job is None:
+            raise JobNotFound(job_id)
+        return job
+
+    async def close(self) -> None:
+        await self._waiters.close()
+
+    async def _finished(self, ids: list[str]) -> dict[str, Job | None]:
+        done = await self._queue.finished(ids)
+        jobs = await self._queue.get(done) if done else {}
+        return {job_id: jobs.get(job_id) for job_id in done}
+
+
+class LogWaiters:
+    """Wait for a task's log to pass a version."""
+
+    def __init__(self, queue: JobQueue) -> None:
+        self._queue = queue
+        self._waiters: Waiters[tuple[str, str, int], int] = Waiters(queue, self._passed)
+
+    async def wait(self, tenant: str, task: str, since: int, timeout: float | None) -> bool:
+        """True once the log's version is over `since`, False after `timeout` seconds."""
+        try:
+            await self._waiters.wait((tenant, task, since), timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        await self._waiters.close()
+
+    async def _passed(self, keys: list[tuple[str, str, int]]) -> dict[tuple[str, str, int], int]:
+        logs = list({(tenant, task) for tenant, task, _ in keys})
+        newest = dict(zip(logs, await self._queue.versions(logs), strict=True))
+        return {key: newest[key[:2]] for key in keys if newest[key[:2]] > key[2]}

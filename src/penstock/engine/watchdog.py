@@ -1,0 +1,50 @@
+"""Ends runs that pass their deadline, with one timer for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Iterable
+
+from penstock.engine.run import Interrupt, Run
+
+
+class Watchdog:
+    """One timer, set to the earliest deadline; a timer per run costs more than most runs."""
+
+    def __init__(self, runs: Callable[[], Iterable[Run]]) -> None:
+        self._runs = runs
+        self._next = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, run: Run) -> None:
+        if run.deadline < self._next:
+            self._set(run.deadline)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next = at
+        delay = max(0.0, at - time.time())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._next, self._timer = math.inf, None
+        now = time.time()
+        earliest = math.inf
+        for run in list(self._runs()):
+            if run.interrupted is not None:
+                continue
+            if run.deadline <= now:
+                absolute = run.lease.deadline
+                late = absolute is not None and absolute <= now
+                run.interrupt(Interrupt.DEADLINE if late else Interrupt.TIMEOUT)
+            else:
+                earliest = min(earliest, run.deadline)
+        if earliest < math.inf:
+            self._set(earliest)

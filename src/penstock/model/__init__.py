@@ -1,0 +1,1 @@
+"""Plain data and errors: no I/O, imported by every other layer."""

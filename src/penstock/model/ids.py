@@ -1,0 +1,33 @@
+"""Ids of jobs and processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+
+_lock = threading.Lock()
+_last = 0
+
+
+def new_ids(count: int) -> list[str]:
+    """`count` new ids: 32 hex digits, unguessable, and sorted by time within a process."""
+    global _last
+    with _lock:
+        fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+        # Successive ids of one process must sort: step on from the last one when the
+        # clock has not moved (or has moved back).
+        start = fresh if fresh >> 80 > _last >> 80 else _last + 1
+        _last = start + count - 1
+    return [f"{start + i:032x}" for i in range(count)]
+
+
+def new_id() -> str:
+    return new_ids(1)[0]
+
+
+def child_id(parent_id: str, kind: str, payload: str, occurrence: int) -> str:
+    """The id of a job enqueued by another job: the same each time the parent is run again."""
+    text = "\x1f".join((parent_id, kind, payload, str(occurrence)))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,128 @@
+"""A job and the words around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any, Literal
+
+from penstock.model.errors import ValidationError
+
+PAYLOAD_LIMIT = 256 * 1024
+RESULT_LIMIT = 1024 * 1024
+RELEASE_LIMIT = 1000
+HISTORY_LIMIT = 100
+"""Past runs kept per job; older ones are dropped from the middle, the first is kept."""
+
+DEFAULT_TIMEOUT = 60.0
+DEFAULT_MAX_RETRIES = 3
+
+PriorityName = Literal["high", "medium", "low"]
+
+
+class JobState(StrEnum):
+    """Where a job stands. `queued` also covers scheduled jobs and those waiting for a retry."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def finished(self) -> bool:
+        return self in FINISHED
+
+
+FINISHED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+
+
+class Priority(IntEnum):
+    """Lower runs first."""
+
+    HIGH = 10
+    MEDIUM = 50
+    LOW = 90
+
+    @classmethod
+    def parse(cls, value: str | int | Priority) -> Priority:
+        """The priority called `value` ("high", "medium", "low", or 10, 50, 90)."""
+        try:
+            return cls[value.upper()] if isinstance(value, str) else cls(value)
+        except (KeyError, ValueError):
+            raise ValidationError(f"priority must be high, medium or low, not {value!r}") from None
+
+
+class Record(dict[str, Any]):
+    """A dict whose entries can also be read as attributes: `error["type"]` is `error.type`."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+@dataclass(slots=True, frozen=True)
+class Job:
+    """One durable unit of work, as it stood when it was read. Times are seconds since 1970."""
+
+    id: str
+    kind: str
+    payload: dict[str, Any]
+    state: JobState
+    tenant: str = "default"
+    priority: Priority = Priority.MEDIUM
+    lane: str | None = None
+    key: str | None = None
+    task: str | None = None
+    parent_id: str | None = None
+    enqueued_at: float = 0.0
+    run_at: float = 0.0
+    started_at: float | None = None
+    finished_at: float | None = None
+    deadline: float | None = None
+    timeout: float | None = None
+    """Seconds one run may take; None until a process that knows the kind has seen the job."""
+    max_retries: int | None = None
+    attempts: int = 0
+    """Runs started since the job was enqueued or redriven, the present one included."""
+    releases: int = 0
+    progress: float = 0.0
+    message: str = ""
+    result: Any = None
+    error: Record | None = None
+    history: list[Record] = field(default_factory=list)
+    """One record per run that has ended: attempt, outcome, started_at, finished_at, error."""
+    waiting_for: str | None = None
+    """For a queued job: what it waits for, in words. None when it can start now."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready form; what `--json` prints."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "state": str(self.state),
+            "tenant": self.tenant,
+            "priority": self.priority.name.lower(),
+            "lane": self.lane,
+            "key": self.key,
+            "task": self.task,
+            "parent_id": self.parent_id,
+            "payload": self.payload,
+            "enqueued_at": self.enqueued_at,
+            "run_at": self.run_at,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "deadline": self.deadline,
+            "timeout": self.timeout,
+            "max_retries": self.max_retries,
+            "attempts": self.attempts,
+            "releases": self.releases,
+            "progress": self.progress,
+            "message": self.message,
+            "result": self.result,
+            "error": self.error,
+            "history": self.history,
+            "waiting_for": self.waiting_for,
+        }

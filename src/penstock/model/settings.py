@@ -1,0 +1,54 @@
+"""Every number the engine goes by. All times are seconds; tests run them at a tenth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from penstock.model.errors import ConfigError
+
+
+@dataclass(slots=True, frozen=True)
+class Settings:
+    max_workers: int = 10
+    """Jobs run at a time by one process."""
+    internal_queue: int = 100
+    """Jobs claimed ahead of the workers, at most."""
+    prefetch_seconds: float = 5.0
+    """A job claimed ahead and not started within this goes back."""
+    lease_seconds: float = 15.0
+    """How long a process that stopped renewing keeps its jobs."""
+    job_timeout: float = 60.0
+    """One run's limit where the handler names none."""
+    max_retries: int = 3
+    """Retries where the handler names none."""
+    retry_base_seconds: float = 1.0
+    retry_cap_seconds: float = 300.0
+    """The n-th retry waits between 0 and min(cap, base * 2**n), at random."""
+    reconnect_first_seconds: float = 0.1
+    reconnect_cap_seconds: float = 2.0
+    """Waits between tries while the queue cannot be reached."""
+    upkeep_seconds: float = 0.5
+    """How often a process looks for dead ones."""
+    poll_seconds: float = 1.0
+    """A look at the queue without a wake-up, in case one was lost."""
+    progress_seconds: float = 0.25
+    """A running job's progress is stored this often at most."""
+    grace_seconds: float = 25.0
+    """How long a stop waits for running jobs."""
+    ageing_seconds: float = 300.0
+    """A job that waited this long is lifted one priority, and again after as long."""
+    retention_seconds: float = 7 * 86400.0
+    """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
+    durable: bool = True
+    """SQLite: every commit survives a power loss."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "bool":
+                continue
+            least = 1 if field.name in ("max_workers", "internal_queue") else 0
+            if not least <= value < float("inf"):
+                raise ConfigError(f"{field.name} must be a number from {least} up, not {value!r}")
+        if self.lease_seconds <= 0:
+            raise ConfigError("lease_seconds must be over 0")

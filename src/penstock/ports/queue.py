@@ -1,0 +1,306 @@
+"""The port to a job queue: the ledger of jobs, worker processes and changes.
+
+An adapter promises:
+- `enqueue` stores a whole batch or nothing, in one round trip;
+- `Member.exchange` settles and claims in one transaction, fenced by lease tokens;
+- a lease ends with its holder's membership: when it is not renewed, or when its process is
+  provably dead, its jobs go back to the queue;
+- every wake-up is sent after the change it announces can be read.
+
+Methods raise QueueUnavailable while the queue cannot be reached. Then nothing was stored, or,
+for `exchange`, the same call can be made again: settling twice with one token is a no-op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from penstock.model.change import Change
+from penstock.model.job import Job, JobState, Priority
+
+NO_LANE = ""
+UNKNOWN_LANE = "?"
+"""The lane of a job whose kind no process has known yet; see `KindDefaults`."""
+
+
+class NewJob(NamedTuple):
+    """What differs between the jobs of one batch."""
+
+    id: str
+    payload: str
+    key: str | None
+    lane: str
+
+
+@dataclass(slots=True, frozen=True)
+class NewJobs:
+    """A batch of jobs of one kind to enqueue together."""
+
+    kind: str
+    items: Sequence[NewJob]
+    tenant: str = "default"
+    priority: Priority = Priority.MEDIUM
+    run_at: float | None = None
+    deadline: float | None = None
+    timeout: float | None = None
+    max_retries: int | None = None
+    task: str | None = None
+    parent_id: str | None = None
+    replace_finished: bool = False
+    """A key held by a failed or cancelled job is taken over by a new job."""
+
+
+class KindDefaults(NamedTuple):
+    """What the engine knows of a kind; fills in jobs enqueued where the kind was unknown."""
+
+    timeout: float
+    max_retries: int
+    lane: str = NO_LANE
+
+
+class Lease(NamedTuple):
+    """A claimed job and the right to settle it: valid while `token` is the job's newest."""
+
+    seq: int
+    id: str
+    kind: str
+    tenant: str
+    payload: str
+    priority: int
+    lane: str
+    key: str | None
+    task: str | None
+    parent_id: str | None
+    enqueued_at: float
+    run_at: float
+    deadline: float | None
+    timeout: float | None
+    max_retries: int | None
+    attempts: int
+    """Runs started, this one included."""
+    crashes: int
+    releases: int
+    token: int
+    history: str
+
+
+class Outcome(Enum):
+    """How a lease ends."""
+
+    COMPLETED = "completed"
+    RETRY = "retry"
+    """The run failed; run again at `run_at`."""
+    FAILED = "failed"
+    RELEASED = "released"
+    """The handler asked to be run later: the attempt is returned, the release counted."""
+    HANDED_BACK = "handed back"
+    """Not run, or interrupted by a stop: attempt returned, place in line kept."""
+    CANCEL_SEEN = "cancel seen"
+    """The job had been cancelled in the queue and its run has now ended."""
+
+
+class Settlement(NamedTuple):
+    """The end of one lease."""
+
+    lease: Lease
+    outcome: Outcome
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    result: str | None = None
+    error: dict[str, Any] | None = None
+    run_at: float = 0.0
+    traceback: str | None = None
+
+
+class Progress(NamedTuple):
+    lease: Lease
+    fraction: float
+    message: str
+
+
+class Want(NamedTuple):
+    """What a process would take now."""
+
+    limit: int
+    kinds: Mapping[str, KindDefaults]
+    crashed: bool
+    """Whether one job with a crash on its record may be among them."""
+
+
+class Exchange(NamedTuple):
+    """What came of one trip to the queue."""
+
+    leases: list[Lease]
+    stale: list[Settlement]
+    """Settlements that were refused: the lease had been taken over, or the job cancelled."""
+    next_at: float | None
+    """When the next scheduled job becomes due, if the claim found fewer than wanted."""
+    member: bool
+    """False when this membership has lapsed: all its leases are lost, it must join again."""
+
+
+class Topic(Enum):
+    """What a wake-up is about."""
+
+    READY = "ready"
+    """There may be something to claim."""
+    FINISHED = "finished"
+    """A job was settled or a change logged."""
+    CANCELLED = "cancelled"
+    """A running job was cancelled; its holder should look."""
+
+
+@dataclass(slots=True, frozen=True)
+class JobFilter:
+    """Which jobs; every given part must match."""
+
+    ids: Sequence[str] | None = None
+    states: Sequence[JobState] | None = None
+    kind: str | None = None
+    """A kind, or a pattern such as `ingest.*`."""
+    tenant: str | None = None
+    task: str | None = None
+    error_type: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class ProcessInfo:
+    """A worker process, as shown to people."""
+
+    id: str
+    host: str
+    pid: int
+    kinds: Sequence[str]
+    max_workers: int
+    joined_at: float
+    heartbeat_at: float
+    lease_until: float
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """busy, stuck, draining, as last renewed."""
+
+
+@dataclass(slots=True, frozen=True)
+class KindCounts:
+    kind: str
+    states: Mapping[JobState, int]
+    oldest_queued_at: float | None
+
+
+class Wakeup(Protocol):
+    """One listener. A wake-up that arrives while nobody waits is kept for the next wait."""
+
+    async def wait(self, timeout: float | None) -> bool:
+        """True when woken, False after `timeout` seconds."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Member(Protocol):
+    """One worker process's membership: what it holds is leased under it."""
+
+    @property
+    def id(self) -> str: ...
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        progress: Sequence[Progress],
+        want: Want | None,
+    ) -> Exchange:
+        """Settle, note progress and claim, in one transaction."""
+        ...
+
+    def mark_started(self, lease: Lease) -> int:
+        """Note, so that it survives SIGKILL, that the handler starts now. Returns a slot."""
+        ...
+
+    def clear_started(self, slot: int) -> None:
+        """The settlement of the job in `slot` is stored."""
+        ...
+
+    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
+        """Extend every lease; blocking, for a thread of its own. False: the membership lapsed.
+
+        `holds` are jobs waiting for a retry whose last run still occupies a thread here;
+        they must not start anywhere before it returns.
+        """
+        ...
+
+    async def cancelled(self) -> list[int]:
+        """Which of the jobs held here (by seq) have been cancelled."""
+        ...
+
+    async def upkeep(self) -> None:
+        """Take back what dead or lapsed processes held, age waiting jobs, apply retention."""
+        ...
+
+    async def leave(self) -> None:
+        """End the membership; whatever it still holds goes back to the queue."""
+        ...
+
+
+class JobQueue(Protocol):
+    """The ledger."""
+
+    @property
+    def url(self) -> str: ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def enqueue(self, batch: NewJobs) -> list[Job]:
+        """Store the jobs; an item whose id or key is taken gives the job that has it."""
+        ...
+
+    async def get(self, ids: Sequence[str]) -> dict[str, Job]:
+        """The jobs that exist, by id."""
+        ...
+
+    async def finished(self, ids: Sequence[str]) -> list[str]:
+        """Which of `ids` need no more waiting: finished, or gone."""
+        ...
+
+    async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
+        """Matching jobs, newest first; `before` is the last id of the previous page."""
+        ...
+
+    async def cancel(self, where: JobFilter) -> list[str]:
+        """Cancel matching jobs that are queued or running; the ids of those cancelled."""
+        ...
+
+    async def redrive(self, where: JobFilter) -> list[str]:
+        """Queue matching dead letters again with fresh retries, history kept."""
+        ...
+
+    async def discard(self, where: JobFilter) -> list[str]:
+        """Delete matching dead letters."""
+        ...
+
+    async def counts(self) -> list[KindCounts]: ...
+
+    async def processes(self) -> list[ProcessInfo]: ...
+
+    async def work_left(self, kinds: Sequence[str] | None) -> bool:
+        """Whether any job (of these kinds) is queued or running."""
+        ...
+
+    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
+        """Entries of a task's log after version `since`, in order."""
+        ...
+
+    async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
+        """The newest version of each log (tenant, task); 0 where there is none."""
+        ...
+
+    async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:
+        """Become a worker process of this queue."""
+        ...
+
+    def listen(self, topic: Topic) -> Wakeup:
+        """Hear of changes made by any process."""
+        ...
