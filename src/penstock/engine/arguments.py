@@ -47,7 +47,7 @@ class Arguments:
     def parse(self, payload: str) -> dict[str, Any]:
         """The keyword arguments in a payload's JSON text, or ValidationError."""
         if not self._typed:
-            arguments: dict[str, Any] = json.loads(payload)
+            arguments: dict[str, Any] = {} if payload == "{}" else json.loads(payload)
             if not self._required <= arguments.keys() or not (
                 self._open or arguments.keys() <= self._names
             ):
@@ -80,12 +80,13 @@ class Arguments:
             annotation = self._resolve(parameter)
             optional = parameter.default is not inspect.Parameter.empty
             fields[parameter.name] = NotRequired[annotation] if optional else annotation
-        payload_type = TypedDict(f"payload of {self._kind}", fields)  # type: ignore[operator]
-        extra = "allow" if self._open else "forbid"
-        payload_type.__pydantic_config__ = pydantic.ConfigDict(  # type: ignore[attr-defined]
-            extra=extra, arbitrary_types_allowed=True
+        # A TypedDict and not a model: a parameter may be called `json` or `copy`.
+        make: Any = TypedDict
+        payload_type = make("Payload", fields)
+        payload_type.__pydantic_config__ = pydantic.ConfigDict(
+            extra="allow" if self._open else "forbid", arbitrary_types_allowed=True
         )
-        adapter = pydantic.TypeAdapter[dict[str, Any]](payload_type)
+        adapter: pydantic.TypeAdapter[dict[str, Any]] = pydantic.TypeAdapter(payload_type)
 
         def validate(payload: str) -> dict[str, Any]:
             try:

@@ -21,9 +21,8 @@ log = logging.getLogger("penstock")
 DEGRADED_AFTER = 3
 PREFETCH_HORIZON = 0.1
 """Seconds of work for all workers to keep at hand; so long jobs are not claimed ahead."""
-GATHER_SECONDS = 0.004
-GATHER_COUNT = 64
-"""While workers have enough to do, a trip waits this long for this many outcomes."""
+GATHER_SECONDS = 0.005
+"""While the workers have jobs at hand, outcomes wait this long for company."""
 
 
 class Dispatcher:
@@ -135,7 +134,7 @@ class Dispatcher:
             self._may_claim = True
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         prefetch = self._prefetch()
-        if waiting > prefetch // 2:
+        if waiting > prefetch // 10:
             return None  # enough at hand: claim many at once, later
         free = self._settings.max_workers - bench.busy - waiting + prefetch
         limit = min(free, bench.internal_queue.maxsize - waiting)
@@ -150,7 +149,11 @@ class Dispatcher:
 
     def _settling_due(self) -> bool:
         settler = self._bench.settler
-        return bool(len(settler)) or settler.progress_due_in() <= 0
+        if settler.progress_due_in() <= 0:
+            return True
+        # While the workers have enough at hand, outcomes wait for the next claim's trip.
+        plenty = self._claiming and not self._bench.internal_queue.empty()
+        return settler.oldest_age() >= (GATHER_SECONDS if plenty else 0)
 
     def _hand_back_waiting(self) -> None:
         """What was claimed ahead and not started in time goes back for others to take."""
@@ -165,7 +168,10 @@ class Dispatcher:
         timeout = self._settings.poll_seconds
         if self._claiming and self._next_at is not None:
             timeout = min(timeout, self._next_at - time.time())
-        timeout = min(timeout, self._bench.settler.progress_due_in())
+        settler = self._bench.settler
+        timeout = min(timeout, settler.progress_due_in())
+        if settler:
+            timeout = min(timeout, GATHER_SECONDS - settler.oldest_age())
         age = self._bench.internal_queue.oldest_age()
         if age is not None:
             timeout = min(timeout, self._settings.prefetch_seconds - age)

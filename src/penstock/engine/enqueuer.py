@@ -75,8 +75,10 @@ class Enqueuer:
         start = _start(delay, run_at)
         ids = new_ids(len(texts)) if ids is None else ids
         items = [
-            NewJob(job_id, text, key, lane)
-            for job_id, text, key in zip(ids, texts, keys or [None] * len(texts), strict=True)
+            NewJob(job_id, text, key, lane, payload)
+            for job_id, text, key, payload in zip(
+                ids, texts, keys or [None] * len(texts), payloads, strict=True
+            )
         ]
         jobs: list[Job] = []
         for first in range(0, len(items), BATCH):
@@ -107,7 +109,7 @@ def _start(delay: float | None, run_at: When | None) -> float | None:
     return None if run_at is None else _time("run_at", run_at)
 
 
-def _time(name: str, value: When) -> float:
+def _time(name: str, value: Any) -> float:
     """Seconds since 1970 of an absolute time."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -120,7 +122,7 @@ def _time(name: str, value: When) -> float:
     return float(value)
 
 
-def _check_name(name: str, value: str | None) -> None:
+def _check_name(name: str, value: Any) -> None:
     if value is None:
         return
     if not isinstance(value, str) or not 0 < len(value) <= NAME_LIMIT or not value.isprintable():

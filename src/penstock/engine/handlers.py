@@ -16,7 +16,7 @@ from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 
 
-def check_kind(kind: str) -> None:
+def check_kind(kind: Any) -> None:
     if not isinstance(kind, str) or not KIND.fullmatch(kind):
         raise ConfigError(
             f"{kind!r} is no kind: up to 128 letters, digits, '_', '.', ':' and '-', "

@@ -216,12 +216,15 @@ class JobOrchestrator:
         def holds() -> list[Lease]:
             return list(bench.holds.values())
 
+        def lapsed() -> None:
+            loop.call_soon_threadsafe(self._on_lapsed)
+
         self._renewer = Renewer(
             member,
             self._settings.lease_seconds / 3,
             lambda: self.status,
             holds,
-            lambda: loop.call_soon_threadsafe(self._on_lapsed),
+            lapsed,
         )
         self._renewer.start()
 

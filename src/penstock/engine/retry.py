@@ -6,7 +6,7 @@ import random
 
 from penstock.model.settings import Settings
 
-_random = random.Random()
+_random = random.Random()  # noqa: S311 (jitter, not a secret)
 
 
 def retry_delay(attempt: int, settings: Settings) -> float:

@@ -19,14 +19,21 @@ class Settler:
         self._pending: list[tuple[Settlement, Run | None]] = []
         self._progress: dict[int, Progress] = {}
         self._progress_at = 0.0
+        self._since = 0.0
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def add(self, settlement: Settlement, run: Run | None) -> None:
         """`run` is None for a job that was never started."""
+        if not self._pending:
+            self._since = time.monotonic()
         self._pending.append((settlement, run))
         self._wake()
+
+    def oldest_age(self) -> float:
+        """Seconds the first outcome has waited; -1 when there is none."""
+        return time.monotonic() - self._since if self._pending else -1.0
 
     def note(self, run: Run, fraction: float, message: str) -> None:
         """Progress of a running job; the last word before each trip counts."""

@@ -109,14 +109,14 @@ class Worker:
         deadline = now + (lease.timeout or handler.timeout)
         if lease.deadline is not None and lease.deadline < deadline:
             deadline = lease.deadline
-        task = asyncio.current_task()
-        assert task is not None
+        task = self.task
         run = Run(lease, bench.member, task, now, deadline)
         context = JobContext(run, bench.settler.note, bench.enqueue, task.get_loop())
         bench.runs[lease.seq] = run
         bench.watchdog.watch(run)
         token = current.set(context)
         thread: ThreadCall | None = None
+        settlement: Settlement | None = None
         try:
             arguments = handler.arguments.parse(lease.payload)
             if handler.is_async:

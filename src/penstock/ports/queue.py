@@ -33,6 +33,8 @@ class NewJob(NamedTuple):
     payload: str
     key: str | None
     lane: str
+    decoded: dict[str, Any] | None = None
+    """The payload as the caller gave it; spares decoding the text again."""
 
 
 @dataclass(slots=True, frozen=True)

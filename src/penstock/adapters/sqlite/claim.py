@@ -37,7 +37,7 @@ _PICKED = (
 )
 
 
-def claim(tx: Transaction, member: str, want: Want, weights: Weights, folder: Path) -> Claimed:
+def claim(tx: Transaction, member: int, want: Want, weights: Weights, folder: Path) -> Claimed:
     """Lease up to `want.limit` jobs to `member`, the first in line first.
 
     The same trip takes back what lapsed members held, lets scheduled jobs join the line and
@@ -66,8 +66,9 @@ def claim(tx: Transaction, member: str, want: Want, weights: Weights, folder: Pa
     if leases:
         seqs = json.dumps([lease.seq for lease in leases])
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": seqs})
-        picked = [(lease.lane, row[0], row[1]) for row, lease in zip(rows, leases, strict=True)]
-        tx.execute(sql("serve"), {"picked": json.dumps(picked)})
+        served = {(row[8], row[0]): row[1] for row in rows}  # the last of each line is the latest
+        for (lane, band), turn in served.items():
+            tx.execute(sql("serve"), {"lane": lane, "band": band, "turn": turn})
     return Claimed(leases, None if len(leases) == want.limit else _next_due(tx), True)
 
 
@@ -116,7 +117,8 @@ def _adopt(tx: Transaction, want: Want, weights: Weights) -> None:
     """Fill in jobs of our kinds that were enqueued where the kind was unknown."""
     for kind, defaults in want.kinds.items():
         rows = tx.execute(
-            "SELECT seq, band, tenant FROM jobs WHERE ready = 1 AND lane = ? AND kind = ?"
+            "SELECT seq, band, tenant FROM jobs"
+            " WHERE ready > 0 AND ready = 1 AND lane = ? AND kind = ?"
             " ORDER BY band, turn, seq LIMIT ?",
             (UNKNOWN_LANE, kind, ADOPT_LIMIT),
         ).fetchall()
@@ -151,7 +153,9 @@ def _pick(tx: Transaction, ready: int, kinds: Sequence[str], limit: int) -> list
 def _pick_statement(kinds: int) -> str:
     # SQLite merges the parts of an ordered UNION ALL lazily, each from its own place in the
     # index, so that the cost follows the limit. `kind IN (...)` would read and sort the backlog.
-    part = "SELECT band, turn, seq FROM jobs WHERE ready = ? AND lane = ? AND kind = ?"
+    part = (
+        "SELECT band, turn, seq FROM jobs WHERE ready > 0 AND ready = ? AND lane = ? AND kind = ?"
+    )
     heads = " UNION ALL ".join([part] * kinds) + " ORDER BY 1, 2, 3 LIMIT ?"
     return (
         f"SELECT json_group_array(json_array(head.band, head.turn, {_PICKED}))"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.life import LifeFile
+from penstock.adapters.life import LifeFile, started_jobs
 from penstock.adapters.sqlite import takeover
 from penstock.adapters.sqlite.claim import claim
 from penstock.adapters.sqlite.database import Transaction, explain, sql
@@ -36,6 +36,7 @@ class SqliteMember:
         self, queue: SqliteQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> None:
         self.id = new_id()
+        self._number = 0
         self._queue = queue
         self._kinds = list(kinds)
         self._max_workers = max_workers
@@ -53,13 +54,13 @@ class SqliteMember:
                 "a small file there"
             ) from error
         try:
-            await self._queue.write(self._insert)
+            self._number = await self._queue.write(self._insert)
         except BaseException:
             self._life.close()
             raise
 
-    def _insert(self, tx: Transaction) -> None:
-        tx.execute(
+    def _insert(self, tx: Transaction) -> int:
+        row = tx.execute(
             sql("join"),
             {
                 "id": self.id,
@@ -72,7 +73,9 @@ class SqliteMember:
                 "now": tx.now,
                 "lease_until": tx.now + self._lease_seconds,
             },
-        )
+        ).fetchone()
+        number: int = row[0]
+        return number
 
     async def exchange(
         self,
@@ -86,7 +89,7 @@ class SqliteMember:
                 note_progress(tx, progress)
             if want is None:
                 return Exchange([], stale, None, True)
-            claimed = claim(tx, self.id, want, self._queue.weights, self._queue.folder)
+            claimed = claim(tx, self._number, want, self._queue.weights, self._queue.folder)
             return Exchange(claimed.leases, stale, claimed.next_at, claimed.member)
 
         return await self._queue.write(trip)
@@ -115,7 +118,7 @@ class SqliteMember:
             renewed = connection.execute(
                 sql("renew"),
                 {
-                    "member": self.id,
+                    "member": self._number,
                     "now": now,
                     "lease_until": now + self._lease_seconds,
                     "status": json.dumps(dict(status)),
@@ -140,7 +143,7 @@ class SqliteMember:
     async def cancelled(self) -> list[int]:
         def read(connection: sqlite3.Connection) -> list[int]:
             rows = connection.execute(
-                "SELECT seq FROM jobs WHERE holder = ? AND state = 'cancelled'", (self.id,)
+                "SELECT seq FROM jobs WHERE holder = ? AND state = 'cancelled'", (self._number,)
             )
             return [seq for (seq,) in rows]
 
@@ -149,7 +152,7 @@ class SqliteMember:
     async def upkeep(self) -> None:
         folder = self._queue.folder
         suspects = await self._queue.read(
-            lambda connection: takeover.suspects(connection, folder, self.id, time.time())
+            lambda connection: takeover.suspects(connection, folder, self._number, time.time())
         )
         if suspects:
             await self._queue.write(lambda tx: self._take_over(tx, suspects))
@@ -161,7 +164,7 @@ class SqliteMember:
             self._retained_at = now
             await self._queue.retain()
 
-    def _take_over(self, tx: Transaction, suspects: list[tuple[str, str]]) -> None:
+    def _take_over(self, tx: Transaction, suspects: list[tuple[int, str]]) -> None:
         for member, life in suspects:
             takeover.dead(tx, self._queue.folder, member, life)
         takeover.lapsed(tx, self._queue.folder)
@@ -201,8 +204,8 @@ class SqliteMember:
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:
             # What is still held was never started, or its outcome could not be stored.
-            started = takeover.started_jobs(self._life.path)
-            takeover.end_membership(tx, self.id, started, "it stopped")
+            started = started_jobs(self._life.path)
+            takeover.end_membership(tx, self._number, self.id, started, "it stopped")
 
         try:
             await self._queue.write(end)

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.adapters.sqlite import selection
 from penstock.adapters.sqlite.database import (
@@ -183,10 +183,7 @@ class SqliteQueue:
                 "SELECT id, host, pid, kinds, max_workers, joined_at, heartbeat_at, lease_until,"
                 " status FROM processes ORDER BY joined_at"
             )
-            return [
-                ProcessInfo(*row[:3], json.loads(row[3]), *row[4:8], json.loads(row[8]))
-                for row in rows
-            ]
+            return [_process(row) for row in rows]
 
         return await self.read(read)
 
@@ -197,7 +194,7 @@ class SqliteQueue:
                 " WHERE tenant = ? AND task = ? AND version > ? ORDER BY version LIMIT ?",
                 (tenant, task, since, limit),
             )
-            return [Change(*row[:5], json.loads(row[5])) for row in rows]
+            return [_change(row) for row in rows]
 
         return await self.read(read)
 
@@ -224,8 +221,9 @@ class SqliteQueue:
 
     async def retain(self) -> None:
         """Delete completed and cancelled jobs that are past the retention, and spent logs."""
-        while await self.write(partial(_forget, retention_seconds=self._retention_seconds)):
-            await asyncio.sleep(0)  # others write in between
+        more = True
+        while more:
+            more = await self.write(partial(_forget, retention_seconds=self._retention_seconds))
 
 
 def _forget(tx: Transaction, retention_seconds: float) -> bool:
@@ -249,3 +247,23 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
         " WHERE served.lane = turns.lane AND served.band = turns.band)"
     )
     return len(rows) == RETENTION_LIMIT
+
+
+def _process(row: Sequence[Any]) -> ProcessInfo:
+    member, host, pid, kinds, max_workers, joined_at, heartbeat_at, lease_until, status = row
+    return ProcessInfo(
+        id=member,
+        host=host,
+        pid=pid,
+        kinds=json.loads(kinds),
+        max_workers=max_workers,
+        joined_at=joined_at,
+        heartbeat_at=heartbeat_at,
+        lease_until=lease_until,
+        status=json.loads(status),
+    )
+
+
+def _change(row: Sequence[Any]) -> Change:
+    task, version, at, what, job_id, data = row
+    return Change(task, version, at, what, job_id, json.loads(data))

@@ -89,7 +89,7 @@ def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
     return Job(
         id=item.id,
         kind=batch.kind,
-        payload=json.loads(item.payload),
+        payload=json.loads(item.payload) if item.decoded is None else item.decoded,
         state=JobState.QUEUED,
         tenant=batch.tenant,
         priority=batch.priority,

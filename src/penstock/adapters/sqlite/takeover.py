@@ -16,33 +16,36 @@ from penstock.ports.queue import Topic
 
 def lapsed(tx: Transaction, folder: Path) -> None:
     """End every membership that was not renewed in time (its process is frozen or far away)."""
-    rows = tx.execute("SELECT id, life FROM processes WHERE lease_until < ?", (tx.now,)).fetchall()
-    for member, life in rows:
-        end_membership(tx, member, started_jobs(folder / life), "its lease was not renewed")
+    rows = tx.execute(
+        "SELECT number, id, life FROM processes WHERE lease_until < ?", (tx.now,)
+    ).fetchall()
+    for number, member, life in rows:
+        started = started_jobs(folder / life)
+        end_membership(tx, number, member, started, "its lease was not renewed")
 
 
-def dead(tx: Transaction, folder: Path, member: str, life: str) -> None:
-    """End `member` if its process is provably dead."""
+def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
+    """End a membership if its process is provably dead."""
     path = folder / life
     with proven_dead(path) as is_dead:
-        row = tx.execute("SELECT boot FROM processes WHERE id = ?", (member,)).fetchone()
+        row = tx.execute("SELECT id, boot FROM processes WHERE number = ?", (number,)).fetchone()
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
-            started = started_jobs(path) if row[0] == boot_id() else None
-            end_membership(tx, member, started, "its process died")
+            started = started_jobs(path) if row[1] == boot_id() else None
+            end_membership(tx, number, row[0], started, "its process died")
 
 
 def end_membership(
-    tx: Transaction, member: str, started: Mapping[int, int] | None, why: str
+    tx: Transaction, number: int, member: str, started: Mapping[int, int] | None, why: str
 ) -> None:
-    """Queue or bury all that `member` holds, and forget it.
+    """Queue or bury all that the member holds, and forget it.
 
     `started` tells which of its jobs were running (seq to token): those have spent an attempt
     and have a crash on their record. None: nobody can tell (the power failed, or the file is
     gone). Then a job that was already running alone is taken to be the cause, and the others
     are only marked, so that from now on they run alone and are counted exactly.
     """
-    for row in tx.execute(sql("held"), {"member": member}).fetchall():
+    for row in tx.execute(sql("held"), {"member": number}).fetchall():
         seq, job_id, tenant, task, state, token, attempts, max_retries, crashes, started_at = row
         if state != "running":  # cancelled while it ran: only the run had still to end
             tx.execute("UPDATE jobs SET holder = NULL WHERE seq = ?", (seq,))
@@ -81,18 +84,18 @@ def end_membership(
         if task is not None and ran:
             what = "failed" if buried else "retry"
             changes.append(tx, [changes.Entry(tenant, task, what, job_id, {"error": error})])
-    tx.execute("DELETE FROM processes WHERE id = ?", (member,))
+    tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)
 
 
 def suspects(
-    connection: sqlite3.Connection, folder: Path, me: str, now: float
-) -> list[tuple[str, str]]:
-    """Other members (id, life) that are dead or lapsed; a cheap look before any writing."""
+    connection: sqlite3.Connection, folder: Path, me: int, now: float
+) -> list[tuple[int, str]]:
+    """Other members (number, life) that are dead or lapsed; a cheap look before any writing."""
     found = []
     for member, life, lease_until in connection.execute(
-        "SELECT id, life, lease_until FROM processes WHERE id <> ?", (me,)
+        "SELECT number, life, lease_until FROM processes WHERE number <> ?", (me,)
     ):
         if lease_until < now:
             found.append((member, life))

@@ -5,7 +5,7 @@
 --   band, turn, seq   the order: effective priority, the tenant's turn, age
 --   since   when it became claimable in its band; what ageing goes by
 --   token   counts claims; a settlement with an older token is refused
---   holder  the membership (processes.id) it is leased to; the lease ends with the membership
+--   holder  the membership (processes.number) it is leased to; the lease ends with the membership
 --   history JSON array, a record per ended run
 CREATE TABLE jobs (
     seq         INTEGER PRIMARY KEY,
@@ -32,7 +32,7 @@ CREATE TABLE jobs (
     crashes     INTEGER NOT NULL DEFAULT 0,
     releases    INTEGER NOT NULL DEFAULT 0,
     token       INTEGER NOT NULL DEFAULT 0,
-    holder      TEXT,
+    holder      INTEGER,
     enqueued_at REAL NOT NULL,
     started_at  REAL,
     finished_at REAL,
@@ -43,7 +43,8 @@ CREATE TABLE jobs (
     history     TEXT NOT NULL DEFAULT '[]'
 );
 
--- What a claim reads: the head of (lane, kind), never the backlog behind it.
+-- What a claim reads: the head of (lane, kind), never the backlog behind it. SQLite uses a
+-- partial index only for queries that repeat its condition word for word.
 CREATE INDEX jobs_claim ON jobs (ready, lane, kind, band, turn, seq) WHERE ready > 0;
 CREATE INDEX jobs_scheduled ON jobs (run_at) WHERE state = 'queued' AND ready = 0;
 CREATE INDEX jobs_held ON jobs (holder) WHERE holder IS NOT NULL;
@@ -71,8 +72,10 @@ CREATE TABLE served (
 ) WITHOUT ROWID;
 
 -- Worker processes. `life` names the file whose kernel lock proves that they live.
+-- Numbers are never used again, so a late member cannot be taken for another.
 CREATE TABLE processes (
-    id           TEXT PRIMARY KEY,
+    number       INTEGER PRIMARY KEY AUTOINCREMENT,
+    id           TEXT NOT NULL UNIQUE,
     host         TEXT NOT NULL,
     pid          INTEGER NOT NULL,
     boot         TEXT NOT NULL,
@@ -83,7 +86,7 @@ CREATE TABLE processes (
     joined_at    REAL NOT NULL,
     heartbeat_at REAL NOT NULL,
     lease_until  REAL NOT NULL
-) WITHOUT ROWID;
+);
 
 -- The ordered log of each task: versions 1, 2, 3 ... taken in the transaction that changes the job.
 CREATE TABLE logs (
