@@ -79,6 +79,8 @@ class LifeFile:
         self._free.append(slot)
 
     def close(self) -> None:
+        if self._map.closed:
+            return
         _open_files.discard(self)
         self.path.unlink(missing_ok=True)
         self._map.close()

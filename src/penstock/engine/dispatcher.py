@@ -110,6 +110,7 @@ class Dispatcher:
                     lease.attempts,
                 )
         if not exchange.member:
+            self._may_claim = False  # until it has joined again
             self._lapsed()
             return
         if not self._claiming:  # stopped while the trip was under way
@@ -131,7 +132,7 @@ class Dispatcher:
         if not self._may_claim:
             if self._next_at is None or time.time() < self._next_at:
                 return None
-            self._may_claim = True
+            self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         prefetch = self._prefetch()
         if waiting > prefetch // 10:

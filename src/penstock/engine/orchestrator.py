@@ -39,6 +39,12 @@ class JobOrchestrator:
     or (past the grace) are back in the queue with their attempt.
     """
 
+    # Made by start().
+    _bench: Bench
+    _dispatcher: Dispatcher
+    _renewer: Renewer
+    dispatcher_task: asyncio.Task[None]
+
     def __init__(
         self,
         queue: JobQueue,
@@ -57,31 +63,26 @@ class JobOrchestrator:
         self._queue = queue
         self._handlers = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
         self._enqueue = enqueue or Enqueuer(queue, self._handlers).enqueue
-        self._bench: Bench | None = None
-        self._dispatcher: Dispatcher | None = None
-        self._renewer: Renewer | None = None
         self._services: list[asyncio.Task[None]] = []
         self._rejoining: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._draining = False
         self._freed = asyncio.Event()
         self.running = False
-        self.dispatcher_task: asyncio.Task[None] | None = None
         self.internal_queue = InternalQueue(maxsize=settings.internal_queue)
         self.workers: list[Worker] = []
 
     @property
     def degraded(self) -> str | None:
         """Why the queue cannot be reached, or None while all is well."""
-        return self._dispatcher.degraded if self._dispatcher else None
+        return self._dispatcher.degraded if self.running else None
 
     @property
     def status(self) -> dict[str, Any]:
         """busy and stuck workers, jobs claimed ahead, whether it drains or is degraded."""
-        bench = self._bench
         return {
-            "busy": bench.busy if bench else 0,
-            "stuck": len(bench.stuck) if bench else 0,
+            "busy": self._bench.busy if self.running else 0,
+            "stuck": len(self._bench.stuck) if self.running else 0,
             "waiting": self.internal_queue.qsize(),
             "draining": self._draining,
             "degraded": self.degraded is not None,
@@ -136,9 +137,6 @@ class JobOrchestrator:
 
     async def _stop(self, grace: float) -> None:
         bench, dispatcher = self._bench, self._dispatcher
-        assert bench is not None
-        assert dispatcher is not None
-        assert self.dispatcher_task is not None
         self._draining = True
         if self._rejoining is not None:
             self._rejoining.cancel()
@@ -171,8 +169,7 @@ class JobOrchestrator:
         await asyncio.gather(*self._services, return_exceptions=True)
         bench.watchdog.stop()
         # Renewals end last: until here, every job still held is really held.
-        if self._renewer is not None:
-            await asyncio.to_thread(self._renewer.stop)
+        await asyncio.to_thread(self._renewer.stop)
         try:
             await bench.member.leave()
         except QueueError as error:
@@ -181,7 +178,6 @@ class JobOrchestrator:
 
     async def _until_no_runs(self, seconds: float) -> None:
         """Wait until nothing runs or the time is up."""
-        assert self._bench is not None
         try:
             async with asyncio.timeout(seconds):
                 while self._bench.runs:
@@ -191,12 +187,10 @@ class JobOrchestrator:
             return
 
     def _interrupt_all(self, reason: Interrupt) -> None:
-        assert self._bench is not None
         for run in list(self._bench.runs.values()):
             run.interrupt(reason)
 
     def _wake(self) -> None:
-        assert self._dispatcher is not None
         self._dispatcher.wake()
 
     def _on_freed(self) -> None:
@@ -211,7 +205,6 @@ class JobOrchestrator:
     def _start_renewer(self, member: Member) -> None:
         loop = asyncio.get_running_loop()
         bench = self._bench
-        assert bench is not None
 
         def holds() -> list[Lease]:
             return list(bench.holds.values())
@@ -236,14 +229,11 @@ class JobOrchestrator:
 
     async def _rejoin(self) -> None:
         bench, dispatcher = self._bench, self._dispatcher
-        assert bench is not None
-        assert dispatcher is not None
         self._interrupt_all(Interrupt.LEASE_LOST)
         self.internal_queue.take_older(0)
         bench.crashed.clear()
         bench.settler.forget()
-        if self._renewer is not None:
-            await asyncio.to_thread(self._renewer.stop)
+        await asyncio.to_thread(self._renewer.stop)
         failures = 0
         while True:
             try:
@@ -259,7 +249,6 @@ class JobOrchestrator:
         dispatcher.ready()
 
     async def _hear_ready(self) -> None:
-        assert self._dispatcher is not None
         listener = self._queue.listen(Topic.READY)
         try:
             while True:
@@ -270,7 +259,6 @@ class JobOrchestrator:
 
     async def _hear_cancelled(self) -> None:
         bench = self._bench
-        assert bench is not None
         listener = self._queue.listen(Topic.CANCELLED)
         try:
             while True:
@@ -294,7 +282,6 @@ class JobOrchestrator:
         bench.dropped.intersection_update(seqs)
 
     async def _keep_up(self) -> None:
-        assert self._bench is not None
         while True:
             try:
                 await self._bench.member.upkeep()

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from penstock.model.errors import JobNotFound, QueueError, WaitTimeout
 from penstock.model.job import Job
-from penstock.ports.queue import JobQueue, Topic
+from penstock.ports.queue import JobQueue, Topic, Wakeup
 
 log = logging.getLogger("penstock")
 
@@ -31,16 +31,17 @@ class Waiters(Generic[Key, Found]):
         self._queue = queue
         self._look = look
         self._waiting: dict[Key, set[asyncio.Future[Found]]] = {}
+        self._listener: Wakeup | None = None
         self._loop: asyncio.Task[None] | None = None
-        self._arrived = asyncio.Event()
 
     async def wait(self, key: Key, timeout: float | None) -> Found:
         """What the look finds for `key`; TimeoutError after `timeout` seconds."""
         future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, set()).add(future)
-        self._arrived.set()
-        if self._loop is None or self._loop.done():
-            self._loop = asyncio.create_task(self._run(), name="penstock-waiters")
+        if self._listener is None:
+            self._listener = self._queue.listen(Topic.FINISHED)
+            self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
+        self._listener.ring()  # it may be finished already
         try:
             async with asyncio.timeout(timeout):
                 return await future
@@ -54,35 +55,18 @@ class Waiters(Generic[Key, Found]):
         if self._loop is not None:
             self._loop.cancel()
             await asyncio.gather(self._loop, return_exceptions=True)
-            self._loop = None
 
-    async def _run(self) -> None:
-        listener = self._queue.listen(Topic.FINISHED)
-        woken = asyncio.Event()
-
-        async def hear() -> None:
-            while True:
+    async def _run(self, listener: Wakeup) -> None:
+        try:
+            while self._waiting:
                 await listener.wait(LOST_WAKEUP_SECONDS)
-                woken.set()
-
-        async def newcomers() -> None:
-            while True:
-                await self._arrived.wait()
-                self._arrived.clear()
-                woken.set()
-
-        async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(hear()), group.create_task(newcomers())]
-            try:
-                while self._waiting:
-                    await woken.wait()
-                    woken.clear()
-                    await self._resolve()
-                    await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_WAITER * len(self._waiting))
-            finally:
-                listener.close()
-                for helper in helpers:
-                    helper.cancel()
+                await self._resolve()
+                await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_WAITER * len(self._waiting))
+        finally:
+            # No await between the look at `_waiting` and this: whoever comes next finds no
+            # listener and starts a new loop.
+            self._listener = None
+            listener.close()
 
     async def _resolve(self) -> None:
         if not self._waiting:

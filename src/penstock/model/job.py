@@ -99,7 +99,7 @@ class Job:
     history: list[Record] = field(default_factory=list)
     """One record per run that has ended: attempt, outcome, started_at, finished_at, error."""
     waiting_for: str | None = None
-    """For a queued job: what it waits for, in words. None when it can start now."""
+    """For a queued job: what it waits for, in words."""
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form; what `--json` prints."""

@@ -50,5 +50,7 @@ class Settings:
             least = 1 if field.name in ("max_workers", "internal_queue") else 0
             if not least <= value < float("inf"):
                 raise ConfigError(f"{field.name} must be a number from {least} up, not {value!r}")
+        if self.max_workers > 1000:
+            raise ConfigError("max_workers must be at most 1000; start more processes instead")
         if self.lease_seconds <= 0:
             raise ConfigError("lease_seconds must be over 0")

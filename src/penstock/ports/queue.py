@@ -198,6 +198,10 @@ class Wakeup(Protocol):
         """True when woken, False after `timeout` seconds."""
         ...
 
+    def ring(self) -> None:
+        """Wake this listener, and only this one, as if something had happened."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -1,0 +1,60 @@
+"""The `penstock` command: translates between people, programs and the library.
+
+Heavy imports (the engine, asyncio, pydantic, rich) are made inside the commands that need them,
+so that `penstock --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from penstock.cli import config, dead_letters, enqueue, jobs, status, worker
+from penstock.cli.errors import EXIT_CODES, guarded
+from penstock.cli.options import HELP_NAMES, new_typer, show_help
+
+cli = new_typer(epilog=EXIT_CODES)
+
+
+@cli.callback(invoke_without_command=True)
+def penstock(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Penstock: durable background jobs.
+
+    --queue, PENSTOCK_QUEUE or penstock.yaml say which queue, in this order; else it is
+    sqlite:///penstock.db. Every command prints JSON with --json.
+    """
+    if version:
+        from penstock import __version__
+
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+    show_help(ctx)
+
+
+cli.command("worker")(worker.worker)
+cli.command("enqueue")(enqueue.enqueue)
+cli.add_typer(jobs.group, name="jobs")
+cli.add_typer(dead_letters.group, name="dead-letters")
+cli.command("status")(status.status)
+cli.command("config")(config.config)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; what goes wrong is said on stderr."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    command = typer.main.get_command(cli)
+
+    def invoke() -> None:
+        # Not command.main(): it has exit codes and messages of its own.
+        with command.make_context(
+            "penstock", list(arguments), help_option_names=HELP_NAMES
+        ) as context:
+            command.invoke(context)
+
+    return guarded(invoke, as_json="--json" in arguments)

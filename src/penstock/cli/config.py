@@ -1,0 +1,35 @@
+"""`penstock config`: what the settings are, and who said so."""
+
+from __future__ import annotations
+
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import Column, print_json, print_table
+from penstock.cli.text import printable
+
+
+def config(
+    queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
+) -> None:
+    """Show every setting, its value and where it came from.
+
+    Arguments win over the environment (PENSTOCK_MAX_WORKERS=4), which wins over penstock.yaml.
+    Passwords are hidden.
+    """
+    from penstock.config import load
+
+    rows = load({"queue": queue}, file=config).rows()
+    if as_json:
+        print_json([{"name": n, "value": value, "source": source} for n, value, source in rows])
+        return
+    columns = [Column("setting"), Column("value", fold=True), Column("source", fold=True)]
+    print_table(columns, [(n, _text(value), printable(source)) for n, value, source in rows])
+
+
+def _text(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:g}" if value < 1e6 else f"{value:.0f}"
+        case _:
+            return printable(str(value))

@@ -1,0 +1,106 @@
+"""What goes wrong becomes one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+
+import typer
+
+from penstock.cli.text import printable
+from penstock.model.errors import JobNotFound, PenstockError, QueueError, WaitTimeout
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    UNSUCCESSFUL = 1
+    INVALID = 2
+    NOT_FOUND = 3
+    UNAVAILABLE = 4
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    """Whoever read our output stopped reading, as in `| head`; 128 + SIGPIPE."""
+
+
+EXIT_CODES = """\b
+Exit codes:
+  0    ok
+  1    a job that was watched or waited for failed, was cancelled, or took too long
+  2    wrong usage or invalid input
+  3    no such job, or no such queue yet
+  4    the queue cannot be reached or used
+  130  interrupted"""
+
+
+class UsageError(PenstockError):
+    """The command was not called the right way; the message says which is."""
+
+
+class InputError(PenstockError):
+    """What the command was given to work on is not right."""
+
+
+class NotFound(PenstockError):
+    """What was named does not exist."""
+
+
+class QueueMissing(NotFound):
+    """There is no queue yet, and the command will not make one."""
+
+
+def guarded(invoke: Callable[[], None], *, as_json: bool) -> int:
+    """Run a command; report how it ended, and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names and messages may hold anything; an ASCII terminal must not make us fail.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        invoke()
+        sys.stdout.flush()
+        return ExitCode.OK
+    except typer.Exit as ended:
+        sys.stdout.flush()
+        return ended.exit_code
+    except PenstockError as error:
+        report(type(error).__name__, str(error), as_json=as_json)
+        return _code_of(error)
+    except typer.TyperException as error:
+        report("UsageError", _usage(error), as_json=as_json)
+        return ExitCode.INVALID
+    except (KeyboardInterrupt, typer.Abort):
+        report("Interrupted", "interrupted", as_json=as_json)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Else the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.PIPE_CLOSED
+
+
+def report(kind: str, message: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stderr.write(json.dumps({"error": {"type": kind, "message": message}}) + "\n")
+    else:
+        sys.stderr.write(f"error: {printable(message)}\n")
+    sys.stderr.flush()
+
+
+def _code_of(error: PenstockError) -> ExitCode:
+    match error:
+        case JobNotFound() | NotFound():
+            return ExitCode.NOT_FOUND
+        case QueueError():
+            return ExitCode.UNAVAILABLE
+        case WaitTimeout():
+            return ExitCode.UNSUCCESSFUL
+        case _:
+            return ExitCode.INVALID
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = error.format_message().rstrip(".").replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "penstock"
+    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"

@@ -1,0 +1,66 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+HELP_NAMES = ["-h", "--help"]
+
+QueueOption = Annotated[
+    str | None,
+    typer.Option(
+        "--queue", metavar="URL", help="The queue, e.g. sqlite:///jobs.db.", show_default=False
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="Settings; else ./penstock.yaml if it exists."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON for programs, and errors as JSON.")
+]
+KindOption = Annotated[
+    str | None,
+    typer.Option("--kind", metavar="PATTERN", help="Only this kind, or a pattern: 'ingest.*'."),
+]
+TenantOption = Annotated[
+    str | None, typer.Option("--tenant", metavar="T", help="Only jobs of this tenant.")
+]
+TaskOption = Annotated[
+    str | None, typer.Option("--task", metavar="T", help="Only jobs of this task.")
+]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most this many.")
+]
+BeforeOption = Annotated[
+    str | None,
+    typer.Option("--before", metavar="ID", help="The next page: those older than this job."),
+]
+
+
+def new_typer(*, epilog: str | None = None) -> typer.Typer:
+    """A Typer without panels, completion and tracebacks of its own."""
+    return typer.Typer(
+        add_completion=False,
+        epilog=epilog,
+        # Plain help loads in half the time, and is the same in a pipe and on a terminal.
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": HELP_NAMES},
+    )
+
+
+def new_group(about: str) -> typer.Typer:
+    """A Typer for subcommands; alone it shows its help."""
+    group = new_typer()
+    group.callback(invoke_without_command=True, help=about)(show_help)
+    return group
+
+
+def show_help(ctx: typer.Context) -> None:
+    """Show the help when no subcommand was given."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit

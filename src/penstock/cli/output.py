@@ -1,0 +1,125 @@
+"""What commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+STATE_STYLES = {
+    "queued": "cyan",
+    "running": "yellow",
+    "completed": "green",
+    "failed": "bold red",
+    "cancelled": "magenta",
+}
+
+
+class Column(NamedTuple):
+    name: str
+    right: bool = False
+    fold: bool = False
+    """On a terminal, may take several lines when there is not enough room."""
+    style: Callable[[str], str | None] = lambda cell: None
+
+
+def state_style(cell: str) -> str | None:
+    return STATE_STYLES.get(cell.split(" ")[0])
+
+
+def is_terminal(stream: IO[str] | None = None) -> bool:
+    """Whether people look at `stream` (stdout) and want more than plain text."""
+    stream = sys.stdout if stream is None else stream
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    from rich.console import Console
+
+    return Console(file=stream or sys.stdout, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """The whole of a command's output as one JSON value."""
+    sys.stdout.write(json.dumps(value, indent=2 if sys.stdout.isatty() else None) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """One of several JSON values, each on its own line, seen at once by who reads a pipe."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def say(text: str = "") -> None:
+    """A line of output for people."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    """A line beside the output, on stderr: hints, warnings, what goes on."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """A table on a terminal, else aligned text that can be cut and searched."""
+    if is_terminal():
+        console().print(rich_table(columns, rows))
+        return
+    widths = [max(map(len, column)) for column in zip(*_all(columns, rows), strict=True)]
+    for row in _all(columns, rows):
+        cells = [
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ]
+        say("  ".join(cells).rstrip())
+
+
+def _all(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    return [[column.name.upper() for column in columns], *rows]
+
+
+def rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.name,
+            justify="right" if column.right else "left",
+            no_wrap=not column.fold,
+            overflow="fold" if column.fold else "ellipsis",
+        )
+    for row in rows:
+        table.add_row(
+            *(
+                Text(cell, style=column.style(cell) or "")
+                for cell, column in zip(row, columns, strict=True)
+            )
+        )
+    return table
+
+
+def print_fields(fields: Mapping[str, str]) -> None:
+    """Labelled values, one a line; the empty ones are left out."""
+    shown = {label: value for label, value in fields.items() if value}
+    width = max(map(len, shown))
+    for label, value in shown.items():
+        indented = value.replace("\n", "\n" + " " * (width + 2))
+        if is_terminal():
+            from rich.text import Text
+
+            style = state_style(value) if label == "state" else None
+            line = Text.assemble((label.ljust(width), "bold"), "  ", (indented, style or ""))
+            console().print(line, soft_wrap=True)
+        else:
+            say(f"{label.ljust(width)}  {indented}")
