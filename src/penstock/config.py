@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -61,12 +62,14 @@ def load(
 
 
 def hide_secrets(url: str) -> str:
-    """`url` without its password."""
+    """`url` without its password, wherever in it that stands."""
     parts = urlsplit(url)
-    if not parts.password:
-        return url
-    user, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.split(':')[0]}:***@{host}"))
+    if parts.password:
+        user, _, host = parts.netloc.rpartition("@")
+        parts = parts._replace(netloc=f"{user.split(':')[0]}:***@{host}")
+    query = re.sub(r"(?i)\b([^=&]*(?:pass|secret|token|key)[^=&]*)=[^&]*", r"\1=***", parts.query)
+    hidden = parts._replace(query=query)
+    return url if hidden == urlsplit(url) else urlunsplit(hidden)
 
 
 def _from_file(file: str | os.PathLike[str] | None) -> dict[str, tuple[Any, str]]:

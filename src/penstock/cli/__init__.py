@@ -12,9 +12,14 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import config, dead_letters, enqueue, jobs, status, worker
+from penstock.cli.config import show_config
+from penstock.cli.dead_letters import group as dead_letters_group
+from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
+from penstock.cli.jobs import group as jobs_group
 from penstock.cli.options import HELP_NAMES, new_typer, show_help
+from penstock.cli.status import show_status
+from penstock.cli.worker import run_worker
 
 cli = new_typer(epilog=EXIT_CODES)
 
@@ -37,12 +42,12 @@ def penstock(
     show_help(ctx)
 
 
-cli.command("worker")(worker.worker)
-cli.command("enqueue")(enqueue.enqueue)
-cli.add_typer(jobs.group, name="jobs")
-cli.add_typer(dead_letters.group, name="dead-letters")
-cli.command("status")(status.status)
-cli.command("config")(config.config)
+cli.command("worker")(run_worker)
+cli.command("enqueue")(enqueue_jobs)
+cli.add_typer(jobs_group, name="jobs")
+cli.add_typer(dead_letters_group, name="dead-letters")
+cli.command("status")(show_status)
+cli.command("config")(show_config)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

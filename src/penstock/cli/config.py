@@ -7,10 +7,10 @@ from penstock.cli.output import Column, print_json, print_table
 from penstock.cli.text import printable
 
 
-def config(
+def show_config(
     queue: QueueOption = None, config: ConfigOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show every setting, its value and where it came from.
+    """Show the settings and where they come from.
 
     Arguments win over the environment (PENSTOCK_MAX_WORKERS=4), which wins over penstock.yaml.
     Passwords are hidden.
@@ -21,7 +21,7 @@ def config(
     if as_json:
         print_json([{"name": n, "value": value, "source": source} for n, value, source in rows])
         return
-    columns = [Column("setting"), Column("value", fold=True), Column("source", fold=True)]
+    columns = [Column("setting"), Column("value", fit="fold"), Column("source", fit="fold")]
     print_table(columns, [(n, _text(value), printable(source)) for n, value, source in rows])
 
 

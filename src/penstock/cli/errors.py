@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
     UNAVAILABLE = 4
     INTERRUPTED = 130
     PIPE_CLOSED = 141
-    """Whoever read our output stopped reading, as in `| head`; 128 + SIGPIPE."""
+    """128 + SIGPIPE, as in `penstock jobs list | head`."""
 
 
 EXIT_CODES = """\b
@@ -32,7 +32,8 @@ Exit codes:
   2    wrong usage or invalid input
   3    no such job, or no such queue yet
   4    the queue cannot be reached or used
-  130  interrupted"""
+  130  interrupted
+  141  whoever read the output stopped reading"""
 
 
 class UsageError(PenstockError):
@@ -65,13 +66,17 @@ def guarded(invoke: Callable[[], None], *, as_json: bool) -> int:
         sys.stdout.flush()
         return ended.exit_code
     except PenstockError as error:
-        report(type(error).__name__, str(error), as_json=as_json)
+        message = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        report(type(error).__name__, message, as_json=as_json)
         return _code_of(error)
     except typer.TyperException as error:
         report("UsageError", _usage(error), as_json=as_json)
         return ExitCode.INVALID
     except (KeyboardInterrupt, typer.Abort):
-        report("Interrupted", "interrupted", as_json=as_json)
+        if as_json:
+            report("Interrupted", "interrupted", as_json=True)
+        else:
+            sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # Else the interpreter complains when it flushes at exit.

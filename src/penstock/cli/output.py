@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,8 +24,8 @@ STATE_STYLES = {
 class Column(NamedTuple):
     name: str
     right: bool = False
-    fold: bool = False
-    """On a terminal, may take several lines when there is not enough room."""
+    fit: Literal["whole", "fold", "cut"] = "whole"
+    """What a terminal that is too narrow does to it. Elsewhere every cell is whole."""
     style: Callable[[str], str | None] = lambda cell: None
 
 
@@ -91,21 +91,30 @@ def rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Tabl
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    table = Table(
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        show_edge=False,
+        header_style="bold",
+    )
     for column in columns:
         table.add_column(
             column.name,
             justify="right" if column.right else "left",
-            no_wrap=not column.fold,
-            overflow="fold" if column.fold else "ellipsis",
+            no_wrap=column.fit == "whole",  # the others give way first
         )
     for row in rows:
-        table.add_row(
-            *(
-                Text(cell, style=column.style(cell) or "")
-                for cell, column in zip(row, columns, strict=True)
+        cells = [
+            Text(
+                cell,
+                style=column.style(cell) or "",
+                no_wrap=column.fit != "fold",
+                overflow="fold" if column.fit == "fold" else "ellipsis",
             )
-        )
+            for cell, column in zip(row, columns, strict=True)
+        ]
+        table.add_row(*cells)
     return table
 
 

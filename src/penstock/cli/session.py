@@ -52,5 +52,3 @@ def _check_exists(url: str) -> None:
             f"no queue at {path}; nothing has been enqueued yet. "
             "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
         )
-
-

@@ -19,7 +19,7 @@ def duration(seconds: float) -> str:
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     for size, unit in ((60, "s"), (60, "min"), (48, "h")):
-        if seconds < size:
+        if seconds < size - 0.5:
             return f"{seconds:.0f} {unit}"
         seconds /= 60 if unit != "h" else 24
     return f"{seconds:.0f} d"

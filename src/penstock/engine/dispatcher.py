@@ -79,9 +79,9 @@ class Dispatcher:
                 exchange = await member.exchange([s for s, _ in taken], notes, want)
             except Exception as error:
                 settler.put_back(taken)
-                if not isinstance(error, QueueError):
-                    log.exception("a trip to the queue failed in a way it should not")
                 failures += 1
+                if failures == 1 and not isinstance(error, QueueError):
+                    log.exception("a trip to the queue failed in a way it should not")
                 if failures == DEGRADED_AFTER:
                     self.degraded = str(error)
                     log.error("the queue cannot be reached, trying on: %s", error)
@@ -97,6 +97,8 @@ class Dispatcher:
             failures, self.degraded = 0, None
             settler.stored(taken)
             self._deliver(exchange, want)
+            for settlement, _ in taken:
+                self._after(settlement)
 
     def _deliver(self, exchange: Exchange, want: Want | None) -> None:
         for settlement in exchange.stale:
@@ -125,6 +127,19 @@ class Dispatcher:
             self._next_at = exchange.next_at
             if len(exchange.leases) < want.limit:
                 self._may_claim = False
+
+    def _after(self, settlement: Settlement) -> None:
+        """A settled job may come back before anything else does; and failures are told."""
+        lease, run_at = settlement.lease, settlement.run_at
+        if run_at and (self._next_at is None or run_at < self._next_at):
+            self._next_at = run_at
+        if settlement.error is None or settlement.outcome is Outcome.RELEASED:
+            return
+        kind = settlement.error["type"]
+        if settlement.outcome is Outcome.FAILED:
+            log.warning("job %s (%s) failed for good: %s", lease.id, lease.kind, kind)
+        else:
+            log.info("job %s (%s) failed, run %d: %s", lease.id, lease.kind, lease.attempts, kind)
 
     def _want(self) -> Want | None:
         if not self._claiming:

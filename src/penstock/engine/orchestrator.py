@@ -68,6 +68,7 @@ class JobOrchestrator:
         self._stopping: asyncio.Task[None] | None = None
         self._draining = False
         self._freed = asyncio.Event()
+        self._hasten = asyncio.Event()
         self.running = False
         self.internal_queue = InternalQueue(maxsize=settings.internal_queue)
         self.workers: list[Worker] = []
@@ -132,7 +133,8 @@ class JobOrchestrator:
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop(grace), name="penstock-stop")
         elif grace <= 0:
-            self._interrupt_all(Interrupt.STOPPING)
+            self._hasten.set()
+            self._freed.set()
         await asyncio.shield(self._stopping)
 
     async def _stop(self, grace: float) -> None:
@@ -144,6 +146,7 @@ class JobOrchestrator:
         for lease in self.internal_queue.take_older(0):
             bench.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
         await self._until_no_runs(grace)
+        self._hasten.clear()
         if bench.runs:
             log.warning("%d jobs still run after %g s: handing them back", len(bench.runs), grace)
             self._interrupt_all(Interrupt.STOPPING)
@@ -177,10 +180,10 @@ class JobOrchestrator:
         self.running = False
 
     async def _until_no_runs(self, seconds: float) -> None:
-        """Wait until nothing runs or the time is up."""
+        """Wait until nothing runs, the time is up, or a second stop is in a hurry."""
         try:
             async with asyncio.timeout(seconds):
-                while self._bench.runs:
+                while self._bench.runs and not self._hasten.is_set():
                     self._freed.clear()
                     await self._freed.wait()
         except TimeoutError:

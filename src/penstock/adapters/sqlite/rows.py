@@ -27,7 +27,9 @@ def read_jobs(
     rows = connection.execute(f"{SELECT_JOBS} {condition}", parameters).fetchall()
     served: set[str] = set()
     if any(row[3] == "queued" for row in rows):
-        for (kinds,) in connection.execute("SELECT kinds FROM processes"):
+        for (kinds,) in connection.execute(
+            "SELECT kinds FROM processes WHERE lease_until > ?", (time.time(),)
+        ):
             served.update(json.loads(kinds))
     return [_job(row, served) for row in rows]
 

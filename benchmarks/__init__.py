@@ -1,0 +1,1 @@
+"""Penstock beside its peers, measured in one run. See README.md."""

@@ -1,0 +1,90 @@
+"""`python -m benchmarks`: measure, write the report, fail when a target is missed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import (
+    claim,
+    cli_help,
+    enqueue,
+    fencing,
+    idle,
+    jobs,
+    latency,
+    machine,
+    recovery,
+    waiters,
+)
+from benchmarks.report import Report, Result
+from benchmarks.sizes import FULL, QUICK, TINY, Sizes
+
+Benchmark = Callable[[Sizes, Path], list[Result]]
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "jobs": jobs.run,
+    "enqueue": enqueue.run,
+    "latency": latency.run,
+    "idle": idle.run,
+    "recovery": recovery.run,
+    "fencing": fencing.run,
+    "claim": claim.run,
+    "waiters": waiters.run,
+    "cli_help": cli_help.run,
+}
+
+HERE = Path(__file__).parent
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small sizes, about two minutes")
+    size.add_argument("--tiny", action="store_true", help="for the harness's own tests")
+    parser.add_argument("--only", action="append", choices=list(BENCHMARKS), metavar="NAME")
+    parser.add_argument("--output", type=Path, help="folder for REPORT.md and results.json")
+    options = parser.parse_args(arguments)
+    sizes = QUICK if options.quick else TINY if options.tiny else FULL
+    # The report that is kept is a whole one: runs that leave something out write elsewhere.
+    partial = options.only or sizes is not FULL
+    output = options.output or (HERE / "partial" if partial else HERE)
+
+    console = Console(stderr=True)
+    with tempfile.TemporaryDirectory(
+        prefix="penstock-bench-", dir=os.environ.get("PENSTOCK_BENCH_DIR")
+    ) as folder:
+        facts = machine.describe(Path(folder))
+        results: list[Result] = []
+        for name in options.only or BENCHMARKS:
+            console.print(f"[bold]{name}[/] ...", end=" ")
+            start = time.monotonic()
+            results += _measure(name, sizes, Path(folder) / name)
+            console.print(f"{time.monotonic() - start:.0f} s")
+    report = Report(facts, sizes.name, results)
+    report.write(output)
+    report.print(Console(width=None if sys.stdout.isatty() else 160))
+    console.print(f"written: {output / 'REPORT.md'}")
+    return report.exit_code
+
+
+def _measure(name: str, sizes: Sizes, folder: Path) -> list[Result]:
+    """A benchmark that breaks is a line in the report, and does not stop the others."""
+    folder.mkdir()
+    try:
+        return BENCHMARKS[name](sizes, folder)
+    except Exception as error:
+        traceback.print_exc()
+        return [Result(name, "could not be measured", "", None, note=f"{error!r}")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The queues that are measured, each behind the same small interface."""

@@ -1,0 +1,94 @@
+"""Worker processes of the contenders, as the harness holds them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+ROOT = Path(__file__).parent.parent
+STOP_SECONDS = 15.0
+LOOK_SECONDS = 0.005
+"""Between two looks from outside: the error of every time that ends with one."""
+
+
+class WorkerProcess:
+    """See `benchmarks.contenders.worker` for the other side. Leaving the block ends it."""
+
+    def __init__(self, command: list[str], folder: Path) -> None:
+        self._errors = folder / f"worker-{time.monotonic_ns()}.stderr"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                bufsize=1,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ready(self) -> Self:
+        """Wait until the worker is ready to start."""
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"a worker process did not start: {self.errors()[-2000:]}")
+        return self
+
+    def go(self) -> Self:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        return self
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL; returns when it is dead."""
+        self._process.kill()
+        self._process.wait()
+
+    def cpu_seconds(self) -> float:
+        times = psutil.Process(self.pid).cpu_times()
+        return times.user + times.system
+
+    def errors(self) -> str:
+        return self._errors.read_text(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if error is not None:
+            error.add_note(f"a worker process said: {self.errors()[-2000:]}")
+        try:
+            self._process.stdin.close()
+            self._process.wait(STOP_SECONDS)
+        except (OSError, subprocess.TimeoutExpired):
+            self.kill()
+        self._process.stdout.close()
+
+
+def wait_until(condition: Callable[[], bool], what: str, patience: float = 120.0) -> None:
+    give_up = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"waited {patience:g} s in vain for {what}")
+        time.sleep(LOOK_SECONDS)

@@ -1,0 +1,95 @@
+"""How much each benchmark does: every number in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Sizes:
+    name: str
+    rounds: int
+    """Runs of each contender; they take turns, and medians are compared."""
+    jobs: int
+    """No-op jobs for us."""
+    peer_jobs: int
+    """No-op jobs for a peer: fewer, because it is slower; rates are compared."""
+    batch_jobs: int
+    single_jobs: int
+    latency_jobs: int
+    """Per round."""
+    idle_seconds: float
+    recovery_jobs: int
+    lost_after: float
+    """Seconds without any progress after which a job counts as lost."""
+    small_backlog: int
+    large_backlog: int
+    claims: int
+    late_writes: int
+    """Per round; against the queue itself."""
+    frozen_processes: int
+    """SIGSTOP, takeover, SIGCONT: this many times."""
+    help_runs: int
+    waiters: int
+
+
+FULL = Sizes(
+    name="full",
+    rounds=5,
+    jobs=60_000,
+    peer_jobs=10_000,
+    batch_jobs=50_000,
+    single_jobs=2_000,
+    latency_jobs=100,
+    idle_seconds=20.0,
+    recovery_jobs=200,
+    lost_after=10.0,
+    small_backlog=1_000,
+    large_backlog=1_000_000,
+    claims=300,
+    late_writes=50,
+    frozen_processes=3,
+    help_runs=10,
+    waiters=10_000,
+)
+
+QUICK = Sizes(
+    name="quick",
+    rounds=3,
+    jobs=10_000,
+    peer_jobs=2_000,
+    batch_jobs=20_000,
+    single_jobs=500,
+    latency_jobs=40,
+    idle_seconds=5.0,
+    recovery_jobs=200,
+    lost_after=4.0,
+    small_backlog=1_000,
+    large_backlog=100_000,
+    claims=100,
+    late_writes=20,
+    frozen_processes=1,
+    help_runs=5,
+    waiters=10_000,
+)
+
+TINY = Sizes(
+    name="tiny",
+    rounds=1,
+    jobs=200,
+    peer_jobs=100,
+    batch_jobs=500,
+    single_jobs=50,
+    latency_jobs=5,
+    idle_seconds=0.5,
+    recovery_jobs=100,
+    lost_after=2.0,
+    small_backlog=500,
+    large_backlog=2_000,
+    claims=10,
+    late_writes=5,
+    frozen_processes=1,
+    help_runs=1,
+    waiters=100,
+)
+"""For the harness's own tests; the figures mean nothing."""

@@ -1,0 +1,38 @@
+"""A job enqueues others; when it is run again, it makes no second set."""
+
+import asyncio
+from tempfile import TemporaryDirectory
+
+from penstock import JobContext, Penstock
+
+
+async def main(folder: str) -> None:
+    app = Penstock(f"sqlite:///{folder}/jobs.db", retry_base_seconds=0.05)
+
+    @app.job("album")
+    async def album(ctx: JobContext, pictures: int) -> list[str]:
+        children = [await ctx.enqueue("thumbnail", {"n": n}) for n in range(pictures)]
+        if ctx.attempt == 1:
+            raise ConnectionError("failed after its children were stored")
+        return [child.id for child in children]
+
+    @app.job("thumbnail")
+    async def thumbnail(ctx: JobContext, n: int) -> str | None:
+        return ctx.job.parent_id
+
+    async with app.running():
+        parent = await app.enqueue("album", {"pictures": 5}, priority="high", tenant="anna")
+        await app.drain(timeout=30)
+
+        done = await app.get(parent.id)
+        children = await app.jobs(kind="thumbnail")
+        print(f"{done.attempts} runs of the parent, {len(children)} children")
+        assert done.attempts == 2
+        assert sorted(done.result) == sorted(child.id for child in children)
+        # Tenant, priority and task are the parent's unless given.
+        assert {(c.parent_id, c.tenant) for c in children} == {(parent.id, "anna")}
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        asyncio.run(main(folder))

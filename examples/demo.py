@@ -1,0 +1,465 @@
+"""Watch Penstock work: 400 jobs, two worker processes, and a SIGKILL in the middle.
+
+    python examples/demo.py               a live view on a terminal, plain lines elsewhere
+    python examples/demo.py --keep DIR    keep the queue, to look at it afterwards
+    python examples/demo.py --svg FILE    save a picture of what was shown
+
+Its exit code is 0 only if every job was found again, finished, and recorded once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.bar import Bar
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from penstock import JobContext, JobState, Penstock
+
+PICTURES, UPLOADS, ALBUMS, THUMBNAILS = 279, 60, 15, 3
+TOTAL = PICTURES + UPLOADS + ALBUMS * (1 + THUMBNAILS) + 1
+TASK = "demo"
+LIMIT_SECONDS = 90
+ROOT = Path(__file__).resolve().parent.parent
+STATES = {"queued": "cyan", "running": "yellow", "completed": "green", "failed": "red"}
+
+
+def build(queue: str | None = None) -> Penstock:
+    """The app and its handlers, for the worker processes and for this program."""
+    app = Penstock(queue, retry_base_seconds=0.5)
+
+    @app.job("resize", max_retries=2)
+    async def resize(ctx: JobContext, picture: str) -> int:
+        await asyncio.sleep(random.uniform(0.2, 0.6))
+        if picture == "broken.jpg":
+            raise ValueError("not a picture")
+        return os.getpid()
+
+    @app.job("upload")
+    async def upload(ctx: JobContext, picture: str) -> int:
+        await asyncio.sleep(random.uniform(0.1, 0.3))
+        if ctx.attempt == 1:
+            raise ConnectionError("the shop did not answer")
+        return os.getpid()
+
+    @app.job("album")
+    async def album(ctx: JobContext, number: int) -> int:
+        for n in range(THUMBNAILS):
+            await ctx.enqueue("thumbnail", {"album": number, "n": n})
+        return os.getpid()
+
+    @app.job("thumbnail")
+    async def thumbnail(ctx: JobContext, album: int, n: int) -> int:
+        await asyncio.sleep(random.uniform(0.1, 0.2))
+        return os.getpid()
+
+    return app
+
+
+app = build()  # what `penstock worker examples.demo:app` looks for
+
+
+@dataclass(slots=True)
+class WorkerProcess:
+    number: int
+    process: subprocess.Popen[bytes]
+    state: str = "starting"
+    done: int = 0
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is shown."""
+
+    began: float = field(default_factory=time.monotonic)
+    states: Counter[str] = field(default_factory=Counter)
+    workers: list[WorkerProcess] = field(default_factory=list)
+    samples: deque[tuple[float, int]] = field(default_factory=deque)
+    """(seconds, jobs finished) at every look."""
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def finished(self) -> int:
+        return self.states["completed"] + self.states["failed"]
+
+    def rate(self) -> float:
+        """Jobs finished per second, over the last second or so."""
+        recent = [sample for sample in self.samples if sample[0] > self.seconds - 1.2]
+        if len(recent) < 2 or recent[-1][0] == recent[0][0]:
+            return 0.0
+        return (recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0])
+
+    def graph(self) -> str:
+        """Jobs finished in each third of a second so far, as a line of little bars."""
+        at_end_of = {int(at * 3): count for at, count in self.samples}
+        counts = [at_end_of[slot] for slot in sorted(at_end_of)]
+        steps = [after - before for before, after in pairwise(counts[:-1])]
+        most = max(steps, default=0) or 1
+        return "".join("▁▂▃▄▅▆▇█"[step * 7 // most] for step in steps[-40:])
+
+
+class Show:
+    """Events scroll by above; below them, on a terminal, a view that is drawn again and again."""
+
+    def __init__(self, progress: Progress, *, record: bool) -> None:
+        # A recording has no live view: it would be in it a hundred times.
+        self.console = (
+            Console(record=True, width=92, force_terminal=True, highlight=False)
+            if record
+            else Console(highlight=False)
+        )
+        self._progress = progress
+        self._record = record
+        self._live = (
+            Live(get_renderable=self._view, console=self.console, transient=True)
+            if self.console.is_terminal and not record
+            else None
+        )
+        self._spoken = 0.0
+
+    def __enter__(self) -> Show:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def event(self, text: str, style: str = "") -> None:
+        at = f"{self._progress.seconds:5.1f} s  "
+        self.console.print(Text.assemble("  ", (at, "dim"), (text, style)), soft_wrap=True)
+
+    def picture(self) -> None:
+        """For a recording: the view as it stands."""
+        if self._record:
+            self.console.print(self._view(), "")
+
+    def tick(self) -> None:
+        """Where nothing can be redrawn, a line now and then."""
+        progress = self._progress
+        if self._live is None and not self._record and progress.seconds - self._spoken >= 1.5:
+            self._spoken = progress.seconds
+            counts = ", ".join(f"{progress.states[name]} {name}" for name in STATES)
+            self.event(f"{counts}, {progress.rate():.0f} jobs/s", "dim")
+
+    def _view(self) -> RenderableType:
+        progress = self._progress
+        width = max(20, min(60, self.console.width - 40))
+        bars = Table.grid(padding=(0, 2))
+        for name, colour in STATES.items():
+            count = progress.states[name]
+            bar = Bar(TOTAL, 0, count, width=width, color=colour, bgcolor="grey15")
+            bars.add_row(Text(name, colour), bar, Text(f"{count:>4}", colour))
+        workers = Table.grid(padding=(0, 2))
+        colours = {"starting": "dim", "working": "green", "killed": "bold red", "stopped": "dim"}
+        for worker in progress.workers:
+            colour = colours[worker.state]
+            workers.add_row(
+                f"worker {worker.number}",
+                Text(f"process {worker.pid}", "dim"),
+                Text(worker.state, colour),
+                Text(f"{worker.done:>4} jobs done"),
+            )
+        head = Text.assemble(
+            (f"{progress.finished} of {TOTAL} jobs", "bold"),
+            f"   {progress.seconds:4.1f} s   {progress.rate():3.0f} jobs/s   ",
+            (progress.graph(), "green"),
+        )
+        return Padding(Group("", head, "", bars, "", workers), (0, 2))
+
+
+class Demo:
+    def __init__(self, folder: Path, progress: Progress, show: Show) -> None:
+        self._folder = folder
+        self._progress = progress
+        self._show = show
+        self._url = f"sqlite:///{folder}/jobs.db"
+        self._app = build(self._url)
+        self._version = 0
+        self.queued: set[str] = set()
+        self.completions: Counter[str] = Counter()
+        self.retries: Counter[str] = Counter()
+        self.lost_with_process: dict[str, float] = {}
+        """Jobs that were running when their process was killed, and when they were taken back."""
+
+    async def run(self) -> bool:
+        """Enqueue, watch, kill, verify; whether all is as promised."""
+        try:
+            async with self._app, asyncio.timeout(LIMIT_SECONDS):
+                with self._show:
+                    await self._enqueue()
+                    await self._start_workers(2)
+                    await self._until(lambda: self._progress.finished > TOTAL * 0.4)
+                    await self._kill_one()
+                    await self._until(lambda: self._progress.finished >= TOTAL)
+                    while await self._follow(wait=0):
+                        pass
+                    self._show.event("nothing is left to do", "bold green")
+                    seconds = self._progress.seconds
+                    await self._stop_workers()
+                return await self._verify(seconds)
+        except TimeoutError:
+            self._show.event(f"not done after {LIMIT_SECONDS} s: {self._progress.states}", "red")
+            return False
+        finally:
+            for worker in self._progress.workers:
+                worker.process.kill()
+                worker.process.wait()
+
+    async def _enqueue(self) -> None:
+        batches: dict[str, list[dict[str, Any] | None]] = {
+            "album": [{"number": n} for n in range(ALBUMS)],
+            "upload": [{"picture": f"{n:03}.jpg"} for n in range(UPLOADS)],
+            "resize": [{"picture": f"{n:03}.jpg"} for n in range(PICTURES)],
+        }
+        began = time.monotonic()
+        for kind, payloads in batches.items():
+            jobs = await self._app.enqueue_many(kind, payloads, task=TASK)
+            self.queued.update(job.id for job in jobs)
+        poison = await self._app.enqueue(
+            "resize", {"picture": "broken.jpg"}, task=TASK, priority="high"
+        )
+        self.queued.add(poison.id)
+        took = (time.monotonic() - began) * 1000
+        self._show.event(
+            f"{len(self.queued)} jobs stored in {took:.0f} ms, every one on disk; "
+            f"{ALBUMS * THUMBNAILS} more will come from them"
+        )
+
+    async def _start_workers(self, count: int) -> None:
+        for _ in range(count):
+            self._start_worker(len(self._progress.workers) + 1)
+        await self._until(lambda: all(w.state != "starting" for w in self._progress.workers))
+
+    def _start_worker(self, number: int) -> None:
+        with open(self._folder / f"worker-{number}.log", "wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "penstock.cli", "worker", "examples.demo:app"],
+                cwd=ROOT,
+                env=os.environ | {"PENSTOCK_QUEUE": self._url},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._progress.workers.append(WorkerProcess(number, process))
+
+    async def _kill_one(self) -> None:
+        victim = self._progress.workers[1]
+        victim.process.send_signal(signal.SIGKILL)
+        killed_at = time.time()
+        await asyncio.to_thread(victim.process.wait)
+        victim.state = "killed"
+        self._show.event(
+            f"worker {victim.number} (process {victim.pid}) killed with SIGKILL", "bold red"
+        )
+        await self._until(lambda: bool(self.lost_with_process))
+        took = max(self.lost_with_process.values()) - killed_at
+        self._show.event(
+            f"worker 1 saw it: the {len(self.lost_with_process)} jobs it was running "
+            f"were taken back {took:.2f} s after the kill",
+            "bold yellow",
+        )
+        await self._start_workers(1)
+        self._show.picture()
+        again = set(self.lost_with_process)
+        await self._until(lambda: again <= self.completions.keys())
+        self._show.event(
+            f"all {len(again)} done {time.time() - killed_at:.1f} s after the kill, "
+            "run singly in case one is a killer",
+            "bold green",
+        )
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        """Follow the task's log, which has news of every job, until `reached`."""
+        while True:
+            await self._look()
+            if reached():
+                return
+            for worker in self._progress.workers:
+                if worker.state != "killed" and worker.process.poll() is not None:
+                    log = (self._folder / f"worker-{worker.number}.log").read_text()
+                    raise SystemExit(f"worker {worker.number} ended by itself:\n{log}")
+            await self._follow(wait=0.1)
+
+    async def _follow(self, wait: float) -> bool:
+        """Read on in the log; whether there was news."""
+        news = await self._app.changes(TASK, self._version, wait=wait)
+        for change in news:
+            self._version = change.version
+            match change.what:
+                case "queued":
+                    self.queued.add(change.job_id)
+                case "completed":
+                    self.completions[change.job_id] += 1
+                case "retry":
+                    self._note_retry(change.job_id, change.data["error"], change.at)
+                case "failed":
+                    error = change.data["error"]
+                    what = f"dead letter: resize broken.jpg, {error['type']}: {error['message']}"
+                    self._show.event(what, "bold red")
+        return bool(news)
+
+    def _note_retry(self, job_id: str, error: dict[str, str], at: float) -> None:
+        if error["type"] not in self.retries:
+            what = f"a run failed ({error['type']}: {error['message']}); it will be tried again"
+            if error["type"] != "WorkerLost":
+                self._show.event(what)
+        if error["type"] == "WorkerLost":
+            self.lost_with_process[job_id] = at
+        self.retries[error["type"]] += 1
+
+    async def _look(self) -> None:
+        progress = self._progress
+        progress.states.clear()
+        for counts in await self._app.counts():
+            for state, count in counts.states.items():
+                progress.states[state.value] += count
+        progress.samples.append((progress.seconds, progress.finished))
+        done = Counter(job.result for job in await self._app.jobs(states=["completed"], limit=1000))
+        joined = {process.pid for process in await self._app.processes()}
+        for worker in progress.workers:
+            worker.done = done[worker.pid]
+            if worker.state == "starting" and worker.pid in joined:
+                worker.state = "working"
+                self._show.event(f"worker {worker.number} (process {worker.pid}) started")
+        self._show.tick()
+
+    async def _stop_workers(self) -> None:
+        for worker in self._progress.workers:
+            worker.process.terminate()
+        for worker in self._progress.workers:
+            code = await asyncio.to_thread(worker.process.wait)
+            if worker.state != "killed":
+                worker.state = "stopped"
+                if code != 0:
+                    raise SystemExit(f"worker {worker.number} ended with exit code {code}")
+
+    async def _verify(self, seconds: float) -> bool:
+        """Read every job again, and compare with what was enqueued."""
+        jobs = {job.id: job for job in await self._app.jobs(limit=10 * TOTAL)}
+        by_state = Counter(job.state for job in jobs.values())
+        dead = await self._app.dead_letters()
+        lost = [i for i in self.queued if i not in jobs or not jobs[i].state.finished]
+        twice = [job_id for job_id, times in self.completions.items() if times > 1]
+        unrecorded = [
+            job.id
+            for job in jobs.values()
+            if job.state is JobState.COMPLETED and self.completions[job.id] != 1
+        ]
+        retries = sum(job.attempts - 1 for job in jobs.values())
+        killed = len(self.lost_with_process)
+
+        table = Table.grid(padding=(0, 3))
+        table.add_column()
+        table.add_column(justify="right", style="bold")
+        table.add_column(style="dim")
+        children = sum(job.parent_id is not None for job in jobs.values())
+        table.add_row("jobs enqueued", str(len(jobs)), f"{children} of them by other jobs")
+        table.add_row("completed", Text(str(by_state[JobState.COMPLETED]), "green"), "")
+        runs = ", ".join(f"{job.payload['picture']} after {job.attempts} runs" for job in dead)
+        table.add_row("dead letters", Text(str(len(dead)), "red"), runs)
+        table.add_row("lost", _zero(len(lost)), "of all that were ever stored")
+        table.add_row("results recorded twice", _zero(len(twice)), "although some ran twice")
+        table.add_row("retries", str(retries), f"{killed} because their process was killed")
+        table.add_row("seconds", f"{seconds:.1f}", f"{len(jobs) / seconds:.0f} jobs/s")
+        self._show.console.print(Padding(table, (1, 2), expand=False))
+
+        return (
+            not (lost or twice or unrecorded)
+            and set(jobs) == self.queued
+            and len(jobs) == TOTAL
+            and [job.payload for job in dead] == [{"picture": "broken.jpg"}]
+            and by_state[JobState.COMPLETED] == TOTAL - 1
+        )
+
+
+def _zero(count: int) -> Text:
+    return Text(str(count), "red" if count else "green")
+
+
+def next_steps(console: Console, kept: str | None) -> None:
+    here = Path(sys.executable).parent
+    bin_ = "" if shutil.which("penstock") else f"{os.path.relpath(here)}/"
+    steps = {
+        f"{bin_}python examples/demo.py --keep demo-queue": "again, and keep the queue",
+        f"{bin_}python examples/quickstart.py": "a whole program in 20 lines",
+        f"{bin_}penstock --help": "the command line",
+    }
+    if kept is not None:
+        steps = {
+            f"export PENSTOCK_QUEUE=sqlite:///{kept}/jobs.db": "which queue is meant",
+            f"{bin_}penstock status": "what there is",
+            f"{bin_}penstock dead-letters list": "what failed",
+            f"{bin_}penstock dead-letters redrive --all": "queue it again",
+            f"{bin_}penstock worker examples.demo:app --drain": "run it",
+        }
+    width = max(map(len, steps))
+    console.print("  Try next:", style="bold")
+    for command, about in steps.items():
+        line = Text.assemble("    ", (command.ljust(width), "cyan"), "   ", (about, "dim"))
+        console.print(line, soft_wrap=True)
+    console.print()
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description="Watch Penstock work.")
+    options.add_argument("--keep", metavar="DIR", help="keep the queue in this new folder")
+    options.add_argument("--svg", metavar="FILE", help="save a picture of what was shown")
+    chosen = options.parse_args()
+    progress = Progress()
+    show = Show(progress, record=chosen.svg is not None)
+    show.console.print("\n  [bold]Penstock[/bold]: 400 jobs, two worker processes, one SIGKILL\n")
+
+    def run(folder: str) -> bool:
+        return asyncio.run(Demo(Path(folder).resolve(), progress, show).run())
+
+    with suppress(KeyboardInterrupt):
+        if chosen.keep is not None:
+            Path(chosen.keep).mkdir(parents=True)
+            good = run(chosen.keep)
+        else:
+            with TemporaryDirectory(prefix="penstock-demo-") as folder:
+                good = run(folder)
+        next_steps(show.console, chosen.keep)
+        if not good:
+            show.console.print("  [bold red]this is not what was promised[/bold red]")
+        if chosen.svg is not None:
+            # Without the web font of the template: the picture must not load anything.
+            template = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+            show.console.save_svg(chosen.svg, title="make demo", code_format=template)
+        return 0 if good else 1
+    return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""`penstock dead-letters`: list, show, redrive, discard."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.errors import NotFound, UsageError
+from penstock.cli.options import (
+    BeforeOption,
+    ConfigOption,
+    JsonOption,
+    KindOption,
+    LimitOption,
+    QueueOption,
+    TenantOption,
+    new_group,
+)
+from penstock.cli.output import note, print_json, say
+from penstock.cli.session import Run, opened
+from penstock.cli.text import plural
+from penstock.model.job import JobState
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.ports.queue import JobFilter
+
+group = new_group("See, redrive and discard jobs that failed.")
+
+COUNTED = 100
+"""Dead letters counted exactly when asking whether to discard them."""
+
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of dead letters.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All dead letters, or all that match.")]
+ErrorOption = Annotated[
+    str | None, typer.Option("--error", metavar="TYPE", help="Only those with this error type.")
+]
+
+
+@group.command("list")
+def list_dead_letters(
+    kind: KindOption = None,
+    tenant: TenantOption = None,
+    error: ErrorOption = None,
+    limit: LimitOption = 50,
+    before: BeforeOption = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List dead letters, newest first."""
+    from penstock.cli.job_view import print_jobs, summary
+    from penstock.ports.queue import JobFilter
+
+    where = JobFilter(kind=kind, tenant=tenant, error_type=error)
+    with opened(queue, config) as (app, run):
+        if before is not None:
+            run(app.get(before))
+        found = run(app.dead_letters(where, limit=limit, before=before))
+    if as_json:
+        print_json([summary(job) for job in found])
+    elif not found:
+        note("no dead letters" + (" match" if kind or tenant or error or before else ""))
+    else:
+        print_jobs(found)
+        if len(found) == limit:
+            note(f"there may be more: --before {found[-1].id}")
+
+
+@group.command("show")
+def show(
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="A dead letter's id.")],
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show all of a dead letter: payload, and how every run ended."""
+    from penstock.cli.job_view import print_job
+
+    with opened(queue, config) as (app, run):
+        job = run(app.get(job_id))
+    if job.state is not JobState.FAILED:
+        raise NotFound(f"job {job_id} is {job.state}, not a dead letter; see penstock jobs show")
+    if as_json:
+        print_json(job.as_dict())
+    else:
+        print_job(job)
+
+
+@group.command("redrive")
+def redrive(
+    job_ids: IdsArgument = None,
+    every: AllOption = False,
+    kind: KindOption = None,
+    tenant: TenantOption = None,
+    error: ErrorOption = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Queue dead letters again, with fresh retries; their history is kept."""
+    where = _chosen("redrive", job_ids, every, kind, tenant, error)
+    with opened(queue, config) as (app, run):
+        changed = run(app.queue.redrive(where))
+    _report("redriven", changed, where, as_json=as_json)
+
+
+@group.command("discard")
+def discard(
+    job_ids: IdsArgument = None,
+    every: AllOption = False,
+    kind: KindOption = None,
+    tenant: TenantOption = None,
+    error: ErrorOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete dead letters for good; asks first."""
+    where = _chosen("discard", job_ids, every, kind, tenant, error)
+    with opened(queue, config) as (app, run):
+        if not yes:
+            _confirm(app, run, where)
+        changed = run(app.queue.discard(where))
+    _report("discarded", changed, where, as_json=as_json)
+
+
+def _chosen(
+    verb: str,
+    ids: list[str] | None,
+    every: bool,
+    kind: str | None,
+    tenant: str | None,
+    error: str | None,
+) -> JobFilter:
+    from penstock.ports.queue import JobFilter
+
+    filters = kind or tenant or error
+    if ids and (every or filters):
+        raise UsageError("give ids, or --all and filters, not both")
+    if not (ids or every or filters):
+        raise UsageError(
+            f"which dead letters? Give ids, a filter (--kind, --tenant, --error) or --all: "
+            f"penstock dead-letters {verb} --all"
+        )
+    return JobFilter(
+        ids=list(dict.fromkeys(ids)) if ids else None, kind=kind, tenant=tenant, error_type=error
+    )
+
+
+def _confirm(app: Penstock, run: Run, where: JobFilter) -> None:
+    """Ask whoever sits at the terminal; Exit when they say no."""
+    if not sys.stdin.isatty():
+        raise UsageError("discarding cannot be undone: say --yes to do it without being asked")
+    count = len(run(app.dead_letters(where, limit=COUNTED)))
+    if count == 0:
+        return
+    more = " or more" if count == COUNTED else ""
+    question = f"Discard {count}{more} dead letter{'' if count == 1 else 's'} for good?"
+    if not typer.confirm(question, err=True):
+        note("nothing discarded")
+        raise typer.Exit
+
+
+def _report(what: str, changed: list[str], where: JobFilter, *, as_json: bool) -> None:
+    if as_json:
+        print_json({what: len(changed), "ids": changed})
+    else:
+        say(f"{what} {plural(len(changed), 'dead letter')}")
+    if missing := [job_id for job_id in where.ids or () if job_id not in set(changed)]:
+        raise NotFound(f"no dead letter with id {', '.join(map(repr, missing))}")

@@ -1,0 +1,215 @@
+"""`penstock enqueue`: one job, or a file of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import ExitCode, InputError, UsageError
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import note, print_json, say
+from penstock.cli.session import Run, opened
+from penstock.cli.text import duration, plural, pretty, problem
+from penstock.model.errors import KeyConflict, PenstockError
+from penstock.model.job import Job, JobState, PriorityName
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+SHOWN_FAILURES = 10
+
+
+def enqueue_jobs(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="What kind of job.")],
+    payload: Annotated[
+        str | None,
+        typer.Argument(metavar="JSON", help="Its payload, a JSON object; else {}."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FILE", help="A job per line of this file; - is stdin."),
+    ] = None,
+    keyed: Annotated[
+        bool,
+        typer.Option("--keyed", help='Lines of FILE are {"key": "...", "payload": {...}}.'),
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="K", help="The same key gives the same job.")
+    ] = None,
+    priority: Annotated[
+        PriorityName, typer.Option("--priority", help="What runs first.")
+    ] = "medium",
+    delay: Annotated[
+        float | None,
+        typer.Option("--delay", metavar="S", min=0, help="Not before this many seconds from now."),
+    ] = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option("--run-at", metavar="TIME", help="Not before: 2030-01-31T09:00, local time."),
+    ] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option("--deadline", metavar="TIME", help="Not after: 2030-01-31T09:00Z is UTC."),
+    ] = None,
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="T", help="Whose job it is.")
+    ] = "default",
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="T", help="The task whose log it reports to.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until it has finished, and show the result.")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="S", min=0, help="Wait at most this many seconds."),
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Store a job, or a file of jobs.
+
+    Prints the job's id; it is stored for good when it does.
+
+    Lines of a file are payloads, stored 1,000 at a time. With --keyed each has a key, so that
+    the same file can be given again: what was stored before is not stored twice.
+
+    \b
+    penstock enqueue resize '{"url": "https://example.org/a.png"}' --wait
+    penstock enqueue resize --from urls.jsonl --priority low
+    """
+    from penstock.cli import jsonl
+
+    if timeout is not None and not wait:
+        raise UsageError("--timeout says how long to --wait; it goes with it")
+    options: dict[str, Any] = {
+        "priority": priority,
+        "delay": delay,
+        "run_at": _time("--run-at", run_at),
+        "deadline": _time("--deadline", deadline),
+        "tenant": tenant,
+        "task": task,
+    }
+    if source is not None:
+        if payload is not None or key is not None:
+            raise UsageError("--from has payloads of its own (and keys, with --keyed)")
+        with opened(queue, config, create=True) as (app, run):
+            ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
+            ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
+        _report_file(kind, ids, ended, as_json=as_json)
+    else:
+        if keyed:
+            raise UsageError("--keyed is about the lines of --from FILE; for one job: --key")
+        try:
+            arguments = jsonl.parse_payload(payload) if payload is not None else {}
+        except InputError as error:
+            raise InputError(f"payload: {error}") from None
+        with opened(queue, config, create=True) as (app, run):
+            job = run(app.enqueue(kind, arguments, key=key, **options))
+            if not as_json:
+                say(job.id)
+            ended = _wait(app, run, kind, [job.id], timeout, quiet=as_json) if wait else None
+        _report_one(job, ended, as_json=as_json)
+    if ended and any(job.state is not JobState.COMPLETED for job in ended):
+        raise typer.Exit(ExitCode.UNSUCCESSFUL)
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"{option} is a time such as 2030-01-31T09:00, not {text!r}") from None
+
+
+def _store_file(
+    app: Penstock,
+    run: Run,
+    kind: str,
+    source: str,
+    keyed: bool,
+    options: dict[str, Any],
+    *,
+    quiet: bool,
+) -> list[str]:
+    """Store a job per line; an error also tells how far it came."""
+    from penstock.cli import jsonl
+
+    ids: list[str] = []
+    batch: list[jsonl.Line] = []
+    with jsonl.open_source(source) as file, jsonl.meter(file, quiet=quiet) as advance:
+        try:
+            for batch in jsonl.batches(file, keyed=keyed):
+                payloads = [line.payload for line in batch]
+                keys = [line.key for line in batch] if keyed else None
+                jobs = run(app.enqueue_many(kind, payloads, keys=keys, **options))
+                ids += [job.id for job in jobs]
+                advance(len(ids))
+        except PenstockError as error:
+            if isinstance(error, KeyConflict):
+                number = max(line.number for line in batch if line.key == error.key)
+                error.add_note(f"this is line {number}")
+            before = f" before line {batch[0].number}" if not isinstance(error, InputError) else ""
+            stored = plural(len(ids), "job") if ids else "nothing"
+            error.add_note(f"stored{before}: {stored}")
+            raise
+        except KeyboardInterrupt:
+            note(f"stored: {plural(len(ids), 'job')}")
+            raise
+    return ids
+
+
+def _wait(
+    app: Penstock, run: Run, kind: str, ids: Sequence[str], timeout: float | None, *, quiet: bool
+) -> list[Job]:
+    import asyncio
+
+    from penstock.cli.status import live_kinds
+
+    async def wait() -> list[Job]:
+        return list(await asyncio.gather(*(app.wait(job_id, timeout) for job_id in ids)))
+
+    if not quiet and kind not in live_kinds(run(app.processes())):
+        note(f"no worker process handles {kind} yet; start one: penstock worker MODULE:APP")
+    return run(wait())
+
+
+def _report_one(job: Job, ended: Sequence[Job] | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json((ended[0] if ended else job).as_dict())
+    elif ended:
+        say(_outcome(ended[0]))
+
+
+def _report_file(
+    kind: str, ids: Sequence[str], ended: Sequence[Job] | None, *, as_json: bool
+) -> None:
+    states = Counter(str(job.state) for job in ended or ())
+    if as_json:
+        print_json({"stored": len(ids), "ids": ids} | ({"states": states} if ended else {}))
+        return
+    say(f"stored {plural(len(ids), 'job')} of kind {kind}")
+    if ended:
+        say(", ".join(f"{count:,} {state}" for state, count in sorted(states.items())))
+        bad = [job for job in ended if job.state is not JobState.COMPLETED]
+        for job in bad[:SHOWN_FAILURES]:
+            say(f"{job.id}  {_outcome(job)}")
+        if len(bad) > SHOWN_FAILURES:
+            say(f"and {len(bad) - SHOWN_FAILURES:,} more: penstock jobs list --state failed")
+
+
+def _outcome(job: Job) -> str:
+    match job.state:
+        case JobState.COMPLETED:
+            took = (job.finished_at or 0.0) - (job.started_at or job.enqueued_at)
+            return f"completed in {duration(took)}: {pretty(job.result)}"
+        case JobState.FAILED:
+            return f"failed: {problem(job.error)}"
+        case _:
+            return str(job.state)

@@ -1,0 +1,107 @@
+"""How a job is shown: a line in a list, or everything about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.cli.output import Column, print_fields, print_table, say, state_style
+from penstock.cli.text import age, duration, moment, pretty, printable, problem
+from penstock.model.job import Job, JobState
+
+PRIVATE = ("payload", "result", "history")
+"""Left out of lists: they are large, and may hold what not everybody should read."""
+
+
+def summary(job: Job) -> dict[str, Any]:
+    """The job for programs, as lists and watches give it."""
+    return {name: value for name, value in job.as_dict().items() if name not in PRIVATE}
+
+
+def about(job: Job) -> str:
+    """What there is to say about the job in its state."""
+    match job.state:
+        case JobState.QUEUED:
+            away = job.run_at - time.time()
+            waiting = f"due in {duration(away)}" if away > 0 else f"waits for {job.waiting_for}"
+            last = problem(job.error) or job.message
+            return printable(f"{waiting}; {last}" if last else waiting)
+        case JobState.RUNNING:
+            return printable(f"{job.progress:.0%} {job.message}".strip() if job.progress else "")
+        case JobState.FAILED:
+            return problem(job.error)
+        case JobState.COMPLETED if job.started_at and job.finished_at:
+            return f"took {duration(job.finished_at - job.started_at)}"
+        case _:
+            return ""
+
+
+def print_jobs(jobs: Sequence[Job]) -> None:
+    """A table of jobs; columns that say nothing are left out."""
+    tenants = any(job.tenant != "default" for job in jobs)
+    columns = [Column("id"), Column("kind"), Column("state", style=state_style)]
+    columns += [Column("tenant")] if tenants else []
+    columns += [Column("runs", right=True), Column("age", right=True), Column("about", fit="cut")]
+    rows = []
+    for job in jobs:
+        row = [job.id, job.kind, str(job.state)]
+        row += [printable(job.tenant)] if tenants else []
+        rows.append([*row, str(job.attempts), age(job.enqueued_at), about(job)])
+    print_table(columns, rows)
+
+
+def print_job(job: Job) -> None:
+    """Everything about one job, payload and result included."""
+    runs = "" if job.max_retries is None else f" of at most {job.max_retries + 1}"
+    waits = job.state is JobState.QUEUED and job.run_at > job.enqueued_at
+    print_fields(
+        {
+            "id": job.id,
+            "kind": job.kind,
+            "state": str(job.state),
+            "waits for": printable(job.waiting_for or ""),
+            "tenant": printable(job.tenant),
+            "priority": job.priority.name.lower(),
+            "lane": printable(job.lane or ""),
+            "key": printable(job.key or ""),
+            "task": printable(job.task or ""),
+            "parent": job.parent_id or "",
+            "runs": f"{job.attempts}{runs}",
+            "releases": str(job.releases or ""),
+            "timeout": "" if job.timeout is None else f"{job.timeout:g} s",
+            "enqueued": moment(job.enqueued_at),
+            "not before": moment(job.run_at) if waits else "",
+            "deadline": moment(job.deadline) if job.deadline else "",
+            "started": moment(job.started_at) if job.started_at else "",
+            "finished": moment(job.finished_at) if job.finished_at else "",
+            "progress": printable(f"{job.progress:.0%} {job.message}") if job.progress else "",
+            "payload": pretty(job.payload),
+            "result": pretty(job.result) if job.state is JobState.COMPLETED else "",
+            "error": problem(job.error),
+        }
+    )
+    if job.history:
+        _print_history(job)
+
+
+def _print_history(job: Job) -> None:
+    columns = [Column("run", right=True), Column("outcome"), Column("ended"), Column("took")]
+    rows = []
+    for record in job.history:
+        begun, ended = record.get("started_at"), record["finished_at"]
+        rows.append(
+            [
+                str(record.get("attempt") or ""),
+                record["outcome"],
+                moment(ended),
+                duration(ended - begun) if begun else "",
+                problem(record.get("error")),
+            ]
+        )
+    say()
+    print_table([*columns, Column("error", fit="fold")], rows)
+    if trace := job.history[-1].get("traceback"):
+        say("\nwhere the last run failed:")
+        for line in trace.rstrip().split("\n"):
+            say(printable(line))

@@ -1,0 +1,156 @@
+"""`penstock jobs`: list, show, cancel, watch."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.errors import ExitCode, NotFound, UsageError
+from penstock.cli.options import (
+    BeforeOption,
+    ConfigOption,
+    JsonOption,
+    KindOption,
+    LimitOption,
+    QueueOption,
+    TaskOption,
+    TenantOption,
+    new_group,
+)
+from penstock.cli.output import note, print_json, say
+from penstock.cli.session import opened
+from penstock.model.job import JobState
+
+group = new_group("List, show, cancel and watch jobs.")
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A job's id.")]
+StateOption = Annotated[
+    list[JobState] | None,
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        help="queued, running, completed, failed or cancelled; can be given several times.",
+    ),
+]
+
+
+@group.command("list")
+def list_jobs(
+    state: StateOption = None,
+    kind: KindOption = None,
+    tenant: TenantOption = None,
+    task: TaskOption = None,
+    limit: LimitOption = 50,
+    before: BeforeOption = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List jobs, newest first, without payloads and results."""
+    from penstock.cli.job_view import print_jobs, summary
+
+    with opened(queue, config) as (app, run):
+        if before is not None:
+            run(app.get(before))  # a page after a job that is gone would look like the end
+        found = run(
+            app.jobs(
+                states=state or None,
+                kind=kind,
+                tenant=tenant,
+                task=task,
+                limit=limit,
+                before=before,
+            )
+        )
+    if as_json:
+        print_json([summary(job) for job in found])
+    elif not found:
+        note("no jobs match" if state or kind or tenant or task or before else "no jobs")
+    else:
+        print_jobs(found)
+        if len(found) == limit:
+            note(f"there may be more: --before {found[-1].id}")
+
+
+@group.command("show")
+def show(
+    job_id: IdArgument,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show all of a job, payload and result included."""
+    from penstock.cli.job_view import print_job
+
+    with opened(queue, config) as (app, run):
+        job = run(app.get(job_id))
+    if as_json:
+        print_json(job.as_dict())
+    else:
+        print_job(job)
+
+
+@group.command("cancel")
+def cancel(
+    job_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of jobs.")],
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cancel jobs.
+
+    Queued ones at once, running ones within a second. A job that has finished stays as it is;
+    that is said, and is no error.
+    """
+    from penstock.ports.queue import JobFilter
+
+    ids = list(dict.fromkeys(job_ids))
+    with opened(queue, config) as (app, run):
+        cancelled = set(run(app.queue.cancel(JobFilter(ids=ids))))
+        jobs = run(app.queue.get(ids))
+    found = [jobs[job_id] for job_id in ids if job_id in jobs]
+    if as_json:
+        print_json(
+            [
+                {"id": job.id, "state": str(job.state), "cancelled": job.id in cancelled}
+                for job in found
+            ]
+        )
+    else:
+        for job in found:
+            say(f"{job.id}  {'cancelled' if job.id in cancelled else f'already {job.state}'}")
+    if missing := [job_id for job_id in ids if job_id not in jobs]:
+        raise NotFound(f"no job with id {', '.join(map(repr, missing))}")
+
+
+@group.command("watch")
+def watch(
+    job_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs; none: count all.")
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Without ids: end when no work is left.")
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Watch jobs until they have finished.
+
+    Without ids: how many jobs there are in each state, until interrupted.
+
+    With ids the exit code is 1 if one of them failed or was cancelled. Not on a terminal,
+    every change is a line; with --json, a line of JSON.
+    """
+    from penstock.cli.watch import watch_counts, watch_jobs
+
+    if job_ids and until_idle:
+        raise UsageError("--until-idle goes without ids: with ids, the watch ends with the jobs")
+    with opened(queue, config) as (app, run):
+        if not job_ids:
+            run(watch_counts(app, until_idle=until_idle, as_json=as_json))
+            return
+        jobs = run(watch_jobs(app, list(dict.fromkeys(job_ids)), as_json=as_json))
+    if any(job.state is not JobState.COMPLETED for job in jobs):
+        raise typer.Exit(ExitCode.UNSUCCESSFUL)

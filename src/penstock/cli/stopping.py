@@ -1,0 +1,68 @@
+"""How a worker process comes to its end: on a signal, on a second one, and in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from types import FrameType
+
+from penstock.cli.errors import ExitCode
+
+HASTE_SECONDS = 2.0
+"""After a second signal, how long the process may take to end."""
+EXIT_SECONDS = 5.0
+"""After its work is done, how long the process may take to end."""
+
+
+SAME_SECONDS = 0.05
+"""Signals this close are one: `timeout` and process managers send to the process and its group."""
+
+
+class Signals:
+    """SIGTERM and SIGINT: the first asks to stop, the second to end at once.
+
+    Plain signal handlers, because those of asyncio wait for an event loop that a job may block.
+    Whatever happens, the process is gone HASTE_SECONDS after the second signal, and at once
+    after the third.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._count = 0
+        self._last = 0.0
+        self.stop = asyncio.Event()
+        self.hasten = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last < SAME_SECONDS:
+            return
+        self._last = now
+        self._count += 1
+        if self._count == 1:
+            self._set(self.stop)
+        elif self._count == 2:
+            exit_after(HASTE_SECONDS, ExitCode.INTERRUPTED)
+            self._set(self.hasten)
+        else:
+            os._exit(ExitCode.INTERRUPTED)
+
+    def _set(self, event: asyncio.Event) -> None:
+        try:
+            self._loop.call_soon_threadsafe(event.set)
+        except RuntimeError:  # the loop is closed: the process is ending anyway
+            return
+
+
+def exit_after(seconds: float, code: int) -> None:
+    """End the process then, if it has not ended by itself: a thread of a handler that never
+    returns must not keep it alive."""
+    # Says nothing: writing to a pipe that nobody reads could block it too.
+    timer = threading.Timer(seconds, os._exit, [code])
+    timer.daemon = True
+    timer.start()

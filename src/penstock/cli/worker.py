@@ -1,0 +1,194 @@
+"""`penstock worker`: a process that runs jobs until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import note, print_json_line
+from penstock.cli.text import plural, printable
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.cli.stopping import Signals
+    from penstock.engine.orchestrator import JobOrchestrator
+
+DRAIN_PAUSE = 0.02
+"""Between two looks at whether work is left."""
+
+
+def run_worker(
+    target: Annotated[
+        str, typer.Argument(metavar="MODULE:APP", help="Where the Penstock object is: shop:app.")
+    ],
+    drain: Annotated[
+        bool, typer.Option("--drain", help="End when no job of its kinds is left, also for later.")
+    ] = False,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kinds", metavar="PATTERN", help="Only these kinds: 'ingest.*,fetch'; repeatable."
+        ),
+    ] = None,
+    max_workers: Annotated[
+        int | None,
+        typer.Option("--max-workers", metavar="N", min=1, help="Jobs run at a time."),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option("--grace", metavar="S", min=0, help="How long a stop waits for jobs."),
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the jobs of an app in this process.
+
+    It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running
+    jobs finish for the grace; what is still running then goes back to the queue and loses
+    nothing. A second signal does that at once.
+    """
+    import asyncio
+    import logging
+
+    app = _load(target, queue, config)
+    settings: dict[str, Any] = {"max_workers": max_workers, "grace_seconds": grace}
+    given = {name: value for name, value in settings.items() if value is not None}
+    app.config = replace(
+        app.config,
+        settings=replace(app.settings, **given),
+        sources={**app.config.sources, **dict.fromkeys(given, "argument")},
+    )
+    patterns = [part.strip() for item in kinds or () for part in item.split(",") if part.strip()]
+    # Does nothing if the module has set up logging itself.
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    code = asyncio.run(_serve(app, patterns or None, drain=drain, as_json=as_json))
+    raise typer.Exit(code)
+
+
+def _load(target: str, queue: str | None, config: str | None) -> Penstock:
+    from penstock.cli.load_app import load_app
+    from penstock.config import hide_secrets
+
+    # By way of the environment: the module makes the app, and reads it only while it does.
+    if queue is not None:
+        os.environ["PENSTOCK_QUEUE"] = queue
+    if config is not None:
+        os.environ["PENSTOCK_CONFIG"] = config
+    app = load_app(target)
+    if queue is not None and app.config.queue != queue:
+        raise UsageError(
+            f"{target} names its queue itself, {hide_secrets(app.config.queue)}, so --queue "
+            "cannot; leave out --queue, or the URL in Penstock(...)"
+        )
+    return app
+
+
+async def _serve(
+    app: Penstock, patterns: Sequence[str] | None, *, drain: bool, as_json: bool
+) -> int:
+    """Run jobs until told to stop or drained; the exit code."""
+    import asyncio
+
+    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+
+    handlers = app.handlers if patterns is None else app.handlers.matching(patterns)
+    signals = Signals()
+    async with app:
+        orchestrator = app.orchestrator(kinds=patterns)
+        await orchestrator.start()
+        _announce(app, sorted(handlers), as_json=as_json)
+        assert orchestrator.dispatcher_task is not None
+        told = asyncio.create_task(signals.stop.wait())
+        ends: list[asyncio.Future[Any]] = [told, orchestrator.dispatcher_task]
+        if drain:
+            ends.append(asyncio.create_task(_drained(app, list(handlers))))
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if told.done():
+            _say_stopping(orchestrator, app.settings.grace_seconds, as_json=as_json)
+        await _stop(orchestrator, signals)
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
+    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
+    if as_json:
+        print_json_line({"event": "stopped", "exit_code": int(code)})
+    else:
+        note("stopped")
+    exit_after(EXIT_SECONDS, code)
+    return code
+
+
+async def _stop(orchestrator: JobOrchestrator, signals: Signals) -> None:
+    """Stop gracefully, or at once when a second signal comes."""
+    import asyncio
+
+    stopping = asyncio.create_task(orchestrator.stop())
+    hasten = asyncio.create_task(signals.hasten.wait())
+    await asyncio.wait([stopping, hasten], return_when=asyncio.FIRST_COMPLETED)
+    if hasten.done():
+        note("ending at once: running jobs go back to the queue")
+        await orchestrator.stop(grace=0)
+    hasten.cancel()
+    await stopping
+
+
+async def _drained(app: Penstock, kinds: Sequence[str]) -> None:
+    """Return when no job of these kinds is queued or running, here or elsewhere."""
+    import asyncio
+
+    from penstock.model.errors import QueueUnavailable
+    from penstock.ports.queue import Topic
+
+    listener = app.queue.listen(Topic.FINISHED)
+    try:
+        while True:
+            try:
+                if not await app.queue.work_left(kinds):
+                    return
+            except QueueUnavailable:
+                pass  # the dispatcher says so, and reconnects
+            await listener.wait(app.settings.poll_seconds)
+            await asyncio.sleep(DRAIN_PAUSE)
+    finally:
+        listener.close()
+
+
+def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
+    from penstock.config import hide_secrets
+
+    url, workers = hide_secrets(app.config.queue), app.settings.max_workers
+    if as_json:
+        print_json_line(
+            {
+                "event": "started",
+                "queue": url,
+                "kinds": kinds,
+                "max_workers": workers,
+                "pid": os.getpid(),
+            }
+        )
+    else:
+        note(
+            f"penstock worker {os.getpid()} on {printable(url)}: "
+            f"{plural(workers, 'worker')} for {', '.join(kinds)}"
+        )
+
+
+def _say_stopping(orchestrator: JobOrchestrator, grace: float, *, as_json: bool) -> None:
+    running = orchestrator.status["busy"]
+    if as_json:
+        print_json_line({"event": "stopping", "grace_seconds": grace, "running": running})
+    elif running:
+        note(
+            f"stopping: waiting up to {grace:g} s for {plural(running, 'running job')}; "
+            "signal again to end at once"
+        )
+    else:
+        note("stopping")

@@ -1,0 +1,39 @@
+"""A worker process that claims jobs, starts some of them, and is gone.
+
+    python -m tests.conformance.doomed BACKEND URL --claim 5 --start 2 [--wait]
+
+It kills itself with SIGKILL; with --wait it first says so and waits for a line.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+
+from tests.conformance.support import BACKENDS, KIND, LONG, claim
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend")
+    parser.add_argument("url")
+    parser.add_argument("--claim", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--wait", action="store_true")
+    options = parser.parse_args()
+    queue = BACKENDS[options.backend].queue(options.url)
+    await queue.open()
+    member = await queue.join([KIND], 10, LONG)
+    leases = await claim(member, options.claim)
+    assert len(leases) == options.claim
+    for lease in leases[: options.start]:
+        member.mark_started(lease)
+    if options.wait:
+        print(member.id, flush=True)
+        sys.stdin.readline()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,295 @@
+"""Words shared by the conformance tests. Everything goes through the ports, except what a
+`Backend` does to its own storage."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, closing
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from penstock.adapters.sqlite import SqliteQueue
+from penstock.model.ids import new_ids
+from penstock.model.job import Job
+from penstock.ports.queue import (
+    NO_LANE,
+    Exchange,
+    JobFilter,
+    JobQueue,
+    KindDefaults,
+    Lease,
+    Member,
+    NewJob,
+    NewJobs,
+    Outcome,
+    Settlement,
+    Want,
+)
+
+T = TypeVar("T")
+
+KIND = "work"
+LONG = 60.0
+"""A lease that does not run out during a test."""
+PATIENCE = 10.0
+"""Seconds a condition may take to come true."""
+ROOT = Path(__file__).parents[2]
+
+
+class Backend(Protocol):
+    """How to open queues of one kind, and to move their clock."""
+
+    def url(self, folder: Path) -> str:
+        """A place for a new queue."""
+        ...
+
+    def queue(
+        self,
+        url: str,
+        *,
+        ageing_seconds: float = 300.0,
+        retention_seconds: float = 7 * 86400.0,
+        weights: Mapping[str, float] | None = None,
+    ) -> JobQueue: ...
+
+    def lapse(self, url: str, member: str) -> None:
+        """Let the lease of `member` run out now, as if it had not been renewed."""
+        ...
+
+
+class SqliteBackend:
+    """Without fsync: no test here is about a power loss."""
+
+    def url(self, folder: Path) -> str:
+        return f"sqlite:///{folder}/jobs.db"
+
+    def queue(
+        self,
+        url: str,
+        *,
+        ageing_seconds: float = 300.0,
+        retention_seconds: float = 7 * 86400.0,
+        weights: Mapping[str, float] | None = None,
+    ) -> JobQueue:
+        return SqliteQueue(
+            url,
+            durable=False,
+            ageing_seconds=ageing_seconds,
+            retention_seconds=retention_seconds,
+            weights=weights,
+        )
+
+    def lapse(self, url: str, member: str) -> None:
+        path = url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("UPDATE processes SET lease_until = 1 WHERE id = ?", (member,))
+
+
+BACKENDS: dict[str, Backend] = {
+    "sqlite": SqliteBackend(),
+}
+"""Every queue the suite runs against."""
+
+
+class Ledger:
+    """One stored queue; opens any number of queue objects on it and closes them at the end."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.backend_name = name
+        self.backend = BACKENDS[name]
+        self.url = self.backend.url(folder)
+        self._stack = AsyncExitStack()
+        self._members: list[Member] = []
+
+    async def open(self, **options: Any) -> JobQueue:
+        queue = self.backend.queue(self.url, **options)
+        await queue.open()
+        self._stack.push_async_callback(queue.close)
+        return queue
+
+    async def join(
+        self, queue: JobQueue, *kinds: str, lease_seconds: float = LONG, max_workers: int = 10
+    ) -> Member:
+        member = await queue.join(list(kinds or (KIND,)), max_workers, lease_seconds)
+        self._members.append(member)
+        return member
+
+    async def leave(self, member: Member) -> None:
+        self._members.remove(member)
+        await member.leave()
+
+    def lapse(self, member: Member) -> None:
+        self.backend.lapse(self.url, member.id)
+
+    async def close(self) -> None:
+        for member in self._members:
+            await member.leave()
+        await self._stack.aclose()
+
+
+async def until(
+    condition: Callable[[], Awaitable[T]], what: str = "it", patience: float = PATIENCE
+) -> T:
+    """The first true answer of `condition`, asked again and again until patience ends."""
+    give_up = time.monotonic() + patience
+    while True:
+        if found := await condition():
+            return found
+        assert time.monotonic() < give_up, f"waited {patience:g} s in vain for {what}"
+        await asyncio.sleep(0.005)
+
+
+async def clock_passes(at: float) -> None:
+    """Wait until the clock has passed `at`."""
+    while (left := at - time.time()) >= 0:
+        await asyncio.sleep(left + 0.001)
+
+
+def new_jobs(
+    count: int = 1,
+    *,
+    kind: str = KIND,
+    payloads: Sequence[str] | None = None,
+    keys: Sequence[str | None] | None = None,
+    ids: Sequence[str] | None = None,
+    lane: str = NO_LANE,
+    timeout: float | None = 30.0,
+    max_retries: int | None = 3,
+    **options: Any,
+) -> NewJobs:
+    payloads = [f'{{"n":{n}}}' for n in range(count)] if payloads is None else payloads
+    keys = [None] * len(payloads) if keys is None else keys
+    ids = new_ids(len(payloads)) if ids is None else ids
+    items = [
+        NewJob(job_id, payload, key, lane)
+        for job_id, payload, key in zip(ids, payloads, keys, strict=True)
+    ]
+    return NewJobs(kind=kind, items=items, timeout=timeout, max_retries=max_retries, **options)
+
+
+async def add(queue: JobQueue, count: int = 1, **options: Any) -> list[Job]:
+    return await queue.enqueue(new_jobs(count, **options))
+
+
+async def add_one(queue: JobQueue, **options: Any) -> Job:
+    (job,) = await add(queue, 1, **options)
+    return job
+
+
+async def add_keyed(queue: JobQueue, key: str, payload: str = "{}", **options: Any) -> Job:
+    (job,) = await queue.enqueue(new_jobs(payloads=[payload], keys=[key], **options))
+    return job
+
+
+def want(limit: int = 10, *kinds: str, crashed: bool = True) -> Want:
+    return Want(limit, {kind: KindDefaults(30.0, 3) for kind in kinds or (KIND,)}, crashed)
+
+
+async def exchange(
+    member: Member, *settlements: Settlement, wanted: Want | None = None
+) -> Exchange:
+    return await member.exchange(settlements, [], wanted)
+
+
+async def claim(member: Member, limit: int = 10, *kinds: str, crashed: bool = True) -> list[Lease]:
+    return (await exchange(member, wanted=want(limit, *kinds, crashed=crashed))).leases
+
+
+async def claim_one(member: Member, *kinds: str) -> Lease:
+    (lease,) = await claim(member, 1, *kinds)
+    return lease
+
+
+async def settle(member: Member, *settlements: Settlement) -> list[Settlement]:
+    """Settle; those that were refused."""
+    return (await exchange(member, *settlements)).stale
+
+
+def error_of(type_: str = "Boom", message: str = "it broke") -> dict[str, Any]:
+    return {"type": type_, "message": message, "retryable": True}
+
+
+def completed(lease: Lease, result: str = "null") -> Settlement:
+    now = time.time()
+    return Settlement(lease, Outcome.COMPLETED, now - 1, now, result=result)
+
+
+def failed(lease: Lease, type_: str = "Boom", message: str = "it broke") -> Settlement:
+    now = time.time()
+    error = error_of(type_, message)
+    return Settlement(lease, Outcome.FAILED, now - 1, now, error=error, traceback="here")
+
+
+def retry(lease: Lease, run_at: float = 0.0, message: str = "it broke") -> Settlement:
+    now = time.time()
+    error = error_of(message=message)
+    return Settlement(lease, Outcome.RETRY, now - 1, now, error=error, run_at=run_at or now)
+
+
+def released(lease: Lease, run_at: float = 0.0, reason: str = "not yet") -> Settlement:
+    error = {"message": reason}
+    return Settlement(lease, Outcome.RELEASED, error=error, run_at=run_at or time.time())
+
+
+def handed_back(lease: Lease, run_at: float = 0.0) -> Settlement:
+    return Settlement(lease, Outcome.HANDED_BACK, run_at=run_at)
+
+
+def cancel_seen(lease: Lease) -> Settlement:
+    return Settlement(lease, Outcome.CANCEL_SEEN)
+
+
+def one(job_or_lease: Job | Lease) -> JobFilter:
+    return JobFilter(ids=[job_or_lease.id])
+
+
+def ids_of(items: Sequence[Job | Lease]) -> list[str]:
+    return [item.id for item in items]
+
+
+async def get(queue: JobQueue, job_id: str) -> Job:
+    """The job as it stands now."""
+    return (await queue.get([job_id]))[job_id]
+
+
+async def finish_as(queue: JobQueue, member: Member, state: str, **options: Any) -> Job:
+    """A job that has been run (or cancelled) and stands in `state`."""
+    job = await add_one(queue, **options)
+    if state == "cancelled":
+        await queue.cancel(one(job))
+    else:
+        leases = await claim(member, 100, job.kind)
+        lease = next(lease for lease in leases if lease.id == job.id)
+        await settle(
+            member,
+            completed(lease) if state == "completed" else failed(lease),
+            *(handed_back(other) for other in leases if other.id != job.id),
+        )
+    return await get(queue, job.id)
+
+
+async def doomed(ledger: Ledger, *options: str) -> asyncio.subprocess.Process:
+    """A real process that claims, starts and dies; see `doomed.py`."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.conformance.doomed",
+        ledger.backend_name,
+        ledger.url,
+        *options,
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+
+
+async def dies(ledger: Ledger, *, claims: int = 1, starts: int = 0) -> None:
+    """Let a process claim and start jobs, and be killed."""
+    process = await doomed(ledger, "--claim", str(claims), "--start", str(starts))
+    await process.communicate()
+    assert process.returncode == -signal.SIGKILL

@@ -1,0 +1,203 @@
+"""Looking: find, counts, processes, work left."""
+
+import os
+import time
+
+from penstock.model.ids import new_id
+from penstock.model.job import JobState
+from penstock.ports.queue import JobFilter, JobQueue, Member
+from tests.conformance.support import (
+    Ledger,
+    add,
+    add_one,
+    claim,
+    claim_one,
+    completed,
+    failed,
+    ids_of,
+    one,
+    settle,
+)
+
+
+async def test_newest_jobs_come_first(queue: JobQueue) -> None:
+    jobs = await add(queue, 5) + [await add_one(queue, kind="other")]
+
+    assert ids_of(await queue.find(JobFilter(), 100)) == ids_of(jobs)[::-1]
+
+
+async def test_paging_shows_every_job_once(queue: JobQueue) -> None:
+    jobs = await add(queue, 25)
+    pages: list[list[str]] = []
+    before = None
+    while page := await queue.find(JobFilter(), 10, before):
+        pages.append(ids_of(page))
+        before = page[-1].id
+
+    assert [len(page) for page in pages] == [10, 10, 5]
+    assert sum(pages, []) == ids_of(jobs)[::-1]
+
+
+async def test_paging_is_not_shifted_by_new_jobs(queue: JobQueue) -> None:
+    jobs = await add(queue, 6)
+    first = await queue.find(JobFilter(), 3)
+    await add(queue, 10)
+
+    second = await queue.find(JobFilter(), 3, first[-1].id)
+    assert ids_of(first + second) == ids_of(jobs)[::-1]
+
+
+async def test_every_part_of_a_filter_must_match(queue: JobQueue, member: Member) -> None:
+    made = [
+        await add_one(queue, kind=kind, tenant=tenant, task=task)
+        for kind in ("ingest.parse", "ingest.embed", "fetch")
+        for tenant in ("a", "b")
+        for task in (None, "paper")
+    ]
+    leases = await claim(member, 100, "ingest.parse", "ingest.embed", "fetch")
+    await settle(
+        member, *(failed(lease, "Boom" if lease.tenant == "a" else "Bang") for lease in leases[:6])
+    )
+    everything = {job.id: job for job in await queue.find(JobFilter(), 100)}
+    assert len(everything) == len(made)
+
+    filters = [
+        JobFilter(kind="fetch"),
+        JobFilter(kind="ingest.*"),
+        JobFilter(tenant="a"),
+        JobFilter(task="paper"),
+        JobFilter(states=[JobState.FAILED]),
+        JobFilter(states=[JobState.FAILED, JobState.RUNNING], tenant="b"),
+        JobFilter(error_type="Boom"),
+        JobFilter(kind="ingest.*", tenant="a", task="paper"),
+        JobFilter(kind="ingest.*", tenant="a", states=[JobState.FAILED], error_type="Boom"),
+        JobFilter(ids=ids_of(made[2:7]), tenant="b"),
+        JobFilter(kind="ingest.*", states=[JobState.COMPLETED]),
+    ]
+    for where in filters:
+        expected = [
+            job_id
+            for job_id, job in everything.items()
+            if (where.ids is None or job_id in where.ids)
+            and (where.states is None or job.state in where.states)
+            and (
+                where.kind is None
+                or job.kind == where.kind
+                or (where.kind == "ingest.*" and job.kind.startswith("ingest."))
+            )
+            and (where.tenant is None or job.tenant == where.tenant)
+            and (where.task is None or job.task == where.task)
+            and (
+                where.error_type is None
+                or (job.error is not None and job.error.type == where.error_type)
+            )
+        ]
+        assert ids_of(await queue.find(where, 100)) == expected, where
+
+
+async def test_empty_lists_match_nothing(queue: JobQueue) -> None:
+    await add_one(queue)
+
+    assert await queue.find(JobFilter(ids=[]), 10) == []
+    assert await queue.find(JobFilter(states=[]), 10) == []
+    assert await queue.cancel(JobFilter(ids=[])) == []
+
+
+async def test_filter_values_are_not_patterns_or_code(queue: JobQueue) -> None:
+    await add_one(queue, tenant="a", task="t")
+
+    assert await queue.find(JobFilter(tenant="*"), 10) == []
+    assert await queue.find(JobFilter(task="%"), 10) == []
+    assert await queue.find(JobFilter(tenant="a' OR '1'='1"), 10) == []
+    assert await queue.find(JobFilter(kind="WORK"), 10) == []
+
+
+async def test_counts_per_kind_and_state(queue: JobQueue, member: Member) -> None:
+    before = time.time()
+    await add(queue, 5)
+    await add(queue, 2, kind="later", run_at=time.time() + 100)
+    a, b, c = await claim(member, 3)
+    await settle(member, completed(a), failed(b))
+    await queue.cancel(one((await queue.find(JobFilter(kind="later"), 1))[0]))
+
+    later, work = await queue.counts()
+
+    assert (later.kind, work.kind) == ("later", "work")
+    assert later.states == {JobState.QUEUED: 1, JobState.CANCELLED: 1}
+    assert work.states == {
+        JobState.QUEUED: 2,
+        JobState.RUNNING: 1,
+        JobState.COMPLETED: 1,
+        JobState.FAILED: 1,
+    }
+    assert work.oldest_queued_at is not None
+    assert before <= work.oldest_queued_at <= time.time()
+    await settle(member, completed(c), *map(completed, await claim(member)))
+    assert (await queue.counts())[1].oldest_queued_at is None
+
+
+async def test_processes_are_listed_with_what_they_last_said(
+    ledger: Ledger, queue: JobQueue
+) -> None:
+    before = time.time()
+    first = await ledger.join(queue, "a", "b", max_workers=3, lease_seconds=50)
+    second = await ledger.join(await ledger.open(), "c")
+
+    one_info, two_info = await queue.processes()
+
+    assert (one_info.id, two_info.id) == (first.id, second.id)
+    assert (list(one_info.kinds), one_info.max_workers, one_info.pid) == (
+        ["a", "b"],
+        3,
+        os.getpid(),
+    )
+    assert before <= one_info.joined_at <= time.time()
+    assert one_info.lease_until >= before + 50
+    assert first.renew({"busy": 2, "draining": True}, [])
+    renewed = (await queue.processes())[0]
+    assert dict(renewed.status) == {"busy": 2, "draining": True}
+    assert renewed.heartbeat_at >= one_info.heartbeat_at
+    await ledger.leave(first)
+    assert [info.id for info in await queue.processes()] == [second.id]
+
+
+async def test_work_left_follows_the_jobs_of_the_kinds_asked_for(
+    queue: JobQueue, member: Member
+) -> None:
+    assert not await queue.work_left(None)
+    await add_one(queue, kind="other", run_at=time.time() + 100)
+    assert await queue.work_left(None)
+    assert not await queue.work_left(["work"])
+
+    await add_one(queue)
+    assert await queue.work_left(["work", "more"])
+    lease = await claim_one(member)
+    assert await queue.work_left(["work"])
+    await settle(member, completed(lease))
+    assert not await queue.work_left(["work"])
+    assert not await queue.work_left([])
+    assert await queue.work_left(["other"])
+
+
+async def test_finished_tells_which_need_no_more_waiting(queue: JobQueue, member: Member) -> None:
+    queued, running, done, dead, cancelled = await add(queue, 5)
+    await queue.cancel(one(cancelled))
+    leases = {lease.id: lease for lease in await claim(member)}
+    await settle(member, completed(leases[done.id]), failed(leases[dead.id]))
+    missing = new_id()
+
+    ids = [queued.id, running.id, done.id, dead.id, cancelled.id, missing]
+    assert sorted(await queue.finished(ids)) == sorted([done.id, dead.id, cancelled.id, missing])
+
+
+async def test_queued_job_says_what_it_waits_for(ledger: Ledger, queue: JobQueue) -> None:
+    job = await add_one(queue, kind="rare")
+    scheduled = await add_one(queue, kind="rare", run_at=time.time() + 100)
+    found = await queue.get([job.id, scheduled.id])
+    assert "rare" in (found[job.id].waiting_for or "")
+    assert "time" in (found[scheduled.id].waiting_for or "")
+
+    member = await ledger.join(queue, "rare")
+    assert (await queue.get([job.id]))[job.id].waiting_for == "a worker"
+    await claim_one(member, "rare")
+    assert (await queue.get([job.id]))[job.id].waiting_for is None

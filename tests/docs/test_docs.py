@@ -1,0 +1,158 @@
+"""The docs are true: links lead somewhere, snippets and commands run, references are current."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.run_blocks import blocks
+from tools.reference import PAGES as REFERENCES
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+RUN_BLOCKS = Path(__file__).parent / "run_blocks.py"
+
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def links(page: Path) -> list[str]:
+    return LINK.findall(FENCED.sub("", page.read_text()))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors GitHub makes of a page's headings."""
+    headings = HEADING.findall(FENCED.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def run(command: list[str], folder: Path) -> str:
+    """What a command printed, on both streams; fails if it does."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PYTHONWARNINGS"] = "error"
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{command} in {folder}:\n{ended.stdout}"
+    return ended.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert target.is_relative_to(ROOT), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+def test_every_page_and_example_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    ahead = [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        if page.suffix == ".md":
+            local = [link.split("#")[0] for link in links(page) if "://" not in link]
+            ahead += [(page.parent / path).resolve() for path in local if path]
+    assert set(PAGES) <= reached
+    named = FENCED.sub("", (DOCS / "guide-jobs.md").read_text())
+    own = {"demo.py", "quickstart.py"}
+    missing = [f.name for f in (ROOT / "examples").glob("*.py") if f.name not in named]
+    assert set(missing) <= own
+
+
+def test_readme_is_short_and_shows_the_quickstart_example() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert readme.count("\n") < 120
+    example = (ROOT / "examples" / "quickstart.py").read_text()
+    body = example.split('"""\n\n', 1)[1]
+    assert [text for language, text, _ in blocks(readme) if language == "python"] == [body]
+
+
+def test_program_of_the_readme_runs(tmp_path: Path) -> None:
+    [program] = [
+        text for kind, text, _ in blocks((ROOT / "README.md").read_text()) if kind == "python"
+    ]
+    (tmp_path / "program.py").write_text(program)
+    assert run([sys.executable, "program.py"], tmp_path).startswith("completed {")
+
+
+def test_snippets_of_the_guide_run(tmp_path: Path) -> None:
+    run([sys.executable, str(RUN_BLOCKS), str(DOCS / "guide-jobs.md")], tmp_path)
+
+
+def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
+    run(["penstock", "enqueue", "mail", "--queue", "sqlite:///jobs.db"], tmp_path)
+    run([sys.executable, str(RUN_BLOCKS), str(DOCS / "operations.md")], tmp_path)
+    listed = run(["penstock", "jobs", "list", "--queue", "sqlite:///backup.db"], tmp_path)
+    assert "mail" in listed
+
+
+def test_quickstart_runs_as_written(tmp_path: Path) -> None:
+    """Files are saved, commands run, and what they print is what the page shows, but for ids,
+    times and process numbers."""
+    for language, text, line in blocks((DOCS / "quickstart.md").read_text()):
+        if language == "python":
+            file = re.match(r"# (\S+\.py)\n", text)
+            assert file, f"line {line}: the first line names the file to save it as"
+            (tmp_path / file[1]).write_text(text)
+        elif language == "console":
+            for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                command, _, shown = step.partition("\n")
+                printed = run(["bash", "-c", command], tmp_path)
+                if shown:
+                    assert _comparable(printed) == _comparable(shown), f"{command}\n{printed}"
+
+
+def _comparable(output: str) -> list[str]:
+    """Lines without what differs from run to run. In any order: a pipe for both streams does not
+    keep it."""
+    text = re.sub(r"\b[0-9a-f]{32}\b", "ID", output)
+    text = re.sub(r"\b\d+(\.\d+)?\b", "N", text)
+    return sorted(" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+def test_every_guarantee_has_limits_and_a_test_that_attacks_it() -> None:
+    page = (DOCS / "guarantees.md").read_text()
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    numbered = [section for section in sections if section[0].isdigit()]
+    assert len(numbered) == 10
+    for section in numbered:
+        title = section.splitlines()[0]
+        for part in ("**Limits**", "**How.**", "**Attacked by**"):
+            assert part in section, f"{title}: no {part}"
+        attacks = LINK.findall(section.split("**Attacked by**")[1])
+        tests = [(DOCS / path).resolve() for path in attacks if path.startswith("../tests/")]
+        assert tests, title
+        for test in tests:
+            assert re.search(r"^\s*(async )?def test_", test.read_text(), re.MULTILINE), test
+
+
+@pytest.mark.parametrize("page", REFERENCES)
+def test_reference_is_what_would_be_written(page: str) -> None:
+    written, current = (DOCS / page).read_text(), REFERENCES[page]()
+    assert written == current, "run: .venv/bin/python -m tools.reference"

@@ -1,0 +1,25 @@
+"""What the tests with real processes share."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli
+from tests.support.processes import Farm
+
+
+@pytest.fixture
+async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
+    """A queue and worker processes, ended with the test."""
+    farm = Farm(tmp_path)
+    yield farm
+    await farm.close()
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    """The command line, in a folder with a queue and an app."""
+    cli = Cli(tmp_path)
+    yield cli
+    cli.close()

@@ -1,0 +1,193 @@
+"""Cancel: the row is the authority, the worker lives on."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from penstock import Job, JobContext, JobNotFound, JobState, Penstock
+from tests.support.processes import Farm
+from tests.support.waiting import until
+
+SOON = 1.0 * 5
+"""A running job is cancelled within 1 s; tests allow five times that."""
+
+
+async def worker_lives_on(app: Penstock) -> None:
+    job = await app.enqueue("work", {"n": 0})
+    assert (await app.wait(job.id, timeout=10)).state is JobState.COMPLETED
+
+
+async def test_a_queued_job_is_cancelled_at_once_and_never_run(farm: Farm) -> None:
+    app = farm.app()
+    async with app:
+        now = await app.enqueue("work", {"n": 1})
+        later = await app.enqueue("work", {"n": 2}, delay=60)
+        for job in (now, later):
+            cancelled = await app.cancel(job.id)
+            assert (cancelled.state, cancelled.attempts) == (JobState.CANCELLED, 0)
+            assert (await app.wait(job.id, timeout=5)).state is JobState.CANCELLED
+        async with app.running():
+            await worker_lives_on(app)
+            await app.drain(timeout=10)
+    assert not farm.side.runs().keys() & {now.id, later.id}
+
+
+@pytest.mark.parametrize("where", ["same process", "other process"])
+async def test_a_running_handler_is_interrupted_soon_and_its_worker_lives_on(
+    farm: Farm, where: str
+) -> None:
+    settings: dict[str, Any] = {"max_workers": 1}
+    app = farm.app(**settings)
+    async with app:
+        orchestrator = app.orchestrator()
+        if where == "same process":
+            await orchestrator.start()
+        else:
+            await farm.start(**settings)
+        job = await app.enqueue("gated", {"gate": str(farm.gate)})
+        await until(farm.side.notes, "the job to run")
+        started = time.monotonic()
+        assert (await app.cancel(job.id)).state is JobState.CANCELLED
+        # With one worker, the next job runs only once the cancelled one has ended.
+        await worker_lives_on(app)
+        assert time.monotonic() - started < SOON
+        await app.drain(timeout=10)
+        row = await app.get(job.id)
+        assert (row.state, row.result, row.finished_at is not None) == (
+            JobState.CANCELLED,
+            None,
+            True,
+        )
+        assert farm.side.runs("gated") == {job.id: 1}
+        await orchestrator.stop()
+
+
+@pytest.mark.parametrize("where", ["same process", "other process"])
+async def test_a_prefetched_job_that_is_cancelled_is_not_run(farm: Farm, where: str) -> None:
+    settings: dict[str, Any] = {"max_workers": 1, "prefetch_seconds": 60.0}
+    app = farm.app(**settings)
+    async with app:
+        orchestrator = app.orchestrator()
+        if where == "same process":
+            await orchestrator.start()
+        else:
+            await farm.start(**settings)
+        await app.enqueue_many("work", [{"n": n} for n in range(40)])
+        await app.drain(timeout=10)
+        jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 5)
+
+        async def claimed() -> bool:
+            rows = [await app.get(job.id) for job in jobs]
+            return all(row.state is JobState.RUNNING for row in rows)
+
+        await until(claimed, "all to be claimed")
+        await until(lambda: farm.side.notes(kind="gated"), "the first to run")
+        for job in jobs[1:4]:
+            assert (await app.cancel(job.id)).state is JobState.CANCELLED
+        await app.cancel(jobs[0].id)
+        farm.gate.touch()
+        assert (await app.wait(jobs[4].id, timeout=10)).state is JobState.COMPLETED
+        await app.drain(timeout=10)
+        assert farm.side.runs("gated") == {jobs[0].id: 1, jobs[4].id: 1}
+        states = [(await app.get(job.id)).state for job in jobs]
+        assert states == [JobState.CANCELLED] * 4 + [JobState.COMPLETED]
+        await orchestrator.stop()
+
+
+async def test_a_handler_that_swallows_its_cancellation_is_cancelled_all_the_same(
+    farm: Farm,
+) -> None:
+    app = farm.bare(max_workers=1)
+    entered, swallowed = asyncio.Event(), asyncio.Event()
+
+    @app.job("stubborn")
+    async def stubborn(ctx: JobContext) -> str:
+        entered.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            assert ctx.cancelled
+            swallowed.set()
+        return "completed after all"
+
+    @app.job("work")
+    async def work(ctx: JobContext, n: int) -> int:
+        return n
+
+    async with app, app.running():
+        job = await app.enqueue("stubborn")
+        await entered.wait()
+        await app.cancel(job.id)
+        async with asyncio.timeout(SOON):
+            await swallowed.wait()
+        await worker_lives_on(app)
+        await app.drain(timeout=10)
+        row = await app.get(job.id)
+    assert (row.state, row.result, row.error) == (JobState.CANCELLED, None, None)
+
+
+@pytest.mark.parametrize("where", ["same process", "other process"])
+async def test_cancel_against_complete_has_one_winner_and_the_row_says_which(
+    farm: Farm, where: str
+) -> None:
+    app = farm.app()
+    async with app:
+        orchestrator = app.orchestrator()
+        if where == "same process":
+            await orchestrator.start()
+        else:
+            await farm.start()
+        jobs = [await app.enqueue("work", {"n": n, "seconds": 0.02}) for n in range(200)]
+        verdicts: dict[str, Job] = {}
+
+        async def cancel(job: Job) -> None:
+            await until(lambda: job.id in farm.side.runs(), "the job to run", 20)
+            verdicts[job.id] = await app.cancel(job.id)
+
+        async with asyncio.TaskGroup() as group:
+            for job in jobs[::2]:
+                group.create_task(cancel(job))
+            for job in jobs[1::2]:
+                group.create_task(app.wait(job.id, timeout=20))
+        await app.drain(timeout=10)
+        rows = {job.id: await app.get(job.id) for job in jobs}
+        await orchestrator.stop()
+
+    for job in jobs[1::2]:
+        assert rows[job.id].state is JobState.COMPLETED
+    for job in jobs[::2]:
+        row = rows[job.id]
+        assert verdicts[job.id].state is row.state, "the verdict of a cancel is final"
+        assert row.state in (JobState.COMPLETED, JobState.CANCELLED)
+        assert (row.result is not None) == (row.state is JobState.COMPLETED)
+        assert row.attempts == farm.side.runs()[job.id] == 1
+    won = sum(rows[job.id].state is JobState.CANCELLED for job in jobs[::2])
+    assert won > 0
+
+
+async def test_cancelling_a_finished_or_unknown_job_changes_nothing(farm: Farm) -> None:
+    app = farm.app()
+    async with app, app.running():
+        job = await app.enqueue("work", {"n": 1})
+        done = await app.wait(job.id, timeout=10)
+        assert await app.cancel(job.id) == done
+        with pytest.raises(JobNotFound):
+            await app.cancel("0" * 32)
+
+
+async def test_a_cancelled_job_whose_worker_is_killed_stays_cancelled(farm: Farm) -> None:
+    async with farm.app() as app:
+        worker = await farm.start()
+        job = await app.enqueue("gated_thread", {"gate": str(farm.gate)})
+        await until(farm.side.notes, "the job to run")
+        await app.cancel(job.id)
+        await worker.kill()
+        farm.gate.touch()
+        await farm.start()
+        await worker_lives_on(app)
+        await app.drain(timeout=10)
+        row = await app.get(job.id)
+    assert (row.state, row.attempts) == (JobState.CANCELLED, 1)
+    assert farm.side.runs("gated_thread") == {job.id: 1}

@@ -1,0 +1,148 @@
+"""`penstock jobs list|show|cancel`."""
+
+import json
+
+import pytest
+
+from penstock import Penstock
+from tests.support.cli import Cli
+
+NOBODY = "0" * 32
+
+
+def table(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_list_is_newest_first_and_filtered(cli: Cli) -> None:
+    old = cli.enqueue("add")
+    mail = cli.enqueue("mail.send", tenant="acme")
+    task = cli.enqueue("add", task="t1")
+    header, *rows = table(cli("jobs", "list").out)
+    assert header == ["ID", "KIND", "STATE", "TENANT", "RUNS", "AGE", "ABOUT"]
+    assert [row[0] for row in rows] == [task, mail, old]
+    assert rows[1][1:4] == ["mail.send", "queued", "acme"]
+
+    def ids(*filters: str) -> list[str]:
+        return [job["id"] for job in cli("jobs", "list", "--json", *filters).json]
+
+    assert ids("--kind", "mail.*") == [mail]
+    assert ids("--tenant", "default") == [task, old]
+    assert ids("--task", "t1") == [task]
+    assert ids("--state", "queued", "--state", "running") == [task, mail, old]
+    assert ids("--state", "completed") == []
+    assert ids("--limit", "2") == [task, mail]
+    assert ids("--before", mail) == [old]
+
+
+def test_list_says_how_to_go_on(cli: Cli) -> None:
+    first = [cli.enqueue("add") for _ in range(3)][1]
+    done = cli("jobs", "list", "--limit", "2")
+    assert f"--before {first}" in done.err
+    assert "--before" not in cli("jobs", "list", "--limit", "4").err
+
+
+def test_a_page_after_a_job_that_is_gone_is_not_found(cli: Cli) -> None:
+    cli.enqueue("add")
+    assert NOBODY in cli("jobs", "list", "--before", NOBODY, code=3).err
+
+
+def test_list_without_jobs_says_so_beside_the_output(cli: Cli) -> None:
+    job_id = cli.enqueue("add")
+    done = cli("jobs", "list", "--state", "failed")
+    assert (done.out, done.err) == ("", "no jobs match\n")
+    assert cli("jobs", "list", "--state", "failed", "--json").json == []
+    assert job_id in cli("jobs", "list").out
+
+
+def test_list_shows_no_payloads_and_results(cli: Cli) -> None:
+    cli.enqueue("mail.send", {"to": "secret@example.org"})
+    cli("worker", "shop:app", "--drain")
+    for form in ([], ["--json"]):
+        out = cli("jobs", "list", *form).out
+        assert "completed" in out
+        assert "secret" not in out
+
+
+def test_list_says_what_a_job_waits_for(cli: Cli) -> None:
+    cli.enqueue("nobody.knows")
+    cli.enqueue("add", delay=3000)
+    later, unknown = cli("jobs", "list").out.splitlines()[1:]
+    assert later.endswith("due in 50 min")
+    assert unknown.endswith("waits for a worker process that handles kind 'nobody.knows'")
+
+
+def test_show_has_payload_and_result(cli: Cli) -> None:
+    job_id = cli.enqueue("add", {"a": 40}, key="answer")
+    cli("worker", "shop:app", "--drain")
+    shown = dict(line.split(maxsplit=1) for line in cli("jobs", "show", job_id).out.splitlines())
+    assert shown["id"] == job_id
+    assert shown["state"] == "completed"
+    assert shown["key"] == "answer"
+    assert shown["payload"] == '{"a": 40}'
+    assert shown["result"] == '{"sum": 42}'
+    assert shown["runs"] == "1 of at most 4"
+    job = cli("jobs", "show", job_id, "--json").json
+    assert (job["payload"], job["result"]) == ({"a": 40}, {"sum": 42})
+
+
+def test_show_tells_how_every_run_ended(cli: Cli) -> None:
+    job_id = cli.enqueue("fail", {"message": "no luck"})
+    cli("worker", "shop:app", "--drain")
+    shown = cli("jobs", "show", job_id).out
+    runs = [line.split() for line in shown.splitlines() if line.strip().startswith(("1 ", "2 "))]
+    assert [run[1] for run in runs] == ["retry", "failed"]
+    assert shown.count("ValueError: no luck") == 3
+    assert "shop.py" in shown, "where it failed"
+    history = cli("jobs", "show", job_id, "--json").json["history"]
+    assert [record["outcome"] for record in history] == ["retry", "failed"]
+
+
+def test_show_of_a_missing_job_is_exit_code_3(cli: Cli) -> None:
+    cli.enqueue("add")
+    done = cli("jobs", "show", NOBODY, "--json", code=3)
+    assert done.out == ""
+    assert done.error == {"type": "JobNotFound", "message": f"no job with id '{NOBODY}'"}
+
+
+def test_cancel_says_what_became_of_each(cli: Cli) -> None:
+    finished = cli.enqueue("add")
+    cli("worker", "shop:app", "--drain")
+    queued = cli.enqueue("add")
+    done = cli("jobs", "cancel", queued, finished, NOBODY, code=3)
+    assert done.out.splitlines() == [f"{queued}  cancelled", f"{finished}  already completed"]
+    assert NOBODY in done.err
+    assert cli.job(queued).state == "cancelled"
+    assert cli.job(finished).state == "completed"
+    again = cli("jobs", "cancel", queued, "--json").json
+    assert again == [{"id": queued, "state": "cancelled", "cancelled": False}]
+
+
+def test_cancel_ends_a_running_job(cli: Cli) -> None:
+    cli.worker()
+    job_id = cli.enqueue("hold")
+    watch = cli.start("jobs", "watch", job_id)
+    watch.said("running")
+    assert cli("jobs", "cancel", job_id, "--json").json[0]["cancelled"] is True
+    assert watch.end().code == 1
+
+
+@pytest.mark.parametrize("width", [8, 200])
+def test_results_are_readable_whatever_their_size(cli: Cli, width: int) -> None:
+    payload = {"name": "x" * width, "more": [1, 2]}
+    job_id = cli.enqueue("add", payload)
+    lines = cli("jobs", "show", job_id).out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("payload"))
+    text = "\n".join([lines[start].removeprefix("payload"), *lines[start + 1 :]])
+    assert json.loads(text) == payload
+
+
+def test_a_large_queue_is_listed_by_pages(cli: Cli) -> None:
+    app = Penstock(cli.url, durable=False)
+    jobs = cli.call(app.enqueue_many("add", [{"a": n} for n in range(25)]), app)
+    seen: list[str] = []
+    while page := cli(
+        "jobs", "list", "--json", "--limit", "10", *(["--before", seen[-1]] if seen else [])
+    ).json:
+        seen += [job["id"] for job in page]
+    assert seen == [job.id for job in jobs][::-1]

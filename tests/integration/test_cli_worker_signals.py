@@ -1,0 +1,114 @@
+"""`penstock worker` and signals: nothing is lost, and the process always ends."""
+
+import signal
+import time
+
+import pytest
+
+from tests.support.cli import Cli, Running, wait_until
+
+
+def start_job(cli: Cli, kind: str, *arguments: str) -> tuple[Running, str]:
+    """A worker in the middle of a job of this kind."""
+    worker = cli.worker(*arguments)
+    job_id = cli.enqueue(kind)
+    wait_until((cli.folder / "started").exists, "the job to start")
+    return worker, job_id
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_worker_stops_at_once(cli: Cli, number: signal.Signals) -> None:
+    worker = cli.worker()
+    worker.send(number)
+    done = worker.end()
+    assert done.code == 0
+    assert done.err.splitlines()[1:] == ["stopping", "stopped"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_running_job_is_finished_first(cli: Cli, number: signal.Signals) -> None:
+    worker, job_id = start_job(cli, "hold")
+    worker.send(number)
+    worker.said("stopping: waiting up to 25 s for 1 running job; signal again to end at once")
+    late = cli.enqueue("add")
+    (cli.folder / "gate").touch()
+    assert worker.end().code == 0
+    job = cli.job(job_id)
+    assert (job.state, job.result, job.attempts) == ("completed", "released", 1)
+    assert cli.job(late).state == "queued", "a stopping worker takes no new jobs"
+
+
+def test_past_the_grace_a_job_goes_back_unspent(cli: Cli) -> None:
+    worker, job_id = start_job(cli, "hold", "--grace", "0.2")
+    worker.send(signal.SIGTERM)
+    worker.said("waiting up to 0.2 s")
+    assert worker.end().code == 0
+    job = cli.job(job_id)
+    assert (job.state, job.attempts) == ("queued", 0)
+
+
+def test_a_second_signal_ends_at_once(cli: Cli) -> None:
+    worker, job_id = start_job(cli, "hold")
+    worker.send(signal.SIGTERM)
+    worker.said("stopping")
+    time.sleep(0.1)  # signals closer than 0.05 s are taken for one
+    begun = time.monotonic()
+    worker.send(signal.SIGTERM)
+    done = worker.end()
+    assert time.monotonic() - begun < 5
+    assert done.code == 130
+    assert "ending at once" in done.err
+    job = cli.job(job_id)
+    assert (job.state, job.attempts) == ("queued", 0)
+
+
+def test_one_signal_delivered_twice_is_one(cli: Cli) -> None:
+    """As timeout(1) does: it signals the process, then the whole group."""
+    cli.enqueue("add")
+    worker = cli.start("worker", "shop:app", wrapper="timeout 2")
+    done = worker.end()
+    assert done.code == 124, "what timeout says when it had to"
+    assert done.err.splitlines()[1:] == ["stopping", "stopped"]
+
+
+@pytest.mark.parametrize("kind", ["stubborn", "freeze"])
+def test_a_second_signal_ends_whatever_the_job_does(cli: Cli, kind: str) -> None:
+    """One ignores its cancellation, the other blocks the event loop."""
+    worker, job_id = start_job(cli, kind)
+    worker.send(signal.SIGTERM)
+    time.sleep(0.2)  # a blocked event loop cannot say that it has seen the signal
+    begun = time.monotonic()
+    worker.send(signal.SIGTERM)
+    assert worker.end().code == 130
+    assert time.monotonic() - begun < 8, "2 s, and some more on a busy machine"
+    assert cli.job(job_id).state in ("queued", "running")
+
+
+def test_a_third_signal_does_not_wait_at_all(cli: Cli) -> None:
+    worker, _ = start_job(cli, "freeze")
+    for _ in range(2):
+        worker.send(signal.SIGINT)
+        time.sleep(0.1)
+    worker.send(signal.SIGINT)
+    begun = time.monotonic()
+    assert worker.end().code == 130
+    assert time.monotonic() - begun < 1.5
+
+
+@pytest.mark.parametrize("kind", ["block", "executor"])
+def test_a_thread_that_does_not_return_does_not_keep_the_process(cli: Cli, kind: str) -> None:
+    worker, job_id = start_job(cli, kind, "--grace", "0")
+    worker.send(signal.SIGTERM)
+    assert worker.end(timeout=20).code == 0
+    job = cli.job(job_id)
+    assert (job.state, job.attempts) == ("queued", 0)
+
+
+def test_json_says_what_a_stop_waits_for(cli: Cli) -> None:
+    worker, _ = start_job(cli, "hold", "--json", "--grace", "9")
+    worker.send(signal.SIGTERM)
+    worker.said("stopping")
+    (cli.folder / "gate").touch()
+    events = worker.end().lines
+    assert [event["event"] for event in events] == ["started", "stopping", "stopped"]
+    assert events[1] == {"event": "stopping", "grace_seconds": 9.0, "running": 1}

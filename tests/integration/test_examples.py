@@ -1,0 +1,60 @@
+"""Every file in examples/ runs by itself, keeps the promises it asserts, and warns of nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = sorted(EXAMPLES.glob("*.py"))
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment without settings of Penstock, and with warnings as errors."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    return kept | {"PYTHONWARNINGS": "error"}
+
+
+def test_there_are_examples() -> None:
+    assert {"quickstart", "demo", "by_hand"} <= {file.stem for file in FILES}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_example_runs(file: Path, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, str(file)],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stderr == ""
+    assert ended.stdout.strip(), "an example shows what it does"
+
+
+def test_quickstart_serves_the_command_line(tmp_path: Path) -> None:
+    """`examples.quickstart:app` is what `make run` and the docs start a worker on."""
+    penstock = [sys.executable, "-m", "penstock.cli"]
+    queue = ["--queue", f"sqlite:///{tmp_path}/jobs.db"]
+    enqueue = [*penstock, "enqueue", "resize", '{"url": "dog.jpg", "width": 64}', *queue]
+    worker = [*penstock, "worker", "examples.quickstart:app", "--drain", *queue]
+    listing = [*penstock, "jobs", "list", "--state", "completed", "--json", *queue]
+    outputs = [
+        subprocess.run(
+            command,
+            cwd=EXAMPLES.parent,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+        for command in (enqueue, worker, listing)
+    ]
+    assert outputs[0].strip() in outputs[2]

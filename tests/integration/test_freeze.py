@@ -1,0 +1,100 @@
+"""Processes that stand still: frozen past their lease, or blocked by a handler."""
+
+import signal
+
+from penstock import JobState
+from tests.support.processes import Farm
+from tests.support.waiting import until
+
+
+async def test_what_a_thawed_process_has_to_say_about_lost_jobs_is_refused(farm: Farm) -> None:
+    gate = farm.folder / "gate"
+    async with farm.app() as app:
+        jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
+        frozen = await farm.start()
+        await until(lambda: len(farm.side.notes()) == 4, "four jobs to run")
+        await frozen.freeze()
+        gate.touch()
+        other = await farm.start(kinds=["gated"])
+        for job in jobs:
+            done = await app.wait(job.id, timeout=15)
+            assert (done.state, done.attempts) == (JobState.COMPLETED, 2)
+            assert done.result == {"attempt": 2, "pid": other.pid}
+            assert [record.outcome for record in done.history] == ["lost"]
+        rows = [await app.get(job.id) for job in jobs]
+
+        # Every handler of the thawed process returns at once, with a result nobody wants.
+        frozen.send(signal.SIGCONT)
+        await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
+
+        async def joined() -> bool:
+            return {p.pid for p in await app.processes()} == {frozen.pid, other.pid}
+
+        await until(joined, "the thawed process to join again")
+        assert [await app.get(job.id) for job in jobs] == rows
+        assert farm.side.runs() == {job.id: 2 for job in jobs}
+
+        # It lives on, and does new work.
+        done = await app.wait((await app.enqueue("work", {"n": 1})).id, timeout=10)
+        assert done.result == {"attempt": 1, "pid": frozen.pid}
+
+
+async def test_a_late_outcome_that_reaches_the_queue_is_refused_and_said_so(farm: Farm) -> None:
+    gate = farm.folder / "gate"
+    async with farm.app() as app:
+        job = await app.enqueue("gated", {"gate": str(gate)})
+        # Its first renewal would be due in 20 s: so it hears of its loss from the queue, when
+        # it brings its outcome.
+        slow = await farm.start(lease_seconds=60.0)
+        await until(farm.side.notes, "the job to run")
+        lapse = "UPDATE processes SET lease_until = 1 WHERE pid = ?"
+        await slow.freeze()
+        farm.execute(lapse, slow.pid)
+        gate.touch()
+        other = await farm.start(kinds=["gated"])
+        done = await app.wait(job.id, timeout=10)
+        assert done.result == {"attempt": 2, "pid": other.pid}
+        slow.send(signal.SIGCONT)
+        await until(lambda: "was refused" in slow.log, "the refusal")
+        await until(lambda: "joining again" in slow.log, "the slow process to join again")
+        assert await app.get(job.id) == done
+        work = await app.wait((await app.enqueue("work", {"n": 1})).id, timeout=10)
+        assert work.result == {"attempt": 1, "pid": slow.pid}
+
+
+async def test_a_process_frozen_alone_finishes_its_jobs_when_it_thaws(farm: Farm) -> None:
+    gate = farm.folder / "gate"
+    async with farm.app() as app:
+        jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
+        frozen = await farm.start()
+        await until(lambda: len(farm.side.notes()) == 4, "four jobs to run")
+        await frozen.freeze()
+
+        def lapsed() -> bool:
+            return bool(farm.query("SELECT 1 FROM processes WHERE lease_until < unixepoch() - 1"))
+
+        await until(lapsed, "its lease to pass")
+        gate.touch()
+        frozen.send(signal.SIGCONT)
+        await app.drain(timeout=10)
+        rows = [await app.get(job.id) for job in jobs]
+    assert [job.state for job in rows] == [JobState.COMPLETED] * 4
+    runs = farm.side.runs()
+    assert all(runs[job.id] == job.attempts <= 2 for job in rows)
+
+
+async def test_a_handler_that_blocks_the_event_loop_for_two_leases_is_run_once(
+    farm: Farm,
+) -> None:
+    farm.settings["lease_seconds"] = 0.6
+    async with farm.app() as app:
+        job = await app.enqueue("blocking", {"seconds": 1.5})
+        first = await farm.start(kinds=["blocking"])
+        await until(farm.side.notes, "the job to run")
+        second = await farm.start(kinds=["blocking"])
+        done = await app.wait(job.id, timeout=10)
+        assert (done.state, done.attempts, done.history) == (JobState.COMPLETED, 1, [])
+        assert done.result == {"attempt": 1, "pid": first.pid}
+        assert farm.side.runs() == {job.id: 1}
+        assert {p.pid for p in await app.processes()} == {first.pid, second.pid}
+    assert "lapsed" not in first.log + second.log

@@ -1,0 +1,249 @@
+"""Starting and stopping: twice, at once, again, and many in one process."""
+
+import asyncio
+import gc
+import threading
+
+import psutil
+import pytest
+
+from penstock import JobContext, JobOrchestrator, JobState, Penstock, PenstockError
+from tests.support.processes import Farm
+from tests.support.waiting import until
+
+SOON = 5.0
+
+
+def with_work(farm: Farm, **settings: float) -> Penstock:
+    app = farm.bare(**settings)
+
+    @app.job("work")
+    async def work(ctx: JobContext, n: int = 0) -> int:
+        return n
+
+    return app
+
+
+def assert_stopped(orchestrator: JobOrchestrator) -> None:
+    assert not orchestrator.running
+    assert orchestrator.dispatcher_task is not None
+    assert orchestrator.dispatcher_task.done()
+    assert list(orchestrator.workers) == []
+    assert orchestrator.internal_queue.empty()
+
+
+async def test_stopping_twice_and_at_once_is_one_stop(farm: Farm) -> None:
+    app = with_work(farm)
+    async with app:
+        orchestrator = app.orchestrator()
+        await orchestrator.stop()  # never started: nothing to do
+        await orchestrator.start()
+        async with asyncio.timeout(SOON):
+            await asyncio.gather(*(orchestrator.stop() for _ in range(5)))
+            assert_stopped(orchestrator)
+            await orchestrator.stop()
+        assert await app.processes() == []
+
+
+async def test_a_stop_whose_caller_is_cancelled_goes_on(farm: Farm) -> None:
+    app = farm.bare()
+    leave = asyncio.Event()
+    entered = asyncio.Event()
+
+    @app.job("long")
+    async def long(ctx: JobContext) -> str:
+        entered.set()
+        await leave.wait()
+        return "done"
+
+    async with app:
+        orchestrator = app.orchestrator()
+        await orchestrator.start()
+        job = await app.enqueue("long")
+        await entered.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await orchestrator.stop()
+        leave.set()
+        async with asyncio.timeout(SOON):
+            await orchestrator.stop()
+        assert_stopped(orchestrator)
+        assert (await app.get(job.id)).result == "done"
+
+
+async def test_starting_again_after_a_stop_works(farm: Farm) -> None:
+    app = with_work(farm)
+    async with app:
+        orchestrator = app.orchestrator()
+        for n in range(3):
+            await orchestrator.start()
+            with pytest.raises(PenstockError):
+                await orchestrator.start()
+            job = await app.enqueue("work", {"n": n})
+            assert (await app.wait(job.id, timeout=SOON)).result == n
+            await orchestrator.stop()
+            assert_stopped(orchestrator)
+        assert len(await app.jobs(states=["completed"])) == 3
+
+
+async def test_a_second_stop_without_grace_hastens_the_first(farm: Farm) -> None:
+    app = farm.bare()
+    entered = asyncio.Event()
+
+    @app.job("long")
+    async def long(ctx: JobContext) -> None:
+        entered.set()
+        await asyncio.sleep(60)
+
+    async with app:
+        orchestrator = app.orchestrator()
+        await orchestrator.start()
+        job = await app.enqueue("long")
+        await entered.wait()
+        patient = asyncio.create_task(orchestrator.stop(grace=60))
+        await until(lambda: orchestrator.status["draining"], "the stop to begin")
+        async with asyncio.timeout(SOON):
+            await orchestrator.stop(grace=0)
+            await patient
+        row = await app.get(job.id)
+        assert (row.state, row.attempts, row.history) == (JobState.QUEUED, 0, [])
+
+
+async def test_a_handler_that_does_not_end_when_cancelled_does_not_keep_the_stop(
+    farm: Farm,
+) -> None:
+    app = farm.bare()
+    entered, over = asyncio.Event(), asyncio.Event()
+
+    @app.job("ignores")
+    async def ignores(ctx: JobContext) -> str:
+        entered.set()
+        while not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                continue
+        return "too late"
+
+    async with app:
+        orchestrator = app.orchestrator()
+        await orchestrator.start()
+        job = await app.enqueue("ignores")
+        await entered.wait()
+        async with asyncio.timeout(SOON):
+            await orchestrator.stop(grace=0.1)
+        assert_stopped(orchestrator)
+        row = await app.get(job.id)
+        assert (row.state, row.attempts, row.history) == (JobState.QUEUED, 0, [])
+        # What it says later does not count, and nothing of it is left behind.
+        over.set()
+
+        def orphans() -> bool:
+            return any(t.get_name().startswith("penstock-worker") for t in asyncio.all_tasks())
+
+        await until(lambda: not orphans(), "the old worker to end", SOON)
+        assert await app.get(job.id) == row
+
+
+async def test_many_orchestrators_in_one_process_share_the_work(farm: Farm) -> None:
+    app = farm.bare(max_workers=2)
+    runs: list[str] = []
+
+    @app.job("work")
+    async def work(ctx: JobContext, n: int) -> int:
+        runs.append(ctx.job.id)
+        await asyncio.sleep(0.005)
+        return n
+
+    async with app:
+        orchestrators = [app.orchestrator() for _ in range(10)]
+        for orchestrator in orchestrators:
+            await orchestrator.start()
+        assert len(await app.processes()) == 10
+        jobs = await app.enqueue_many("work", [{"n": n} for n in range(400)])
+        await app.drain(timeout=14)
+        async with asyncio.timeout(SOON):
+            await asyncio.gather(*(orchestrator.stop() for orchestrator in orchestrators))
+        rows = await app.jobs(limit=500)
+        assert await app.processes() == []
+    assert {(job.state, job.attempts) for job in rows} == {(JobState.COMPLETED, 1)}
+    assert sorted(runs) == sorted(job.id for job in jobs)
+
+
+async def test_apps_on_different_files_in_one_process_do_not_mix(farm: Farm) -> None:
+    farm_folder = farm.folder
+    apps = []
+    for n in range(3):
+        farm.url = f"sqlite:///{farm_folder}/jobs-{n}.db"
+        apps.append(with_work(farm))
+    async with apps[0].running(), apps[1].running(), apps[2]:
+        jobs = [await app.enqueue("work", {"n": n}) for n, app in enumerate(apps)]
+        for n in range(2):
+            assert (await apps[n].wait(jobs[n].id, timeout=SOON)).result == n
+        assert (await apps[2].get(jobs[2].id)).state is JobState.QUEUED
+
+
+async def test_by_hand_as_in_the_design(farm: Farm) -> None:
+    app = with_work(farm)
+    async with app:
+        orchestrator = JobOrchestrator(app.queue, app.handlers, max_workers=3)
+        await orchestrator.start()
+        assert orchestrator.running
+        assert len(orchestrator.workers) == 3
+        assert orchestrator.internal_queue.maxsize == 100
+        job = await app.enqueue("work", {"n": 3})
+        assert (await app.wait(job.id, timeout=SOON)).result == 3
+        await orchestrator.stop(grace=1)
+        assert_stopped(orchestrator)
+
+
+async def test_starting_and_stopping_leaves_no_thread_task_or_file_behind(farm: Farm) -> None:
+    app = with_work(farm)
+
+    async def once() -> None:
+        async with app, app.running():
+            job = await app.enqueue("work")
+            await app.wait(job.id, timeout=SOON)
+
+    def left() -> tuple[int, set[str], int]:
+        gc.collect()
+        threads = {t.name for t in threading.enumerate() if t.name.startswith("penstock")}
+        return psutil.Process().num_fds(), threads, len(asyncio.all_tasks())
+
+    await once()
+    before = left()
+    for _ in range(5):
+        await once()
+    assert left() == before
+    assert before[1] == set()
+    run_folder = farm.path.with_name("jobs.db-run")
+    assert [path.name for path in run_folder.iterdir() if path.suffix == ".life"] == []
+
+
+async def test_an_error_inside_the_block_stops_the_orchestrator_all_the_same(farm: Farm) -> None:
+    app = with_work(farm)
+    used: list[JobOrchestrator] = []
+
+    async def fail_while_running() -> None:
+        async with app.running() as orchestrator:
+            used.append(orchestrator)
+            job = await app.enqueue("work", {"n": 1})
+            await app.wait(job.id, timeout=SOON)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail_while_running()
+    assert_stopped(used[0])
+
+
+async def test_an_idle_process_does_next_to_nothing(farm: Farm) -> None:
+    farm.settings.update(upkeep_seconds=0.5, lease_seconds=15.0)  # as they are by default
+    worker = await farm.start()
+    process = psutil.Process(worker.pid)
+    async with farm.app() as app:
+        await app.wait((await app.enqueue("work", {"n": 1})).id, timeout=SOON)
+    before = process.cpu_times()
+    await asyncio.sleep(4)
+    after = process.cpu_times()
+    spent = (after.user + after.system) - (before.user + before.system)
+    assert spent <= 4 * 0.005 * 5  # 0.5 % of a core, five times over

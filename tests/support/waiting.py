@@ -1,0 +1,37 @@
+"""Waiting for conditions, never for time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
+
+PATIENCE = 10.0
+"""Seconds a condition may take to come true; five times what it should."""
+PAUSE = 0.01
+
+
+@overload
+async def until(
+    condition: Callable[[], Coroutine[Any, Any, T | None]], what: str, patience: float = PATIENCE
+) -> T: ...
+
+
+@overload
+async def until(condition: Callable[[], T | None], what: str, patience: float = PATIENCE) -> T: ...
+
+
+async def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """The first true answer of `condition`; fails when patience ends."""
+    give_up = time.monotonic() + patience
+    while True:
+        found = condition()
+        if isinstance(found, Coroutine):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < give_up, f"waited {patience:g} s in vain for {what}"
+        await asyncio.sleep(PAUSE)

@@ -1,0 +1,51 @@
+"""A worker process for tests: `python -m tests.support.worker OPTIONS_AS_JSON`.
+
+Prints "ready" once it takes jobs. SIGTERM stops it with the grace of its settings, a second
+one at once. Not the command line's worker: these tests are about the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import logging
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from penstock import JobOrchestrator, Penstock
+from tests.support.side import Side
+
+
+async def work(app: Penstock, kinds: list[str] | None) -> None:
+    asked = asyncio.Event()
+    stops: list[asyncio.Task[None]] = []
+
+    async with app.running(kinds=kinds) as orchestrator:
+
+        def on_signal(orchestrator: JobOrchestrator = orchestrator) -> None:
+            grace = 0.0 if stops else None
+            stops.append(asyncio.ensure_future(orchestrator.stop(grace)))
+            asked.set()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_signal)
+        print("ready", flush=True)
+        await asked.wait()
+        while not all(stop.done() for stop in stops):
+            await asyncio.gather(*stops)
+
+
+def main() -> None:
+    options: dict[str, Any] = json.loads(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logging.basicConfig(format="%(levelname)s %(message)s", stream=sys.stderr)
+    module = importlib.import_module(f"tests.support.apps.{options['app']}")
+    app = module.build(options["url"], Side(Path(options["side"])), **options["settings"])
+    asyncio.run(work(app, options["kinds"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""What an error means to the engine, and how it is stored."""
+
+import json
+import pickle
+
+import pytest
+
+from penstock.model import errors
+from penstock.model.errors import (
+    AuthenticationError,
+    DeadlineExceeded,
+    JobNotFound,
+    JobTimeout,
+    KeyConflict,
+    ParserError,
+    PayloadTooLarge,
+    PenstockError,
+    PermanentError,
+    QueueUnavailable,
+    ReleasedTooOften,
+    ResultTooLarge,
+    RunLater,
+    ValidationError,
+    WaitTimeout,
+    describe,
+    is_permanent,
+)
+
+
+class Marked(Exception):
+    retryable = False
+
+
+class Inherited(Marked):
+    pass
+
+
+class Retryable(Exception):
+    retryable = True
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValidationError("x"),
+        PayloadTooLarge("x"),
+        ResultTooLarge("x"),
+        ParserError("x"),
+        AuthenticationError("x"),
+        DeadlineExceeded("x"),
+        ReleasedTooOften("x"),
+        PermanentError("x"),
+        Marked(),
+        Inherited(),
+    ],
+)
+def test_permanent_errors_are_not_retried(error: Exception) -> None:
+    assert is_permanent(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError(), TimeoutError(), JobTimeout("x"), QueueUnavailable("x"), Retryable(), OSError()],
+)
+def test_other_errors_are_retried(error: Exception) -> None:
+    assert not is_permanent(error)
+
+
+def test_handler_may_name_further_permanent_errors() -> None:
+    assert is_permanent(FileNotFoundError(), (OSError,))
+    assert not is_permanent(FileNotFoundError(), (KeyError,))
+
+
+def test_error_is_stored_with_type_message_and_whether_it_is_retried() -> None:
+    assert describe(ValueError("it broke"), retryable=True) == {
+        "type": "ValueError",
+        "message": "it broke",
+        "retryable": True,
+    }
+
+
+def test_error_without_a_message_is_called_by_its_type() -> None:
+    assert describe(KeyboardInterrupt(), retryable=False)["message"] == "KeyboardInterrupt"
+
+
+def test_long_message_is_cut_and_says_how_long_it_was() -> None:
+    exact = describe(ValueError("x" * 4000), retryable=True)["message"]
+    long = describe(ValueError("x" * 10_000_000), retryable=True)["message"]
+
+    assert exact == "x" * 4000
+    assert long == "x" * 4000 + "... (10000000 characters)"
+
+
+def test_error_whose_message_cannot_be_had_is_described_all_the_same() -> None:
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    assert describe(Broken(), retryable=True)["type"] == "Broken"
+
+
+def test_stored_error_is_text_every_store_takes() -> None:
+    message = describe(ValueError("file \udcff.txt"), retryable=True)["message"]
+
+    assert "file" in message
+    json.dumps(message, ensure_ascii=False).encode()
+
+
+def test_time_limits_are_timeout_errors_too() -> None:
+    for error in (WaitTimeout, JobTimeout, DeadlineExceeded):
+        assert issubclass(error, TimeoutError)
+    assert issubclass(ValidationError, ValueError)
+
+
+def test_every_error_is_a_penstock_error() -> None:
+    classes = [
+        each
+        for each in vars(errors).values()
+        if isinstance(each, type) and issubclass(each, BaseException)
+    ]
+    assert len(classes) > 15
+    assert all(issubclass(each, PenstockError) for each in classes)
+
+
+def test_errors_carry_what_the_caller_needs() -> None:
+    conflict, missing = KeyConflict("k", "id1"), JobNotFound("id2")
+
+    assert (conflict.key, conflict.job_id) == ("k", "id1")
+    assert "'k'" in str(conflict)
+    assert "id1" in str(conflict)
+    assert missing.job_id == "id2"
+    assert "id2" in str(missing)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyConflict("k", "id1"), JobNotFound("id2"), RunLater(2.0, "why"), WaitTimeout("x")]
+)
+def test_errors_survive_pickling(error: PenstockError) -> None:
+    """Process pools and test runners send exceptions from one process to another."""
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), 400 * 86400])
+def test_run_later_refuses_an_impossible_delay(delay: float) -> None:
+    with pytest.raises(ValueError, match="delay"):
+        RunLater(delay)
+
+
+def test_run_later_says_when_and_why() -> None:
+    assert (RunLater().delay, str(RunLater(5))) == (1.0, "run again in 5 s")
+    assert (RunLater(5, "no room").reason, str(RunLater(5, "no room"))) == ("no room", "no room")

@@ -1,0 +1,139 @@
+"""The bounded queue between the dispatcher and the workers."""
+
+import asyncio
+import time
+
+import pytest
+
+from penstock.engine import internal_queue
+from penstock.engine.internal_queue import InternalQueue
+from penstock.ports.queue import Lease
+
+
+def lease(seq: int) -> Lease:
+    return Lease(
+        seq=seq,
+        id=f"job{seq}",
+        kind="work",
+        tenant="default",
+        payload="{}",
+        priority=50,
+        lane="",
+        key=None,
+        task=None,
+        parent_id=None,
+        enqueued_at=0.0,
+        run_at=0.0,
+        deadline=None,
+        timeout=None,
+        max_retries=None,
+        attempts=1,
+        crashes=0,
+        releases=0,
+        token=1,
+        history="[]",
+    )
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(internal_queue, "time", clock)
+    return clock
+
+
+async def test_jobs_come_out_in_the_order_they_went_in() -> None:
+    queue = InternalQueue(maxsize=10)
+    for n in range(5):
+        queue.put_nowait(lease(n))
+
+    assert queue.qsize() == 5
+    assert [(await queue.get()).seq for _ in range(5)] == [0, 1, 2, 3, 4]
+    assert queue.empty()
+
+
+async def test_it_never_holds_more_than_its_size() -> None:
+    queue = InternalQueue(maxsize=2)
+    queue.put_nowait(lease(1))
+    queue.put_nowait(lease(2))
+
+    assert queue.full()
+    with pytest.raises(asyncio.QueueFull):
+        queue.put_nowait(lease(3))
+    queue.get_nowait()
+    queue.put_nowait(lease(3))
+
+
+async def test_worker_that_waits_gets_the_next_job() -> None:
+    queue = InternalQueue(maxsize=2)
+    waiting = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    queue.put_nowait(lease(7))
+
+    assert (await asyncio.wait_for(waiting, 5)).seq == 7
+
+
+async def test_age_is_that_of_the_first_in_line(clock: Clock) -> None:
+    queue = InternalQueue(maxsize=10)
+    assert queue.oldest_age() is None
+    queue.put_nowait(lease(1))
+    clock.now += 3
+    queue.put_nowait(lease(2))
+    clock.now += 1
+
+    assert queue.oldest_age() == 4
+    queue.get_nowait()
+    assert queue.oldest_age() == 1
+
+
+async def test_only_jobs_that_waited_long_are_taken_out(clock: Clock) -> None:
+    queue = InternalQueue(maxsize=10)
+    for n in range(4):
+        queue.put_nowait(lease(n))
+        clock.now += 1
+
+    assert [each.seq for each in queue.take_older(3)] == [0, 1]
+    assert queue.qsize() == 2
+    assert [each.seq for each in queue.take_older(0)] == [2, 3]
+    assert queue.take_older(0) == []
+    assert queue.empty()
+
+
+async def test_taking_jobs_out_makes_room_for_who_waits_to_put() -> None:
+    queue = InternalQueue(maxsize=1)
+    queue.put_nowait(lease(1))
+    putting = asyncio.ensure_future(queue.put(lease(2)))
+    await asyncio.sleep(0)
+    assert len(queue.take_older(0)) == 1
+    await asyncio.wait_for(putting, 5)
+
+    assert queue.get_nowait().seq == 2
+
+
+async def test_cancelled_worker_takes_no_job_with_it() -> None:
+    queue = InternalQueue(maxsize=5)
+    first, second = (asyncio.ensure_future(queue.get()) for _ in range(2))
+    await asyncio.sleep(0)
+    queue.put_nowait(lease(1))
+    first.cancel()
+
+    assert (await asyncio.wait_for(second, 5)).seq == 1
+    await asyncio.gather(first, return_exceptions=True)
+    assert queue.empty()
+
+
+async def test_jobs_that_just_came_are_young() -> None:
+    queue = InternalQueue(maxsize=5)
+    before = time.monotonic()
+    queue.put_nowait(lease(1))
+    age = queue.oldest_age()
+
+    assert age is not None
+    assert 0 <= age <= time.monotonic() - before

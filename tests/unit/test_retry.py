@@ -1,0 +1,55 @@
+"""When a failed job is run again."""
+
+import random
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engine import retry
+from penstock.engine.retry import reconnect_delay, retry_delay
+from penstock.model.settings import Settings
+
+seconds = st.floats(0.001, 1e6)
+
+
+@given(attempt=st.integers(1, 5000), base=seconds, cap=seconds)
+def test_retry_waits_between_nothing_and_the_doubling_ceiling(
+    attempt: int, base: float, cap: float
+) -> None:
+    settings = Settings(retry_base_seconds=base, retry_cap_seconds=cap)
+    ceiling = min(cap, base * 2.0 ** min(attempt - 1, 100))
+
+    assert 0 <= retry_delay(attempt, settings) <= ceiling
+
+
+@pytest.mark.parametrize(("attempt", "ceiling"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300)])
+def test_jitter_is_full(monkeypatch: pytest.MonkeyPatch, attempt: int, ceiling: float) -> None:
+    """Delays fill the whole range evenly, so jobs that failed together spread out."""
+    monkeypatch.setattr(retry, "_random", random.Random(1))
+    delays = [retry_delay(attempt, Settings()) for _ in range(4000)]
+
+    assert min(delays) < 0.01 * ceiling
+    assert 0.99 * ceiling < max(delays) <= ceiling
+    assert fmean(delays) == pytest.approx(ceiling / 2, rel=0.05)
+    assert sum(delay < ceiling / 4 for delay in delays) == pytest.approx(1000, rel=0.15)
+
+
+def test_retry_after_very_many_attempts_is_capped() -> None:
+    assert retry_delay(100_000, Settings()) <= 300
+
+
+@given(failures=st.integers(1, 5000), first=seconds, cap=seconds)
+def test_reconnect_waits_at_least_half_of_its_ceiling(
+    failures: int, first: float, cap: float
+) -> None:
+    settings = Settings(reconnect_first_seconds=first, reconnect_cap_seconds=cap)
+    ceiling = min(cap, first * 2.0 ** min(failures - 1, 100))
+
+    assert ceiling / 2 <= reconnect_delay(failures, settings) <= ceiling
+
+
+def test_reconnect_starts_at_a_tenth_of_a_second_and_never_waits_over_two() -> None:
+    assert 0.05 <= reconnect_delay(1, Settings()) <= 0.1
+    assert all(1 <= reconnect_delay(n, Settings()) <= 2 for n in range(6, 200))
