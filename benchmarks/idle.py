@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,7 +43,11 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
             name: Figure.of(name, [100 * (worker.cpu_seconds() - before[name]) / elapsed])
             for name, worker in workers.items()
         }
-    note = f"Of one core, over {sizes.idle_seconds:g} s, after {EARLIER_JOBS} jobs."
+    step = 100 / os.sysconf("SC_CLK_TCK") / sizes.idle_seconds
+    note = (
+        f"Of one core, over {sizes.idle_seconds:g} s, after {EARLIER_JOBS} jobs; the kernel counts "
+        f"in steps of {step:.2g} %."
+    )
     what = "idle worker process"
     target = AtMost(0.5, "%")
     return [

@@ -208,6 +208,7 @@ class Demo:
         self._version = 0
         self.queued: set[str] = set()
         self.completions: Counter[str] = Counter()
+        self.failed: set[str] = set()
         self.retries: Counter[str] = Counter()
         self.lost_with_process: dict[str, float] = {}
         """Jobs that were running when their process was killed, and when they were taken back."""
@@ -292,7 +293,7 @@ class Demo:
         await self._start_workers(1)
         self._show.picture()
         again = set(self.lost_with_process)
-        await self._until(lambda: again <= self.completions.keys())
+        await self._until(lambda: again <= self.completions.keys() | self.failed)
         self._show.event(
             f"all {len(again)} done {time.time() - killed_at:.1f} s after the kill, "
             "run singly in case one is a killer",
@@ -324,6 +325,7 @@ class Demo:
                 case "retry":
                     self._note_retry(change.job_id, change.data["error"], change.at)
                 case "failed":
+                    self.failed.add(change.job_id)
                     error = change.data["error"]
                     what = f"dead letter: resize broken.jpg, {error['type']}: {error['message']}"
                     self._show.event(what, "bold red")
@@ -384,7 +386,7 @@ class Demo:
         table.add_column(justify="right", style="bold")
         table.add_column(style="dim")
         children = sum(job.parent_id is not None for job in jobs.values())
-        table.add_row("jobs enqueued", str(len(jobs)), f"{children} of them by other jobs")
+        table.add_row("jobs enqueued", str(len(self.queued)), f"{children} of them by other jobs")
         table.add_row("completed", Text(str(by_state[JobState.COMPLETED]), "green"), "")
         runs = ", ".join(f"{job.payload['picture']} after {job.attempts} runs" for job in dead)
         table.add_row("dead letters", Text(str(len(dead)), "red"), runs)

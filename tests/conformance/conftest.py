@@ -1,6 +1,6 @@
 """The queues every conformance test runs against."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,8 @@ from tests.conformance.support import BACKENDS, Ledger
 
 
 @pytest.fixture(params=sorted(BACKENDS))
-def backend_name(request: pytest.FixtureRequest) -> Iterator[str]:
-    yield str(request.param)
+def backend_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture

@@ -146,8 +146,14 @@ async def until(
 
 async def clock_passes(at: float) -> None:
     """Wait until the clock has passed `at`."""
-    while (left := at - time.time()) >= 0:
-        await asyncio.sleep(left + 0.001)
+    await until(_passed(at), f"the clock to pass {at}")
+
+
+def _passed(at: float) -> Callable[[], Awaitable[bool]]:
+    async def passed() -> bool:
+        return time.time() > at
+
+    return passed
 
 
 def new_jobs(
@@ -212,6 +218,10 @@ async def settle(member: Member, *settlements: Settlement) -> list[Settlement]:
 
 def error_of(type_: str = "Boom", message: str = "it broke") -> dict[str, Any]:
     return {"type": type_, "message": message, "retryable": True}
+
+
+End = Callable[[Lease], Settlement]
+"""A way to end a lease."""
 
 
 def completed(lease: Lease, result: str = "null") -> Settlement:

@@ -8,6 +8,7 @@ import pytest
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter, JobQueue, Member
 from tests.conformance.support import (
+    End,
     Ledger,
     add,
     add_one,
@@ -65,9 +66,7 @@ async def test_running_job_is_cancelled_at_once_and_its_holder_can_tell(
 
 
 @pytest.mark.parametrize("end", [completed, failed, retry, released, handed_back])
-async def test_no_ending_overwrites_a_cancel(
-    queue: JobQueue, member: Member, end: type[completed]
-) -> None:
+async def test_no_ending_overwrites_a_cancel(queue: JobQueue, member: Member, end: End) -> None:
     job = await add_one(queue, task="paper")
     settlement = end(await claim_one(member))
     await queue.cancel(one(job))

@@ -33,6 +33,7 @@ WORDS = {
     "failed",
     "cancelled",
     "redriven",
+    "discarded",
 }
 """What `Change.what` may say."""
 
@@ -79,7 +80,7 @@ async def test_batch_is_logged_in_its_order(queue: JobQueue) -> None:
 
 
 async def test_cancel_is_logged_once(queue: JobQueue, member: Member) -> None:
-    queued, running = await add(queue, 2, task="paper")
+    await add(queue, 2, task="paper")
     lease = await claim_one(member)
     await queue.cancel(JobFilter(task="paper"))
     await queue.cancel(JobFilter(task="paper"))

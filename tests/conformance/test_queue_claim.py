@@ -8,6 +8,7 @@ import pytest
 from penstock.model.job import JobState, Priority
 from penstock.ports.queue import UNKNOWN_LANE, JobQueue, KindDefaults, Member, Topic, Want
 from tests.conformance.support import (
+    End,
     Ledger,
     add,
     add_one,
@@ -71,7 +72,7 @@ async def test_two_members_claim_every_job_once(ledger: Ledger, queue: JobQueue)
 
     taken = await asyncio.gather(*(take_all(member) for member in members))
 
-    assert sorted(sum(taken, [])) == sorted(ids_of(jobs))
+    assert sorted(job_id for some in taken for job_id in some) == sorted(ids_of(jobs))
 
 
 async def test_higher_priority_is_claimed_first(queue: JobQueue, member: Member) -> None:
@@ -219,7 +220,7 @@ async def test_job_handed_back_is_first_in_line_again(queue: JobQueue, member: M
 
 @pytest.mark.parametrize("end", [retry, released])
 async def test_job_that_runs_again_waits_behind_those_already_in_line(
-    queue: JobQueue, member: Member, end: type[retry]
+    queue: JobQueue, member: Member, end: End
 ) -> None:
     jobs = await add(queue, 3)
     await settle(member, end(await claim_one(member)))
@@ -233,7 +234,7 @@ async def test_settling_and_claiming_take_one_trip(queue: JobQueue, member: Memb
 
     again = await exchange(member, retry(lease), wanted=want())
 
-    assert [(l.id, l.attempts) for l in again.leases] == [(job.id, 2)]
+    assert [(each.id, each.attempts) for each in again.leases] == [(job.id, 2)]
     assert again.leases[0].token > lease.token
 
 

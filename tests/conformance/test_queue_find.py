@@ -35,7 +35,7 @@ async def test_paging_shows_every_job_once(queue: JobQueue) -> None:
         before = page[-1].id
 
     assert [len(page) for page in pages] == [10, 10, 5]
-    assert sum(pages, []) == ids_of(jobs)[::-1]
+    assert [job_id for page in pages for job_id in page] == ids_of(jobs)[::-1]
 
 
 async def test_paging_is_not_shifted_by_new_jobs(queue: JobQueue) -> None:

@@ -10,6 +10,7 @@ import pytest
 from penstock.model.job import HISTORY_LIMIT, Job, JobState
 from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Outcome, Progress, Settlement
 from tests.conformance.support import (
+    End,
     Ledger,
     add,
     add_one,
@@ -217,9 +218,9 @@ async def lose_lease(ledger: Ledger, queue: JobQueue, member: Member) -> tuple[L
 
 @pytest.mark.parametrize("end", ENDINGS)
 async def test_late_settle_is_rejected_and_changes_nothing(
-    ledger: Ledger, queue: JobQueue, member: Member, end: type[completed]
+    ledger: Ledger, queue: JobQueue, member: Member, end: End
 ) -> None:
-    old, new = await lose_lease(ledger, queue, member)
+    old, _ = await lose_lease(ledger, queue, member)
     before = await get(queue, old.id)
     version = await queue.versions([("default", "paper")])
     late = end(old)
@@ -231,7 +232,7 @@ async def test_late_settle_is_rejected_and_changes_nothing(
 
 @pytest.mark.parametrize("end", ENDINGS)
 async def test_late_settle_is_rejected_after_the_new_holder_has_settled(
-    ledger: Ledger, queue: JobQueue, member: Member, end: type[completed]
+    ledger: Ledger, queue: JobQueue, member: Member, end: End
 ) -> None:
     old, new = await lose_lease(ledger, queue, member)
     await settle(member, completed(new, '"new"'))
@@ -244,7 +245,7 @@ async def test_late_settle_is_rejected_after_the_new_holder_has_settled(
 
 async def test_lease_that_is_not_renewed_runs_out(ledger: Ledger, queue: JobQueue) -> None:
     """The one test that waits for real; the others let the backend move its clock."""
-    frozen = await ledger.join(queue, lease_seconds=0.6)
+    frozen = await ledger.join(queue, lease_seconds=1.0)
     other = await ledger.join(queue)
     await add_one(queue)
     old = await claim_one(frozen)
@@ -259,12 +260,12 @@ async def test_lease_that_is_not_renewed_runs_out(ledger: Ledger, queue: JobQueu
 
 
 async def test_renewed_lease_does_not_run_out(ledger: Ledger, queue: JobQueue) -> None:
-    frozen = await ledger.join(queue, lease_seconds=0.6)
+    frozen = await ledger.join(queue, lease_seconds=1.0)
     other = await ledger.join(queue)
     await add_one(queue)
     lease = await claim_one(frozen)
 
-    end = time.monotonic() + 1.2
+    end = time.monotonic() + 1.5
     while time.monotonic() < end:
         assert await asyncio.to_thread(frozen.renew, {"busy": 1}, [])
         assert await claim(other) == []
@@ -307,9 +308,7 @@ async def test_late_settle_never_touches_a_newer_job(
 
 
 @pytest.mark.parametrize("end", ENDINGS)
-async def test_settling_twice_is_a_no_op(
-    queue: JobQueue, member: Member, end: type[completed]
-) -> None:
+async def test_settling_twice_is_a_no_op(queue: JobQueue, member: Member, end: End) -> None:
     await add_one(queue, task="paper")
     settlement = end(await claim_one(member))
     assert await settle(member, settlement) == []

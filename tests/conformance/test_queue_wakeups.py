@@ -8,6 +8,7 @@ import pytest
 from penstock.model.ids import new_ids
 from penstock.ports.queue import JobQueue, Member, Topic, Wakeup
 from tests.conformance.support import (
+    End,
     Ledger,
     add,
     add_one,
@@ -64,7 +65,7 @@ async def test_new_job_wakes_the_ready(queue: JobQueue, listening: JobQueue) -> 
 
 @pytest.mark.parametrize("end", [completed, failed])
 async def test_end_of_a_job_wakes_the_waiting(
-    queue: JobQueue, listening: JobQueue, member: Member, end: type[completed]
+    queue: JobQueue, listening: JobQueue, member: Member, end: End
 ) -> None:
     await add_one(queue)
     lease = await claim_one(member)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.docs.run_blocks import blocks
 from tools.reference import PAGES as REFERENCES
 

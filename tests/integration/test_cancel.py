@@ -34,7 +34,7 @@ async def test_a_queued_job_is_cancelled_at_once_and_never_run(farm: Farm) -> No
     assert not farm.side.runs().keys() & {now.id, later.id}
 
 
-@pytest.mark.parametrize("where", ["same process", "other process"])
+@pytest.mark.parametrize("where", ["same process", "other process", "other process, polling"])
 async def test_a_running_handler_is_interrupted_soon_and_its_worker_lives_on(
     farm: Farm, where: str
 ) -> None:
@@ -45,7 +45,8 @@ async def test_a_running_handler_is_interrupted_soon_and_its_worker_lives_on(
         if where == "same process":
             await orchestrator.start()
         else:
-            await farm.start(**settings)
+            polling = {"PENSTOCK_NO_INOTIFY": "1"} if "polling" in where else {}
+            await farm.start(environment=polling, **settings)
         job = await app.enqueue("gated", {"gate": str(farm.gate)})
         await until(farm.side.notes, "the job to run")
         started = time.monotonic()

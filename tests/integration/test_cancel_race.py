@@ -1,19 +1,30 @@
 """A cancel that arrives while the handler is returning."""
 
+import asyncio
 from pathlib import Path
+from threading import Thread
 
-from penstock import JobContext, JobFilter, JobState, Penstock
+from penstock import JobContext, JobState, Penstock
 
 
 async def test_job_cancelled_as_its_handler_returns_leaves_no_work(tmp_path: Path) -> None:
-    app = Penstock(f"sqlite:///{tmp_path}/jobs.db", durable=False, poll_seconds=0.1)
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    app = Penstock(url, durable=False, poll_seconds=0.1)
+
+    async def cancel(job_id: str) -> None:
+        async with Penstock(url, durable=False) as elsewhere:
+            await elsewhere.cancel(job_id)
 
     @app.job("work")
-    async def work(ctx: JobContext) -> None:
-        # Once this is stored the handler returns, before it can be interrupted.
-        await app.queue.cancel(JobFilter(ids=[ctx.job.id]))
+    async def work(ctx: JobContext) -> str:
+        # Without giving way to the event loop, so that it returns before it can be interrupted.
+        thread = Thread(target=lambda: asyncio.run(cancel(ctx.job.id)))
+        thread.start()
+        thread.join()
+        return "too late"
 
     async with app, app.running():
         job = await app.enqueue("work")
-        assert (await app.wait(job.id, timeout=10)).state is JobState.CANCELLED
+        cancelled = await app.wait(job.id, timeout=10)
+        assert (cancelled.state, cancelled.result) == (JobState.CANCELLED, None)
         await app.drain(timeout=3)

@@ -1,6 +1,7 @@
 """Every file in examples/ runs by itself, keeps the promises it asserts, and warns of nothing."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
+DEAD_LETTER = re.compile(r"job [0-9a-f]{32} \(\w+\) failed for good: \w+")
 
 
 def clean_environment() -> dict[str, str]:
@@ -34,7 +36,8 @@ def test_example_runs(file: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert ended.stderr == ""
+    # Some examples make dead letters on purpose, and the log says so.
+    assert [line for line in ended.stderr.splitlines() if not DEAD_LETTER.fullmatch(line)] == []
     assert ended.stdout.strip(), "an example shows what it does"
 
 

@@ -1,6 +1,7 @@
 """Several worker processes on one file, and different kinds in different processes."""
 
 import asyncio
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -167,3 +168,32 @@ async def test_the_command_line_worker_drains_beside_another_process(farm: Farm)
         rows = await app.jobs(limit=300)
     assert {job.state for job in rows} == {JobState.COMPLETED}
     assert farm.side.runs() == {job.id: 1 for job in jobs}
+
+
+async def test_processes_that_start_together_on_a_new_file_all_get_to_work(farm: Farm) -> None:
+    workers = await asyncio.gather(*(farm.start(max_workers=1) for _ in range(6)))
+    async with farm.app() as app:
+        assert {p.pid for p in await app.processes()} == {worker.pid for worker in workers}
+        jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 6)
+        await until(lambda: len(farm.side.notes()) == 6, "every process to run a job")
+        assert {note.pid for note in farm.side.notes()} == {worker.pid for worker in workers}
+        farm.gate.touch()
+        for job in jobs:
+            assert (await app.wait(job.id, timeout=10)).attempts == 1
+
+
+async def test_a_run_folder_swept_away_only_slows_things_down(farm: Farm) -> None:
+    async with farm.app() as app:
+        worker = await farm.start()
+        job = await app.enqueue("gated", {"gate": str(farm.gate)})
+        await until(farm.side.notes, "the job to run")
+        shutil.rmtree(farm.folder / "jobs.db-run")  # as a cleaner of old files might
+    async with farm.app() as app:
+        following = await app.enqueue("work", {"n": 1})
+        assert (await app.wait(following.id, timeout=10)).state is JobState.COMPLETED
+        assert farm.side.runs("gated") == {job.id: 1}
+        await worker.kill()
+        farm.gate.touch()
+        await farm.start()
+        done = await app.wait(job.id, timeout=10)
+        assert done.state is JobState.COMPLETED

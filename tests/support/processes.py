@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -105,6 +106,7 @@ class Farm:
         """What the gated jobs of a test wait for, by custom."""
         self.settings: dict[str, Any] = {**FAST, **settings}
         self.workers: list[WorkerProcess] = []
+        self._numbers = itertools.count()
 
     def app(self, name: str = "work", **settings: Any) -> Penstock:
         """The same app in the test's own process."""
@@ -142,7 +144,7 @@ class Farm:
     ) -> WorkerProcess:
         """Run a module in a process of its own and wait until it prints "ready"."""
         # Files, not pipes: a child of the process may keep its end open.
-        log = self.folder / f"process-{len(self.workers)}.log"
+        log = self.folder / f"process-{next(self._numbers)}.log"
         output = log.with_suffix(".out")
         with log.open("wb") as stderr, output.open("wb") as stdout:
             process = await asyncio.create_subprocess_exec(

@@ -68,7 +68,8 @@ def test_every_problem_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", ['{"url":5}', '{"url":"x","width":"wide"}', '{"url":"x","width":1.5}', '{"url":null}']
+    "payload",
+    ['{"url":5}', '{"url":"x","width":"wide"}', '{"url":"x","width":1.5}', '{"url":null}'],
 )
 def test_wrong_type_is_refused(payload: str) -> None:
     with pytest.raises(ValidationError, match=r"payload does not fit resize\("):

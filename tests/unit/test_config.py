@@ -102,7 +102,9 @@ def test_file_that_holds_no_settings_is_refused(folder: Path, text: str) -> None
         load(environment={})
 
 
-@pytest.mark.parametrize("text", ["a: b: c", "queue: [", "queue: !!python/object:os.x {}", "? [1]\n: 2"])
+@pytest.mark.parametrize(
+    "text", ["a: b: c", "queue: [", "queue: !!python/object:os.x {}", "? [1]\n: 2"]
+)
 def test_file_that_is_not_yaml_is_refused(folder: Path, text: str) -> None:
     write(folder, text)
 
@@ -133,7 +135,7 @@ def test_unknown_setting_is_refused_with_a_suggestion(folder: Path) -> None:
     assert str(refusal.value) == (
         "penstock.yaml line 2: unknown setting 'max_worker'; did you mean max_workers?"
     )
-    with pytest.raises(ConfigError, match="argument: .* did you mean lease_seconds"):
+    with pytest.raises(ConfigError, match=r"argument: .* did you mean lease_seconds"):
         load({"lease_second": 5}, environment={}, file=write(folder, "", "empty.yaml"))
 
 

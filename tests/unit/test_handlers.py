@@ -14,7 +14,9 @@ async def work(ctx: Any) -> None: ...
 def plain(ctx: Any) -> None: ...
 
 
-@pytest.mark.parametrize("kind", ["a", "ingest.parse", "host:example.org", "_x", "A-b_c.9", "k" * 128])
+@pytest.mark.parametrize(
+    "kind", ["a", "ingest.parse", "host:example.org", "_x", "A-b_c.9", "k" * 128]
+)
 def test_kind_is_a_name(kind: str) -> None:
     check_kind(kind)
 

@@ -35,7 +35,7 @@ def test_ids_of_many_threads_are_unique() -> None:
 def test_ids_sort_even_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time_ns()
     before = new_ids(3)
-    monkeypatch.setattr(ids.time, "time_ns", lambda: now - 3_600_000_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: now - 3_600_000_000_000)
     after = new_ids(3)
 
     assert before + after == sorted({*before, *after})
@@ -49,7 +49,7 @@ def test_no_ids_are_none() -> None:
 def test_ids_of_two_processes_differ_though_made_in_the_same_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ids.time, "time_ns", lambda: 4_000_000_000_000_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: 4_000_000_000_000_000_000)
     made = set()
     for _ in range(100):
         monkeypatch.setattr(ids, "_last", 0)  # as in a fresh process

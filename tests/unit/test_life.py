@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -277,11 +278,9 @@ def test_there_is_room_for_every_job_a_process_can_run(tmp_path: Path) -> None:
     life.close()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.one_of(st.tuples(st.integers(1, 2**62), st.integers(1, 2**62)), st.none())))
 def test_notes_are_what_was_marked_and_not_cleared(steps: list[tuple[int, int] | None]) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         life = LifeFile(Path(folder))
         marked: dict[int, tuple[int, int]] = {}

@@ -29,7 +29,6 @@ class Undecided(Exception):
 PROBLEMS: dict[str, BaseException] = {
     "SystemExit": SystemExit(3),
     "KeyboardInterrupt": KeyboardInterrupt(),
-    "GeneratorExit": GeneratorExit(),
     "StopIteration": StopIteration("a"),
     "StopAsyncIteration": StopAsyncIteration("a"),
     "CancelledError": asyncio.CancelledError(),
