@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
+from penstock.engine.permits import JobLanes, PermitDesk
 from penstock.engine.run import Run
 from penstock.model.errors import RunLater
 from penstock.model.ids import child_id
@@ -53,18 +54,20 @@ _NOTED = _Noted()
 class JobContext:
     """One run's view of the engine."""
 
-    __slots__ = ("_children", "_enqueue", "_loop", "_note", "_run", "deadline")
+    __slots__ = ("_children", "_enqueue", "_loop", "_note", "_permits", "_run", "deadline")
 
     def __init__(
         self,
         run: Run,
         note: Callable[[Run, float, str], None],
         enqueue: Enqueue,
+        permits: PermitDesk,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._run = run
         self._note = note
         self._enqueue = enqueue
+        self._permits = permits
         self._loop = loop
         self._children: Counter[tuple[str, str]] | None = None
         self.deadline = run.deadline
@@ -105,6 +108,11 @@ class JobContext:
     def cancelled(self) -> bool:
         """Whether this run should end. An async handler is also interrupted at its next await."""
         return self._run.interrupted is not None
+
+    @property
+    def lanes(self) -> JobLanes:
+        """`async with ctx.lanes.permit("embedder"): ...` for each outside request."""
+        return JobLanes(self._permits, self._run)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""

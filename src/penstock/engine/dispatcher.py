@@ -14,7 +14,7 @@ from collections.abc import Callable
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.worker import Bench
 from penstock.model.errors import QueueError
-from penstock.ports.queue import Exchange, KindDefaults, Outcome, Settlement, Want
+from penstock.ports.queue import Exchange, KindDefaults, Lease, Outcome, Settlement, Want
 
 log = logging.getLogger("penstock")
 
@@ -34,7 +34,11 @@ class Dispatcher:
         self._lapsed = lapsed
         self._wake = asyncio.Event()
         self._kinds = {
-            kind: KindDefaults(handler.timeout, handler.max_retries)
+            kind: KindDefaults(
+                handler.timeout,
+                handler.max_retries,
+                None if handler.lane is None else handler.lane_of_text,
+            )
             for kind, handler in bench.handlers.items()
         }
         self._may_claim = True
@@ -42,6 +46,8 @@ class Dispatcher:
         self._next_at: float | None = None
         self._claiming = True
         self._finishing = False
+        self._timers: dict[int, tuple[asyncio.TimerHandle, Lease]] = {}
+        self._has_lanes = any(handler.lane is not None for handler in bench.handlers.values())
         self.degraded: str | None = None
         """Why the queue cannot be reached, after three failures in a row."""
 
@@ -69,19 +75,24 @@ class Dispatcher:
             settler = self._bench.settler
             want = self._want()
             if want is None and not self._settling_due():
-                if self._finishing and not settler:
+                if self._finishing and not settler and not settler.has_returned:
                     return
                 await self._sleep()
                 continue
-            taken, notes = settler.take(), settler.take_progress()
+            taken, notes, returned = (
+                settler.take(),
+                settler.take_progress(),
+                settler.take_returned(),
+            )
             try:
                 member = self._bench.member
-                exchange = await member.exchange([s for s, _ in taken], notes, want)
+                exchange = await member.exchange([s for s, _ in taken], notes, want, returned)
             except Exception as error:
                 settler.put_back(taken)
-                if not isinstance(error, QueueError):
-                    log.exception("a trip to the queue failed in a way it should not")
+                settler.put_back_returned(returned)
                 failures += 1
+                if failures == 1 and not isinstance(error, QueueError):
+                    log.exception("a trip to the queue failed in a way it should not")
                 if failures == DEGRADED_AFTER:
                     self.degraded = str(error)
                     log.error("the queue cannot be reached, trying on: %s", error)
@@ -120,11 +131,38 @@ class Dispatcher:
         for lease in exchange.leases:
             if lease.crashes:
                 self._bench.crashed.add(lease.seq)
-            self._bench.internal_queue.put_nowait(lease)
+            if lease.lane:
+                self._start_on_time(lease)
+            else:
+                self._bench.internal_queue.put_nowait(lease)
         if want is not None:
             self._next_at = exchange.next_at
-            if len(exchange.leases) < want.limit:
+            without_lane = sum(not lease.lane for lease in exchange.leases)
+            if without_lane < want.limit or not want.limit:
                 self._may_claim = False
+
+    def _start_on_time(self, lease: Lease) -> None:
+        """A permit may lie slightly ahead; its job waits here, and no worker with it."""
+        self._bench.in_lanes.add(lease.seq)
+        delay = lease.start_at - time.time()
+        if delay <= 0:
+            self._bench.internal_queue.put_nowait(lease)
+            return
+
+        def due() -> None:
+            del self._timers[lease.seq]
+            self._bench.internal_queue.put_nowait(lease)
+
+        timer = asyncio.get_running_loop().call_later(delay, due)
+        self._timers[lease.seq] = (timer, lease)
+
+    def take_timed(self) -> list[Lease]:
+        """The jobs whose start was still ahead; they start no more."""
+        taken = [lease for _, lease in self._timers.values()]
+        for timer, _ in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        return taken
 
     def _want(self) -> Want | None:
         if not self._claiming:
@@ -135,13 +173,26 @@ class Dispatcher:
             self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         prefetch = self._prefetch()
-        if waiting > prefetch // 10:
-            return None  # enough at hand: claim many at once, later
-        free = self._settings.max_workers - bench.busy - waiting + prefetch
-        limit = min(free, bench.internal_queue.maxsize - waiting)
-        if limit <= 0:
+        limit = 0
+        if waiting <= prefetch // 10:  # else enough at hand: claim many at once, later
+            free = self._settings.max_workers - bench.busy - waiting + prefetch
+            limit = max(0, min(free, bench.internal_queue.maxsize - waiting - len(self._timers)))
+        lanes = self._lane_room() if self._has_lanes else 0
+        if not limit and not lanes:
             return None
-        return Want(limit, self._kinds, crashed=not bench.crashed)
+        return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes)
+
+    def _lane_room(self) -> int:
+        """Jobs in lanes that would find a worker at their start time. They go before others in
+        the internal queue, so only runs that last count as in their way."""
+        now, bench = time.time(), self._bench
+        lasting = sum(
+            1
+            for run in bench.runs.values()
+            if run.lease.seq not in bench.in_lanes and now - run.started_at > PREFETCH_HORIZON
+        )
+        taken = lasting + len(bench.stuck) + len(bench.in_lanes)
+        return max(0, self._settings.max_workers - taken)
 
     def _prefetch(self) -> int:
         ahead = self._settings.max_workers * PREFETCH_HORIZON
@@ -150,7 +201,7 @@ class Dispatcher:
 
     def _settling_due(self) -> bool:
         settler = self._bench.settler
-        if settler.progress_due_in() <= 0:
+        if settler.progress_due_in() <= 0 or settler.has_returned:
             return True
         # While the workers have enough at hand, outcomes wait for the next claim's trip.
         plenty = self._claiming and not self._bench.internal_queue.empty()

@@ -13,6 +13,7 @@ from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.permits import PermitDesk
 from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Interrupt
@@ -95,14 +96,16 @@ class JobOrchestrator:
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[int, Any] = {}
         watchdog = Watchdog(runs.values)
+        settler = Settler(self._settings, self._wake)
         self._bench = bench = Bench(
             settings=self._settings,
             handlers=self._handlers,
             internal_queue=self.internal_queue,
-            settler=Settler(self._settings, self._wake),
+            settler=settler,
             watchdog=watchdog,
             member=member,
             enqueue=self._enqueue,
+            permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
             runs=runs,
             freed=self._on_freed,
         )
@@ -141,7 +144,7 @@ class JobOrchestrator:
         if self._rejoining is not None:
             self._rejoining.cancel()
         dispatcher.stop_claiming()
-        for lease in self.internal_queue.take_older(0):
+        for lease in dispatcher.take_timed() + self.internal_queue.take_older(0):
             bench.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
         await self._until_no_runs(grace)
         if bench.runs:
@@ -230,8 +233,10 @@ class JobOrchestrator:
     async def _rejoin(self) -> None:
         bench, dispatcher = self._bench, self._dispatcher
         self._interrupt_all(Interrupt.LEASE_LOST)
+        dispatcher.take_timed()
         self.internal_queue.take_older(0)
         bench.crashed.clear()
+        bench.in_lanes.clear()
         bench.settler.forget()
         await asyncio.to_thread(self._renewer.stop)
         failures = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from penstock.engine.run import Run
 from penstock.model.settings import Settings
-from penstock.ports.queue import Progress, Settlement
+from penstock.ports.queue import Progress, Returned, Settlement
 
 
 class Settler:
@@ -18,6 +18,7 @@ class Settler:
         self._wake = wake
         self._pending: list[tuple[Settlement, Run | None]] = []
         self._progress: dict[int, Progress] = {}
+        self._returned: list[Returned] = []
         self._progress_at = 0.0
         self._since = 0.0
 
@@ -40,6 +41,22 @@ class Settler:
         if run.interrupted is None:
             self._progress[run.lease.seq] = Progress(run.lease, fraction, message)
             self._wake()
+
+    def give_back(self, returned: Returned) -> None:
+        """A permit taken inside a job is no longer needed."""
+        self._returned.append(returned)
+        self._wake()
+
+    def take_returned(self) -> list[Returned]:
+        returned, self._returned = self._returned, []
+        return returned
+
+    def put_back_returned(self, returned: list[Returned]) -> None:
+        self._returned[:0] = returned
+
+    @property
+    def has_returned(self) -> bool:
+        return bool(self._returned)
 
     def take(self) -> list[tuple[Settlement, Run | None]]:
         pending, self._pending = self._pending, []
@@ -74,3 +91,4 @@ class Settler:
         """The leases are lost; what was gathered under them is void."""
         self._pending.clear()
         self._progress.clear()
+        self._returned.clear()

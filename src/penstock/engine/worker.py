@@ -15,6 +15,8 @@ from typing import Any
 from penstock.engine.context import Enqueue, JobContext, current
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.permits import PermitDesk
+from penstock.engine.reports import report_of
 from penstock.engine.retry import retry_delay
 from penstock.engine.run import Interrupt, Run
 from penstock.engine.settler import Settler
@@ -22,6 +24,7 @@ from penstock.engine.watchdog import Watchdog
 from penstock.model.errors import (
     DeadlineExceeded,
     JobTimeout,
+    LaneBusy,
     ReleasedTooOften,
     RunLater,
     describe,
@@ -30,7 +33,7 @@ from penstock.model.errors import (
 from penstock.model.job import RELEASE_LIMIT
 from penstock.model.payload import encode_result
 from penstock.model.settings import Settings
-from penstock.ports.queue import Lease, Member, Outcome, Settlement
+from penstock.ports.queue import Lease, Member, News, Outcome, Report, Settlement
 
 log = logging.getLogger("penstock")
 
@@ -49,6 +52,7 @@ class Bench:
     watchdog: Watchdog
     member: Member
     enqueue: Enqueue
+    permits: PermitDesk
     runs: dict[int, Run] = field(default_factory=dict)
     """Running jobs by seq."""
     stuck: dict[int, Run] = field(default_factory=dict)
@@ -59,6 +63,8 @@ class Bench:
     """Jobs here with a crash on their record; at most one."""
     dropped: set[int] = field(default_factory=set)
     """Jobs claimed ahead that have been cancelled since."""
+    in_lanes: set[int] = field(default_factory=set)
+    """Jobs here that hold a permit: about to start, or running."""
     busy: int = 0
     average_seconds: float = 1.0
     """Of recent runs, newer ones weighing more; what prefetching goes by."""
@@ -84,8 +90,10 @@ class Worker:
             lease = waiting.get_nowait() if not waiting.empty() else await waiting.get()
             if lease.seq in bench.dropped:
                 bench.dropped.discard(lease.seq)
-                bench.crashed.discard(lease.seq)
-                bench.settler.add(Settlement(lease, Outcome.CANCEL_SEEN), None)
+                self._put_down(lease, Outcome.CANCEL_SEEN)
+                continue
+            if lease.lane and time.time() > lease.void_at:
+                self._put_down(lease, Outcome.HANDED_BACK)
                 continue
             bench.busy += 1
             try:
@@ -93,6 +101,7 @@ class Worker:
             finally:
                 bench.busy -= 1
                 bench.crashed.discard(lease.seq)
+                bench.in_lanes.discard(lease.seq)
                 bench.freed()
             if copy_context() != self._clean:
                 # The handler left context variables behind. The next job must not see them,
@@ -101,6 +110,12 @@ class Worker:
                 return
             # A handler need not suspend; the event loop must get its turn all the same.
             await asyncio.sleep(0)
+
+    def _put_down(self, lease: Lease, outcome: Outcome) -> None:
+        """End a lease without having run the job."""
+        self._bench.crashed.discard(lease.seq)
+        self._bench.in_lanes.discard(lease.seq)
+        self._bench.settler.add(Settlement(lease, outcome), None)
 
     async def _do(self, lease: Lease) -> None:
         bench = self._bench
@@ -111,7 +126,7 @@ class Worker:
             deadline = lease.deadline
         task = self.task
         run = Run(lease, bench.member, task, now, deadline)
-        context = JobContext(run, bench.settler.note, bench.enqueue, task.get_loop())
+        context = JobContext(run, bench.settler.note, bench.enqueue, bench.permits, task.get_loop())
         bench.runs[lease.seq] = run
         bench.watchdog.watch(run)
         token = current.set(context)
@@ -126,6 +141,8 @@ class Worker:
                 result = await thread.result
             text = encode_result(result)
             settlement = Settlement(lease, Outcome.COMPLETED, now, time.time(), text)
+            if lease.lane:
+                settlement = settlement._replace(report=Report(News.SUCCESS))
         except asyncio.CancelledError as error:
             if run.interrupted is None:
                 if task.cancelling():  # the worker itself is being ended
@@ -245,6 +262,9 @@ def _failed(
             if late
             else ReleasedTooOften(f"asked to be run later {RELEASE_LIMIT} times")
         )
+    if isinstance(error, LaneBusy):
+        note = {"message": str(error)}
+        return Settlement(lease, Outcome.RELEASED, error=note, run_at=max(now, error.until))
     permanent = is_permanent(error, handler.permanent)
     description = describe(error, retryable=not permanent)
     max_retries = handler.max_retries if lease.max_retries is None else lease.max_retries
@@ -252,6 +272,9 @@ def _failed(
     failed = Settlement(
         lease, Outcome.FAILED, run.started_at, now, error=description, traceback=trace
     )
+    report = report_of(error)
+    if report is not None and (lease.lane or report.lane):
+        failed = failed._replace(report=report)
     if permanent or lease.attempts > max_retries:
         return failed
     run_at = now + retry_delay(lease.attempts, settings)

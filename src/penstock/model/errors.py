@@ -80,6 +80,34 @@ class RunLater(PenstockError):
         self.reason = reason
 
 
+class Unavailable(PenstockError):
+    """Raise when a dependency cannot be reached, times out or answers 5xx.
+
+    If others find the same, it is an outage of the lane and the job has spent no attempt.
+    """
+
+    lane: str | None = None
+    """Where it happened; set by the permit it happened under."""
+
+
+class RateLimited(Unavailable):
+    """Raise when a dependency answers 429: the whole lane pauses for `retry_after` seconds."""
+
+    def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LaneBusy(PenstockError):
+    """A lane will not give a permit soon. Let it pass: the engine runs the job again when the
+    lane has room, and counts no attempt."""
+
+    def __init__(self, lane: str, until: float, why: str) -> None:
+        super().__init__(f"lane {lane} is busy: {why}")
+        self.lane = lane
+        self.until = until
+
+
 class JobTimeout(PenstockError, TimeoutError):
     """One run of a job took longer than its timeout."""
 

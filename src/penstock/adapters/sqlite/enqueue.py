@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.rows import new_job, read_jobs
 from penstock.adapters.sqlite.turns import Weights, take_turns
 from penstock.model.errors import KeyConflict
 from penstock.model.job import Job
-from penstock.ports.queue import NewJob, NewJobs, Topic
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, Topic
 
 
-def enqueue(tx: Transaction, batch: NewJobs, weights: Weights) -> list[Job]:
+def enqueue(
+    tx: Transaction, batch: NewJobs, weights: Weights, lane_config: Callable[[str], LaneConfig]
+) -> list[Job]:
     """Store the batch; the job of each item, in order, new or already there."""
     by_key = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
+    lanes = {item.lane for item in new} - {NO_LANE, UNKNOWN_LANE}
+    configure(tx, lanes, lane_config)
     stored = _insert(tx, batch, new, weights) if new else {}
     old_ids = [found for found in by_key.values() if isinstance(found, str)]
     old_ids += [item.id for item in new if item.id not in stored]

@@ -12,14 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
-from penstock.adapters.sqlite import takeover
+from penstock.adapters.sqlite import permits, takeover
 from penstock.adapters.sqlite.claim import claim
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
 from penstock.adapters.sqlite.turns import place
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Topic, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Busy,
+    Exchange,
+    Lease,
+    Permit,
+    PermitRequest,
+    Progress,
+    Returned,
+    Settlement,
+    Topic,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -82,17 +94,32 @@ class SqliteMember:
         settlements: Sequence[Settlement],
         progress: Sequence[Progress],
         want: Want | None,
+        returned: Sequence[Returned] = (),
     ) -> Exchange:
         def trip(tx: Transaction) -> Exchange:
-            stale = settle(tx, self.id, settlements) if settlements else []
+            if returned:
+                permits.give_back(tx, self._number, returned)
+            stale = settle(tx, self._number, self.id, settlements) if settlements else []
             if progress:
                 note_progress(tx, progress)
             if want is None:
                 return Exchange([], stale, None, True)
-            claimed = claim(tx, self._number, want, self._queue.weights, self._queue.folder)
+            claimed = claim(
+                tx,
+                self._number,
+                want,
+                self._queue.weights,
+                self._queue.folder,
+                self._queue.lane_config,
+            )
             return Exchange(claimed.leases, stale, claimed.next_at, claimed.member)
 
         return await self._queue.write(trip)
+
+    async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        return await self._queue.write(
+            lambda tx: permits.take(tx, self._number, requests, self._queue.lane_config)
+        )
 
     def mark_started(self, lease: Lease) -> int:
         return self._life.mark(lease.seq, lease.token)

@@ -27,6 +27,7 @@ from penstock.adapters.sqlite.wakeups import Listener, Wakeups
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.model.job import Job
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindCounts, NewJobs, ProcessInfo, Topic
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ class SqliteQueue:
         ageing_seconds: float = 300.0,
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
     ) -> None:
         if not url.startswith(SCHEME) or not url[len(SCHEME) :]:
             raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
@@ -56,6 +58,7 @@ class SqliteQueue:
         self.folder = self.path.with_name(self.path.name + "-run")
         self.ageing_seconds = ageing_seconds
         self.weights = dict(weights or {})
+        self.lane_config = lane_config
         self._retention_seconds = retention_seconds
         self._synchronous = "FULL" if durable else "NORMAL"
         self._writer: Writer | None = None
@@ -123,7 +126,7 @@ class SqliteQueue:
         return await self.read(read)
 
     async def enqueue(self, batch: NewJobs) -> list[Job]:
-        return await self.write(lambda tx: enqueue(tx, batch, self.weights))
+        return await self.write(lambda tx: enqueue(tx, batch, self.weights, self.lane_config))
 
     async def get(self, ids: Sequence[str]) -> dict[str, Job]:
         jobs = await self.find(JobFilter(ids=ids), limit=len(ids))

@@ -8,17 +8,26 @@ from typing import Any
 
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lane_settle import judge
+from penstock.adapters.sqlite.lanes import free_slots
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
 
 
-def settle(tx: Transaction, member: str, settlements: Sequence[Settlement]) -> list[Settlement]:
+def settle(
+    tx: Transaction, number: int, member: str, settlements: Sequence[Settlement]
+) -> list[Settlement]:
     """Store the outcomes whose lease still stands; the others are returned."""
     stale: list[Settlement] = []
+    in_lanes = [s.lease.seq for s in settlements if s.lease.lane]
+    if in_lanes or any(s.report for s in settlements):
+        settlements = judge(tx, settlements)
     for outcome, row_of in _ROWS.items():
         batch = [s for s in settlements if s.outcome is outcome]
         if batch:
             stale += _settle(tx, outcome, batch, [row_of(s, member) for s in batch])
+    if in_lanes:
+        free_slots(tx, number, in_lanes)
     return stale
 
 

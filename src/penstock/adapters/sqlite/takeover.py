@@ -10,6 +10,7 @@ from pathlib import Path
 from penstock.adapters.life import SUFFIX, proven_dead, started_jobs
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lanes import free_slots
 from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
@@ -84,6 +85,7 @@ def end_membership(
         if task is not None and ran:
             what = "failed" if buried else "retry"
             changes.append(tx, [changes.Entry(tenant, task, what, job_id, {"error": error})])
+    free_slots(tx, number)
     tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)

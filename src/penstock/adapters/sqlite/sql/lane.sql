@@ -1,0 +1,12 @@
+-- The limits of a lane as configured now; what has happened in it stays.
+INSERT INTO lanes (name, parent, spacing, tolerance, max_parallel, per_day, breaker_first,
+                   breaker_cap, touched_at)
+VALUES (:name, :parent, :spacing, :tolerance, :max_parallel, :per_day, :breaker_first,
+        :breaker_cap, :now)
+ON CONFLICT (name) DO UPDATE
+SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
+    max_parallel = excluded.max_parallel, per_day = excluded.per_day,
+    breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap
+WHERE (parent, spacing, tolerance, max_parallel, per_day, breaker_first, breaker_cap)
+      IS NOT (excluded.parent, excluded.spacing, excluded.tolerance, excluded.max_parallel,
+              excluded.per_day, excluded.breaker_first, excluded.breaker_cap)
