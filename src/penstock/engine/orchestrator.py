@@ -14,6 +14,7 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.permits import PermitDesk
+from penstock.engine.prober import probe_troubled
 from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Interrupt
@@ -290,6 +291,7 @@ class JobOrchestrator:
         while True:
             try:
                 await self._bench.member.upkeep()
+                await probe_troubled(self._bench.member)
             except QueueError as error:
                 log.debug("upkeep has to wait: %s", error)
             except Exception:

@@ -33,7 +33,7 @@ class Fault(Enum):
 
 def succeeded(lane: LaneState) -> None:
     lane.step, lane.retry_at, lane.trial, lane.last_trial = 0, 0.0, None, None
-    lane.suspect = None
+    lane.suspect = lane.probe_ok = None
     lane.limited = lane.refused = 0
     if lane.slowdown > 1:
         lane.praised += 1
@@ -57,17 +57,16 @@ def unavailable(lane: LaneState, job: int, token: int, now: float) -> Fault:
     return Fault.LANE
 
 
-def probe_failed(lane: LaneState, now: float) -> None:
-    """The probe failed too: a suspected outage is one."""
-    if not lane.open and lane.suspect is not None:
+def probed(lane: LaneState, ok: bool, now: float) -> None:
+    """A probe that fails makes a suspected outage one; one that turns from failing to passing
+    brings the next real try forward. (One that passes all along says nothing: the service may
+    accept connections and still be broken.)"""
+    if not ok and not lane.open and lane.suspect is not None:
         _climb(lane, now)
         lane.last_trial = lane.suspect
-
-
-def probe_recovered(lane: LaneState, now: float) -> None:
-    """The probe turned from failing to passing: try for real now."""
-    if lane.open:
+    if ok and lane.open and lane.probe_ok == 0:
         lane.retry_at = min(lane.retry_at, now)
+    lane.probe_ok = int(ok)
 
 
 def abandoned(lane: LaneState, job: int) -> None:

@@ -44,6 +44,10 @@ class LaneState:
     suspect: int | None = None
     """The job whose failure may be the lane's fault or its own."""
     suspect_token: int = 0
+    address: str | None = None
+    """Where the dependency was last not reached, as host:port."""
+    probe_ok: int | None = None
+    """How the last probe went, since the trouble began."""
     in_flight: int = 0
     """Slots taken. Counted from the slots themselves, so it cannot drift."""
 

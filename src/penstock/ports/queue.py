@@ -116,6 +116,8 @@ class Report(NamedTuple):
     retry_after: float | None = None
     lane: str | None = None
     """Where it happened, if not in the job's own lane."""
+    address: str | None = None
+    """host:port of what could not be reached."""
 
 
 class News(Enum):
@@ -289,6 +291,14 @@ class Member(Protocol):
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         """Permits for requests made inside jobs, in one round trip."""
+        ...
+
+    async def probes(self) -> list[tuple[str, str]]:
+        """Lanes in trouble that this process is to probe now: (lane, URL or host:port)."""
+        ...
+
+    async def probed(self, lane: str, ok: bool) -> None:
+        """What a probe found."""
         ...
 
     def mark_started(self, lease: Lease) -> int:

@@ -61,8 +61,10 @@ def learn_and_save(
         return None, Fault.JOB
     was_open = lane.open
     fault = _learn(lane, ref, job, token, report, tx.now)
+    if report is not None and report.address is not None:
+        lane.address = report.address
     if lane.open and not was_open:
-        _return_attempt(tx, lane)
+        return_attempt(tx, lane)
     if was_open and not lane.open:
         store.wake_lane(tx, name)
     store.save(tx, lane)
@@ -92,7 +94,7 @@ def _learn(
             return breaker.refused(lane, job)
 
 
-def _return_attempt(tx: Transaction, lane: LaneState) -> None:
+def return_attempt(tx: Transaction, lane: LaneState) -> None:
     """The breaker opens: the job that failed first has spent no attempt either."""
     if lane.suspect is None:
         return

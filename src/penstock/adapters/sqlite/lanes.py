@@ -43,6 +43,8 @@ def configure(
                 "per_day": config.requests_per_day,
                 "breaker_first": config.breaker_first_seconds,
                 "breaker_cap": config.breaker_cap_seconds,
+                "health_url": config.health_url,
+                "probe_seconds": config.probe_seconds,
                 "now": tx.now,
             },
         )

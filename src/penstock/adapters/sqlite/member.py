@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
-from penstock.adapters.sqlite import permits, takeover
+from penstock.adapters.sqlite import permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
@@ -86,6 +86,7 @@ class SqliteMember:
                 "lease_until": tx.now + self._lease_seconds,
             },
         ).fetchone()
+        probes.try_at_once(tx)
         number: int = row[0]
         return number
 
@@ -120,6 +121,17 @@ class SqliteMember:
         return await self._queue.write(
             lambda tx: permits.take(tx, self._number, requests, self._queue.lane_config)
         )
+
+    async def probes(self) -> list[tuple[str, str]]:
+        due = await self._queue.read(
+            lambda connection: connection.execute(
+                f"SELECT 1 {probes.DUE} LIMIT 1", (time.time(),)
+            ).fetchone()
+        )
+        return await self._queue.write(probes.take) if due else []
+
+    async def probed(self, lane: str, ok: bool) -> None:
+        await self._queue.write(lambda tx: probes.note(tx, lane, ok))
 
     def mark_started(self, lease: Lease) -> int:
         return self._life.mark(lease.seq, lease.token)

@@ -23,8 +23,14 @@ CREATE TABLE lanes (
     last_trial    INTEGER,
     suspect       INTEGER,
     suspect_token INTEGER NOT NULL DEFAULT 0,
+    health_url    TEXT,
+    address       TEXT,
+    probe_seconds REAL NOT NULL,
+    probed_at     REAL NOT NULL DEFAULT 0,
+    probe_ok      INTEGER,
     touched_at    REAL NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX lanes_troubled ON lanes (probed_at) WHERE step > 0 OR suspect IS NOT NULL;
 
 -- slots: a request open, or about to be, in a lane (and one for its parent). They belong to a
 -- membership and end with it, so a dead holder keeps none.

@@ -1,12 +1,15 @@
 -- The limits of a lane as configured now; what has happened in it stays.
 INSERT INTO lanes (name, parent, spacing, tolerance, max_parallel, per_day, breaker_first,
-                   breaker_cap, touched_at)
+                   breaker_cap, health_url, probe_seconds, touched_at)
 VALUES (:name, :parent, :spacing, :tolerance, :max_parallel, :per_day, :breaker_first,
-        :breaker_cap, :now)
+        :breaker_cap, :health_url, :probe_seconds, :now)
 ON CONFLICT (name) DO UPDATE
 SET parent = excluded.parent, spacing = excluded.spacing, tolerance = excluded.tolerance,
     max_parallel = excluded.max_parallel, per_day = excluded.per_day,
-    breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap
-WHERE (parent, spacing, tolerance, max_parallel, per_day, breaker_first, breaker_cap)
+    breaker_first = excluded.breaker_first, breaker_cap = excluded.breaker_cap,
+    health_url = excluded.health_url, probe_seconds = excluded.probe_seconds
+WHERE (parent, spacing, tolerance, max_parallel, per_day, breaker_first, breaker_cap, health_url,
+       probe_seconds)
       IS NOT (excluded.parent, excluded.spacing, excluded.tolerance, excluded.max_parallel,
-              excluded.per_day, excluded.breaker_first, excluded.breaker_cap)
+              excluded.per_day, excluded.breaker_first, excluded.breaker_cap,
+              excluded.health_url, excluded.probe_seconds)
