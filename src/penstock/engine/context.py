@@ -8,8 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.permits import JobLanes, PermitDesk
 from penstock.engine.run import Run
 from penstock.model.errors import RunLater
@@ -51,24 +53,25 @@ class _Noted:
 _NOTED = _Noted()
 
 
+@dataclass(slots=True, frozen=True)
+class Services:
+    """What the contexts of a process share."""
+
+    note: Callable[[Run, float, str], None]
+    enqueue: Enqueue
+    permits: PermitDesk
+    client: HttpClient
+    loop: asyncio.AbstractEventLoop
+
+
 class JobContext:
     """One run's view of the engine."""
 
-    __slots__ = ("_children", "_enqueue", "_loop", "_note", "_permits", "_run", "deadline")
+    __slots__ = ("_children", "_run", "_services", "deadline")
 
-    def __init__(
-        self,
-        run: Run,
-        note: Callable[[Run, float, str], None],
-        enqueue: Enqueue,
-        permits: PermitDesk,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
+    def __init__(self, run: Run, services: Services) -> None:
         self._run = run
-        self._note = note
-        self._enqueue = enqueue
-        self._permits = permits
-        self._loop = loop
+        self._services = services
         self._children: Counter[tuple[str, str]] | None = None
         self.deadline = run.deadline
         """When this run is cut short: the job's timeout or its deadline, seconds since 1970."""
@@ -112,7 +115,12 @@ class JobContext:
     @property
     def lanes(self) -> JobLanes:
         """`async with ctx.lanes.permit("embedder"): ...` for each outside request."""
-        return JobLanes(self._permits, self._run)
+        return JobLanes(self._services.permits, self._run)
+
+    @property
+    def http(self) -> JobHttp:
+        """Outgoing requests with a permit each, under this job's deadline."""
+        return JobHttp(self._services.client, self._run, self.lanes)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
@@ -122,7 +130,9 @@ class JobContext:
         """Say how far the job is, from 0 to 1. Stored up to four times a second."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress is a fraction from 0 to 1, not {fraction!r}")
-        self._loop.call_soon_threadsafe(self._note, self._run, float(fraction), message[:1000])
+        self._services.loop.call_soon_threadsafe(
+            self._services.note, self._run, float(fraction), message[:1000]
+        )
         return _NOTED
 
     async def enqueue(
@@ -146,7 +156,7 @@ class JobContext:
         if self._children is None:
             self._children = Counter()
         self._children[kind, text] += 1
-        return await self._enqueue(
+        return await self._services.enqueue(
             kind,
             payload,
             key=key,
@@ -164,7 +174,9 @@ class JobContext:
         async def wait() -> T:
             return await awaitable
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(self.remaining())
+        return asyncio.run_coroutine_threadsafe(wait(), self._services.loop).result(
+            self.remaining()
+        )
 
     def run_later(self, delay: float = 1.0, reason: str = "") -> None:
         """End this run and be run again after `delay` seconds, without spending an attempt."""

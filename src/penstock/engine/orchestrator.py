@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.engine.context import Enqueue
+from penstock.engine.context import Enqueue, Services
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.permits import PermitDesk
 from penstock.engine.prober import probe_troubled
@@ -105,8 +106,13 @@ class JobOrchestrator:
             settler=settler,
             watchdog=watchdog,
             member=member,
-            enqueue=self._enqueue,
-            permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
+            services=Services(
+                note=settler.note,
+                enqueue=self._enqueue,
+                permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
+                client=HttpClient(),
+                loop=asyncio.get_running_loop(),
+            ),
             runs=runs,
             freed=self._on_freed,
         )
@@ -172,6 +178,7 @@ class JobOrchestrator:
             service.cancel()
         await asyncio.gather(*self._services, return_exceptions=True)
         bench.watchdog.stop()
+        await bench.services.client.close()
         # Renewals end last: until here, every job still held is really held.
         await asyncio.to_thread(self._renewer.stop)
         try:

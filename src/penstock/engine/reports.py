@@ -22,6 +22,6 @@ def report_of(error: BaseException) -> Report | None:
         case DeadlineExceeded():
             return None
         case Unavailable() | ConnectionError() | TimeoutError():
-            return Report(News.UNAVAILABLE, None, lane)
+            return Report(News.UNAVAILABLE, None, lane, getattr(error, "address", None))
         case _:
             return None

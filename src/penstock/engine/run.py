@@ -26,6 +26,7 @@ class Run:
         "interrupted",
         "lease",
         "member",
+        "permit_used",
         "slot",
         "started_at",
         "stuck",
@@ -47,6 +48,8 @@ class Run:
         self.deadline = deadline
         self.slot = member.mark_started(lease)
         self.interrupted: Interrupt | None = None
+        self.permit_used = False
+        """The permit the job was started with has paid for a request."""
         self.stuck = False
         """Past its end, but its thread has not returned."""
 

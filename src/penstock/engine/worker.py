@@ -12,10 +12,9 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.engine.context import Enqueue, JobContext, current
+from penstock.engine.context import JobContext, Services, current
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.internal_queue import InternalQueue
-from penstock.engine.permits import PermitDesk
 from penstock.engine.reports import report_of
 from penstock.engine.retry import retry_delay
 from penstock.engine.run import Interrupt, Run
@@ -51,8 +50,7 @@ class Bench:
     settler: Settler
     watchdog: Watchdog
     member: Member
-    enqueue: Enqueue
-    permits: PermitDesk
+    services: Services
     runs: dict[int, Run] = field(default_factory=dict)
     """Running jobs by seq."""
     stuck: dict[int, Run] = field(default_factory=dict)
@@ -126,7 +124,7 @@ class Worker:
             deadline = lease.deadline
         task = self.task
         run = Run(lease, bench.member, task, now, deadline)
-        context = JobContext(run, bench.settler.note, bench.enqueue, bench.permits, task.get_loop())
+        context = JobContext(run, bench.services)
         bench.runs[lease.seq] = run
         bench.watchdog.watch(run)
         token = current.set(context)

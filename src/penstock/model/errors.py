@@ -88,6 +88,10 @@ class Unavailable(PenstockError):
 
     lane: str | None = None
     """Where it happened; set by the permit it happened under."""
+    address: str | None = None
+    """host:port of what could not be reached, for the probe."""
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
 
 
 class RateLimited(Unavailable):
@@ -138,7 +142,17 @@ class ParserError(PermanentError):
 
 
 class AuthenticationError(PermanentError):
-    """Credentials were refused."""
+    """Credentials were refused. Three in a row block the lane, so that nothing dies of it."""
+
+    lane: str | None = None
+
+
+class HttpError(PermanentError):
+    """An HTTP answer that trying again does not change: 4xx, a body too large, a bad URL."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class DeadlineExceeded(PermanentError, TimeoutError):
