@@ -21,6 +21,7 @@ from penstock.engine.run import Interrupt, Run
 from penstock.engine.settler import Settler
 from penstock.engine.watchdog import Watchdog
 from penstock.model.errors import (
+    AuthenticationError,
     DeadlineExceeded,
     JobTimeout,
     LaneBusy,
@@ -263,15 +264,18 @@ def _failed(
     if isinstance(error, LaneBusy):
         note = {"message": str(error)}
         return Settlement(lease, Outcome.RELEASED, error=note, run_at=max(now, error.until))
-    permanent = is_permanent(error, handler.permanent)
+    report = report_of(error)
+    in_lane = report is not None and bool(lease.lane or report.lane)
+    # Refused in a lane: three in a row are the credentials' fault, and then nothing dies of it.
+    refused = in_lane and isinstance(error, AuthenticationError)
+    permanent = is_permanent(error, handler.permanent) and not refused
     description = describe(error, retryable=not permanent)
     max_retries = handler.max_retries if lease.max_retries is None else lease.max_retries
     trace = _traceback(error)
     failed = Settlement(
         lease, Outcome.FAILED, run.started_at, now, error=description, traceback=trace
     )
-    report = report_of(error)
-    if report is not None and (lease.lane or report.lane):
+    if in_lane:
         failed = failed._replace(report=report)
     if permanent or lease.attempts > max_retries:
         return failed

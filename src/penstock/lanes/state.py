@@ -19,6 +19,7 @@ class LaneState:
     """A start that is later than this is void: it would crowd the next one."""
     max_parallel: int
     per_day: int | None = None
+    timeout: float | None = None
     breaker_first: float = 1.0
     breaker_cap: float = 300.0
     next_start: float = 0.0

@@ -237,6 +237,37 @@ class JobFilter:
 
 
 @dataclass(slots=True, frozen=True)
+class LaneInfo:
+    """A lane, as shown to people."""
+
+    name: str
+    parent: str | None
+    spacing: float
+    """Seconds between starts now, slow-down included."""
+    max_parallel: int
+    in_flight: int
+    waiting: int
+    """Jobs in its line."""
+    breaker: str
+    """closed, suspect or open"""
+    retry_at: float | None
+    blocked_until: float | None
+    blocked_why: str | None
+    per_day: int | None
+    used_today: int
+
+
+class Steer(Enum):
+    """What a person can do to a lane."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    """Lift a pause or a block."""
+    RESET = "reset"
+    """Resume, close the breaker, forget slow-downs."""
+
+
+@dataclass(slots=True, frozen=True)
 class ProcessInfo:
     """A worker process, as shown to people."""
 
@@ -371,6 +402,14 @@ class JobQueue(Protocol):
     async def counts(self) -> list[KindCounts]: ...
 
     async def processes(self) -> list[ProcessInfo]: ...
+
+    async def lanes(self) -> list[LaneInfo]:
+        """The lanes in use, by name."""
+        ...
+
+    async def steer(self, lane: str, steer: Steer) -> bool:
+        """Pause, resume or reset a lane; False when there is no such lane."""
+        ...
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         """Whether any job (of these kinds) is queued or running."""

@@ -80,10 +80,7 @@ def _claim(
         others = [row for row in rows if row[2] != lane.last_trial]
         rows = (others or rows)[:1]
     starts = grant(lanes, len(rows[:most]), tx.now)
-    leases = [
-        Lease._make([*row[2:-2], start, start + lane.tolerance])
-        for row, start in zip(rows, starts, strict=False)
-    ]
+    leases = [_lease(row, start, lane) for row, start in zip(rows, starts, strict=False)]
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
@@ -95,6 +92,13 @@ def _claim(
         store.save(tx, one)
     _look_again(tx, lanes, kinds)
     return leases
+
+
+def _lease(row: list[Any], start: float, lane: LaneState) -> Lease:
+    lease = Lease._make([*row[2:-2], start, start + lane.tolerance])
+    if lane.timeout is not None and (lease.timeout is None or lane.timeout < lease.timeout):
+        return lease._replace(timeout=lane.timeout)
+    return lease
 
 
 def _serve(tx: Transaction, name: str, rows: list[Any]) -> None:

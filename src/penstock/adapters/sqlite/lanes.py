@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
@@ -11,6 +12,8 @@ from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
+
+Queryable = Transaction | sqlite3.Connection
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
 _READ = (
@@ -41,6 +44,7 @@ def configure(
                 "tolerance": config.tolerance,
                 "max_parallel": config.parallel,
                 "per_day": config.requests_per_day,
+                "timeout": config.timeout_seconds,
                 "breaker_first": config.breaker_first_seconds,
                 "breaker_cap": config.breaker_cap_seconds,
                 "health_url": config.health_url,
@@ -50,12 +54,17 @@ def configure(
         )
 
 
-def load(tx: Transaction, name: str) -> LaneState | None:
+def load_all(connection: sqlite3.Connection) -> list[LaneState]:
+    rows = connection.execute(_READ.replace(" WHERE name = ?", " ORDER BY name"))
+    return [LaneState(*row) for row in rows]
+
+
+def load(tx: Queryable, name: str) -> LaneState | None:
     row = tx.execute(_READ, (name,)).fetchone()
     return None if row is None else LaneState(*row)
 
 
-def with_parent(tx: Transaction, name: str) -> list[LaneState]:
+def with_parent(tx: Queryable, name: str) -> list[LaneState]:
     """The lane and, if it has one, its parent; empty when nobody configured it."""
     lane = load(tx, name)
     if lane is None:

@@ -219,12 +219,18 @@ class SqliteMember:
 
     def _aged(self, connection: sqlite3.Connection, now: float) -> list[Any]:
         rows: list[Any] = []
+        lines = [(NO_LANE, kind) for kind in self._kinds]
         for kind in self._kinds:
+            lines += connection.execute(
+                "SELECT lane, kind FROM lines WHERE kind = ? ORDER BY since LIMIT ?",
+                (kind, AGE_LIMIT),
+            ).fetchall()
+        for lane, kind in lines:
             for band in (90, 50):
                 rows += connection.execute(
                     sql("aged"),
                     {
-                        "lane": NO_LANE,
+                        "lane": lane,
                         "kind": kind,
                         "band": band,
                         "before": now - self._queue.ageing_seconds,

@@ -41,3 +41,11 @@ def try_at_once(tx: Transaction) -> None:
     for (name,) in rows.fetchall():
         tx.execute("UPDATE lanes SET retry_at = ? WHERE name = ?", (tx.now, name))
         store.wake_lane(tx, name)
+    # It may have come with new credentials: one more refusal blocks the lane again.
+    rows = tx.execute("SELECT name FROM lanes WHERE blocked_why = 'credentials'")
+    for (name,) in rows.fetchall():
+        tx.execute(
+            "UPDATE lanes SET blocked_until = 0, blocked_why = NULL, refused = ? WHERE name = ?",
+            (breaker.REFUSALS - 1, name),
+        )
+        store.wake_lane(tx, name)

@@ -6,6 +6,7 @@ CREATE TABLE lanes (
     tolerance     REAL NOT NULL,
     max_parallel  INTEGER NOT NULL,
     per_day       INTEGER,
+    timeout       REAL,
     breaker_first REAL NOT NULL,
     breaker_cap   REAL NOT NULL,
     next_start    REAL NOT NULL DEFAULT 0,
