@@ -14,6 +14,6 @@ class Change:
     version: int
     at: float
     what: str
-    """queued, progress, retry, released, completed, failed, cancelled or redriven"""
+    """queued, progress, retry, released, completed, failed, cancelled, redriven or discarded"""
     job_id: str
     data: dict[str, Any]

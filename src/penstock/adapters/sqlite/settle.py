@@ -34,7 +34,7 @@ def settle(
 def _settle(
     tx: Transaction, outcome: Outcome, batch: list[Settlement], rows: list[list[Any]]
 ) -> list[Settlement]:
-    logged = any(s.lease.task is not None for s in batch)
+    logged = outcome in _LOGGED and any(s.lease.task is not None for s in batch)
     statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if logged else "")
     parameters = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT}
     cursor = tx.execute(statement, parameters)
@@ -112,6 +112,9 @@ def _handed_back(s: Settlement, member: str) -> list[Any]:
 def _cancel_seen(s: Settlement, member: str) -> list[Any]:
     return [s.lease.seq, s.lease.token]
 
+
+_LOGGED = (Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED)
+"""What a watcher of a task is told; a hand-back changes nothing for it."""
 
 _ROWS: dict[Outcome, Callable[[Settlement, str], list[Any]]] = {
     Outcome.COMPLETED: _completed,
