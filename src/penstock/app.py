@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -13,9 +13,11 @@ from penstock.engine.enqueuer import Enqueuer, When
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.waiters import JobWaiters, LogWaiters
+from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError, JobNotFound, WaitTimeout
 from penstock.model.job import Job, JobState, Priority, PriorityName
+from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobFilter, JobQueue, KindCounts, ProcessInfo, Topic
 
@@ -39,12 +41,14 @@ class Penstock:
         *,
         max_workers: int | None = None,
         config_file: str | None = None,
+        lanes: Mapping[str, Mapping[str, Any] | LaneConfig] | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
         self.config = config.load(arguments, file=config_file)
-        self.queue = _open_queue(self.config.queue, self.settings)
-        self.handlers = Handlers()
+        self.lanes = LaneRegistry(lanes)
+        self.queue = _open_queue(self.config.queue, self.settings, self.lanes)
+        self.handlers = Handlers(settings=self.settings)
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
@@ -61,6 +65,7 @@ class Penstock:
         timeout: float | None = None,
         max_retries: int | None = None,
         permanent: Iterable[type[BaseException]] = (),
+        lane: str | Callable[[dict[str, Any]], str] | None = None,
     ) -> Callable[[Function], Function]:
         """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
         is run in a thread. `permanent` names exceptions that are not worth a retry."""
@@ -73,6 +78,7 @@ class Penstock:
                     timeout=self.settings.job_timeout if timeout is None else timeout,
                     max_retries=self.settings.max_retries if max_retries is None else max_retries,
                     permanent=permanent,
+                    lane=lane,
                 )
             )
             return function
@@ -180,6 +186,7 @@ class Penstock:
         kind: str | None = None,
         tenant: str | None = None,
         task: str | None = None,
+        parent_id: str | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[Job]:
@@ -189,6 +196,7 @@ class Penstock:
             kind=kind,
             tenant=tenant,
             task=task,
+            parent_id=parent_id,
         )
         return await self.queue.find(where, limit, before)
 
@@ -276,11 +284,12 @@ def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
         kind=where.kind,
         tenant=where.tenant,
         task=where.task,
+        parent_id=where.parent_id,
         error_type=where.error_type,
     )
 
 
-def _open_queue(url: str, settings: Settings) -> JobQueue:
+def _open_queue(url: str, settings: Settings, lanes: LaneRegistry) -> JobQueue:
     if url.startswith("sqlite:"):
         from penstock.adapters.sqlite import SqliteQueue
 
@@ -289,6 +298,7 @@ def _open_queue(url: str, settings: Settings) -> JobQueue:
             durable=settings.durable,
             ageing_seconds=settings.ageing_seconds,
             retention_seconds=settings.retention_seconds,
+            lane_config=lanes.config,
         )
     scheme = url.split(":", 1)[0]
     raise ConfigError(f"no queue for {scheme!r} URLs; write sqlite:///jobs.db")

@@ -81,8 +81,8 @@ def _from_file(file: str | os.PathLike[str] | None) -> dict[str, tuple[Any, str]
         if file is None:
             return {}
         raise ConfigError(f"there is no config file {path}") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from None
     import yaml  # here, because most runs have no file
 
     try:
@@ -128,7 +128,7 @@ def _convert(name: str, value: Any, source: str) -> Any:
         if not isinstance(value, str) or not value:
             raise ValueError
         return value
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         what = {"bool": "true or false", "int": "a whole number", "float": "a number"}
         expected = what.get(kind, "a text")
         raise ConfigError(f"{source}: {name} must be {expected}, not {value!r}") from None

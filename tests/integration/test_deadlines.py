@@ -271,3 +271,31 @@ async def test_a_job_to_be_run_again_is_taken_by_another_process_when_the_first_
             async with other.running(kinds=["again"]):
                 done = await other.wait(job.id, timeout=SOON)
     assert done.result == "done"
+
+
+@pytest.mark.parametrize("ending", [RunLater(delay=0), OSError("try again")])
+async def test_a_job_that_is_due_again_at_once_does_not_stop_the_event_loop(
+    farm: Farm, ending: Exception
+) -> None:
+    app = farm.bare(max_workers=1, retry_base_seconds=0.0001)
+    longest = 0.0
+
+    @app.job("again", max_retries=3)
+    async def again(ctx: JobContext) -> str:
+        if ctx.job.releases + ctx.attempt < 4:
+            raise ending
+        return "done"
+
+    async def tick() -> None:
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+
+    async with app, app.running():
+        ticking = asyncio.create_task(tick())
+        for _ in range(10):
+            assert (await app.wait((await app.enqueue("again")).id, timeout=10)).result == "done"
+        ticking.cancel()
+    assert longest < 1.0

@@ -164,8 +164,8 @@ async def test_a_file_turned_read_only_is_said_and_survived(farm: Farm) -> None:
     async with two_jobs_running(farm) as (app, orchestrator, jobs):
         files = database_files(farm)
         assert attribute("+i", *files)
-        for _ in range(3):
-            with pytest.raises(QueueUnavailable, match=r"read-only.*writable"):
+        for _ in range(3):  # the first write meets it elsewhere than the others
+            with pytest.raises(QueueUnavailable, match="writable"):
                 await app.enqueue("work", {"n": 0})
         await finish_into_trouble(farm, orchestrator, "read-only")
         assert attribute("-i", *files)

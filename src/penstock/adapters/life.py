@@ -53,7 +53,7 @@ class LifeFile:
         try:
             # Allocated, not sparse: writing to a hole of a mapping on a full disk is SIGBUS.
             os.posix_fallocate(self._fd, 0, _SIZE)
-            self._map = mmap.mmap(self._fd, _SIZE)
+            self._map = _map(self.path)
         except OSError:
             self.path.unlink(missing_ok=True)
             os.close(self._fd)
@@ -90,6 +90,16 @@ class LifeFile:
         # A forked child shares the open file and with it the lock: it would keep a dead
         # parent alive. Closing the child's descriptor leaves the parent's lock in place.
         os.close(self._fd)
+
+
+def _map(path: Path) -> mmap.mmap:
+    # Opened once more: a mapping keeps a duplicate of its descriptor, and a forked child that
+    # inherits a duplicate of the locked one would keep the lock.
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        return mmap.mmap(fd, _SIZE)
+    finally:
+        os.close(fd)
 
 
 _open_files: weakref.WeakSet[LifeFile] = weakref.WeakSet()

@@ -26,6 +26,7 @@ class Arguments:
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
         ):
             raise ConfigError(f"the handler of {kind!r} must take the job's context first")
+        self._context = parameters[0].name
         self._open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
         self._parameters = []
         for parameter in parameters[1:]:
@@ -46,6 +47,8 @@ class Arguments:
 
     def parse(self, payload: str) -> dict[str, Any]:
         """The keyword arguments in a payload's JSON text, or ValidationError."""
+        if self._open and f'"{self._context}"' in payload and self._context in json.loads(payload):
+            self._refuse([f"{self._context} is the job's context, not an argument"])
         if not self._typed:
             arguments: dict[str, Any] = {} if payload == "{}" else json.loads(payload)
             if not self._required <= arguments.keys() or not (
@@ -94,7 +97,7 @@ class Arguments:
             except pydantic.ValidationError as error:
                 self._refuse(
                     [
-                        f"{'.'.join(map(str, problem['loc'])) or 'payload'}: {problem['msg']}"
+                        _words(problem)
                         for problem in error.errors(include_url=False, include_input=False)
                     ]
                 )
@@ -119,3 +122,14 @@ class Arguments:
                 error,
             )
             return Any
+
+
+def _words(problem: Any) -> str:
+    where = ".".join(map(str, problem["loc"])) or "payload"
+    match problem["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "extra_forbidden":
+            return f"{where} is not an argument"
+        case _:
+            return f"{where}: {problem['msg']}"

@@ -8,13 +8,17 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from penstock.engine.http import HttpClient, JobHttp
+from penstock.engine.permits import JobLanes, PermitDesk
 from penstock.engine.run import Run
 from penstock.model.errors import RunLater
 from penstock.model.ids import child_id
-from penstock.model.job import Job, JobState, Priority, PriorityName, Record
+from penstock.model.job import Job, JobState, Priority, PriorityName, parse_history
 from penstock.model.payload import encode_payload
+from penstock.model.text import storable
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
 
 T = TypeVar("T")
@@ -50,22 +54,25 @@ class _Noted:
 _NOTED = _Noted()
 
 
+@dataclass(slots=True, frozen=True)
+class Services:
+    """What the contexts of a process share."""
+
+    note: Callable[[Run, float, str], None]
+    enqueue: Enqueue
+    permits: PermitDesk
+    client: HttpClient
+    loop: asyncio.AbstractEventLoop
+
+
 class JobContext:
     """One run's view of the engine."""
 
-    __slots__ = ("_children", "_enqueue", "_loop", "_note", "_run", "deadline")
+    __slots__ = ("_children", "_run", "_services", "deadline")
 
-    def __init__(
-        self,
-        run: Run,
-        note: Callable[[Run, float, str], None],
-        enqueue: Enqueue,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
+    def __init__(self, run: Run, services: Services) -> None:
         self._run = run
-        self._note = note
-        self._enqueue = enqueue
-        self._loop = loop
+        self._services = services
         self._children: Counter[tuple[str, str]] | None = None
         self.deadline = run.deadline
         """When this run is cut short: the job's timeout or its deadline, seconds since 1970."""
@@ -93,7 +100,7 @@ class JobContext:
             max_retries=lease.max_retries,
             attempts=lease.attempts,
             releases=lease.releases,
-            history=[Record(record) for record in json.loads(lease.history)],
+            history=parse_history(lease.history),
         )
 
     @property
@@ -106,6 +113,16 @@ class JobContext:
         """Whether this run should end. An async handler is also interrupted at its next await."""
         return self._run.interrupted is not None
 
+    @property
+    def lanes(self) -> JobLanes:
+        """`async with ctx.lanes.permit("embedder"): ...` for each outside request."""
+        return JobLanes(self._services.permits, self._run)
+
+    @property
+    def http(self) -> JobHttp:
+        """Outgoing requests with a permit each, under this job's deadline."""
+        return JobHttp(self._services.client, self._run, self.lanes)
+
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
         return max(0.0, self.deadline - time.time())
@@ -114,7 +131,9 @@ class JobContext:
         """Say how far the job is, from 0 to 1. Stored up to four times a second."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress is a fraction from 0 to 1, not {fraction!r}")
-        self._loop.call_soon_threadsafe(self._note, self._run, float(fraction), message[:1000])
+        self._services.loop.call_soon_threadsafe(
+            self._services.note, self._run, float(fraction), storable(message)[:1000]
+        )
         return _NOTED
 
     async def enqueue(
@@ -138,7 +157,7 @@ class JobContext:
         if self._children is None:
             self._children = Counter()
         self._children[kind, text] += 1
-        return await self._enqueue(
+        return await self._services.enqueue(
             kind,
             payload,
             key=key,
@@ -156,7 +175,9 @@ class JobContext:
         async def wait() -> T:
             return await awaitable
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(self.remaining())
+        return asyncio.run_coroutine_threadsafe(wait(), self._services.loop).result(
+            self.remaining()
+        )
 
     def run_later(self, delay: float = 1.0, reason: str = "") -> None:
         """End this run and be run again after `delay` seconds, without spending an attempt."""

@@ -11,10 +11,11 @@ import logging
 import time
 from collections.abc import Callable
 
+from penstock.engine.bench import Bench
 from penstock.engine.retry import reconnect_delay
-from penstock.engine.worker import Bench
+from penstock.engine.run import Run
 from penstock.model.errors import QueueError
-from penstock.ports.queue import Exchange, KindDefaults, Outcome, Settlement, Want
+from penstock.ports.queue import Exchange, KindDefaults, Lease, Outcome, Ref, Settlement, Want
 
 log = logging.getLogger("penstock")
 
@@ -34,12 +35,19 @@ class Dispatcher:
         self._lapsed = lapsed
         self._wake = asyncio.Event()
         self._kinds = {
-            kind: KindDefaults(handler.timeout, handler.max_retries)
+            kind: KindDefaults(
+                handler.timeout,
+                handler.max_retries,
+                None if handler.lane is None else handler.lane_of_text,
+            )
             for kind, handler in bench.handlers.items()
         }
+        self._has_lanes = any(handler.lane is not None for handler in bench.handlers.values())
+        self._timers: dict[Ref, tuple[asyncio.TimerHandle, Lease]] = {}
         self._may_claim = True
         """There may be something to claim: not known to be empty."""
         self._next_at: float | None = None
+        """When there will be, if not before."""
         self._claiming = True
         self._finishing = False
         self.degraded: str | None = None
@@ -69,16 +77,20 @@ class Dispatcher:
             settler = self._bench.settler
             want = self._want()
             if want is None and not self._settling_due():
-                if self._finishing and not settler:
+                if self._finishing and settler.empty:
                     return
                 await self._sleep()
                 continue
-            taken, notes = settler.take(), settler.take_progress()
+            load = settler.take()
             try:
-                member = self._bench.member
-                exchange = await member.exchange([s for s, _ in taken], notes, want)
+                exchange = await self._bench.member.exchange(
+                    [settlement for settlement, _ in load.settlements],
+                    load.progress,
+                    want,
+                    load.returned,
+                )
             except Exception as error:
-                settler.put_back(taken)
+                settler.put_back(load)
                 failures += 1
                 if failures == 1 and not isinstance(error, QueueError):
                     log.exception("a trip to the queue failed in a way it should not")
@@ -90,20 +102,66 @@ class Dispatcher:
                 await asyncio.sleep(reconnect_delay(failures, self._settings))
                 continue
             except asyncio.CancelledError:
-                settler.put_back(taken)
+                settler.put_back(load)
                 raise
             if self.degraded is not None:
                 log.warning("the queue is back")
             failures, self.degraded = 0, None
-            settler.stored(taken)
+            settler.stored(load)
             self._deliver(exchange, want)
-            for settlement, _ in taken:
-                self._after(settlement)
+            self._after(load.settlements, exchange)
 
     def _deliver(self, exchange: Exchange, want: Want | None) -> None:
-        for settlement in exchange.stale:
-            lease = settlement.lease
-            if settlement.outcome is not Outcome.HANDED_BACK:
+        if not exchange.member:
+            self._may_claim = False  # until it has joined again
+            self._lapsed()
+            return
+        for lease in exchange.leases:
+            if lease.crashes:
+                self._bench.crashed.add(lease.ref)
+            if not self._claiming:  # stopped while the trip was under way
+                self._bench.hand_back(lease)
+            elif lease.lane:
+                self._start_on_time(lease)
+            else:
+                self._bench.internal_queue.put_nowait(lease)
+        if want is not None:
+            self._next_at = exchange.next_at
+            without_lane = sum(not lease.lane for lease in exchange.leases)
+            if without_lane < want.limit or not want.limit:
+                self._may_claim = False
+
+    def _start_on_time(self, lease: Lease) -> None:
+        """A permit may lie slightly ahead; its job waits here, and no worker with it."""
+        self._bench.in_lanes.add(lease.ref)
+        delay = lease.start_at - time.time()
+        if delay <= 0:
+            self._bench.internal_queue.put_nowait(lease)
+            return
+
+        def due() -> None:
+            del self._timers[lease.ref]
+            self._bench.internal_queue.put_nowait(lease)
+
+        timer = asyncio.get_running_loop().call_later(delay, due)
+        self._timers[lease.ref] = (timer, lease)
+
+    def take_waiting(self) -> list[Lease]:
+        """Every job that is here and has not started; it starts no more."""
+        taken = [lease for _, lease in self._timers.values()]
+        for timer, _ in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        return taken + self._bench.internal_queue.take_older(0)
+
+    def _after(self, settled: list[tuple[Settlement, Run | None]], exchange: Exchange) -> None:
+        """Say what is worth saying; and a settled job may come back before anything else."""
+        stale = {settlement.lease.ref for settlement in exchange.stale}
+        for settlement, _ in settled:
+            lease, run_at, error = settlement.lease, settlement.run_at, settlement.error
+            if run_at and (self._next_at is None or run_at < self._next_at):
+                self._next_at = run_at
+            if lease.ref in stale and settlement.outcome is not Outcome.HANDED_BACK:
                 log.warning(
                     "the outcome of job %s (%s, run %d) was refused: "
                     "its lease had been taken over, or it was cancelled",
@@ -111,35 +169,20 @@ class Dispatcher:
                     lease.kind,
                     lease.attempts,
                 )
-        if not exchange.member:
-            self._may_claim = False  # until it has joined again
-            self._lapsed()
-            return
-        if not self._claiming:  # stopped while the trip was under way
-            for lease in exchange.leases:
-                self._bench.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
-            return
-        for lease in exchange.leases:
-            if lease.crashes:
-                self._bench.crashed.add(lease.seq)
-            self._bench.internal_queue.put_nowait(lease)
-        if want is not None:
-            self._next_at = exchange.next_at
-            if len(exchange.leases) < want.limit:
-                self._may_claim = False
-
-    def _after(self, settlement: Settlement) -> None:
-        """A settled job may come back before anything else does; and failures are told."""
-        lease, run_at = settlement.lease, settlement.run_at
-        if run_at and (self._next_at is None or run_at < self._next_at):
-            self._next_at = run_at
-        if settlement.error is None or settlement.outcome is Outcome.RELEASED:
-            return
-        kind = settlement.error["type"]
-        if settlement.outcome is Outcome.FAILED:
-            log.warning("job %s (%s) failed for good: %s", lease.id, lease.kind, kind)
-        else:
-            log.info("job %s (%s) failed, run %d: %s", lease.id, lease.kind, lease.attempts, kind)
+            elif error is None or settlement.outcome is Outcome.RELEASED:
+                continue
+            elif lease.ref in exchange.spared:
+                log.info("job %s (%s) waits for its lane: %s", lease.id, lease.kind, error["type"])
+            elif settlement.outcome is Outcome.FAILED:
+                log.warning("job %s (%s) failed for good: %s", lease.id, lease.kind, error["type"])
+            else:
+                log.info(
+                    "job %s (%s) failed, run %d: %s",
+                    lease.id,
+                    lease.kind,
+                    lease.attempts,
+                    error["type"],
+                )
 
     def _want(self) -> Want | None:
         if not self._claiming:
@@ -150,13 +193,26 @@ class Dispatcher:
             self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         prefetch = self._prefetch()
-        if waiting > prefetch // 10:
-            return None  # enough at hand: claim many at once, later
-        free = self._settings.max_workers - bench.busy - waiting + prefetch
-        limit = min(free, bench.internal_queue.maxsize - waiting)
-        if limit <= 0:
+        limit = 0
+        if waiting <= prefetch // 10:  # else enough at hand: claim many at once, later
+            free = self._settings.max_workers - bench.busy - waiting + prefetch
+            limit = max(0, min(free, bench.internal_queue.maxsize - waiting - len(self._timers)))
+        lanes = self._lane_room() if self._has_lanes else 0
+        if not limit and not lanes:
             return None
-        return Want(limit, self._kinds, crashed=not bench.crashed)
+        return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes)
+
+    def _lane_room(self) -> int:
+        """Jobs in lanes that would find a worker at their start time. They go before others in
+        the internal queue, so only runs that last count as in their way."""
+        now, bench = time.time(), self._bench
+        lasting = sum(
+            1
+            for ref, run in bench.runs.items()
+            if ref not in bench.in_lanes and now - run.started_at > PREFETCH_HORIZON
+        )
+        taken = lasting + len(bench.stuck) + len(bench.in_lanes)
+        return max(0, self._settings.max_workers - taken)
 
     def _prefetch(self) -> int:
         ahead = self._settings.max_workers * PREFETCH_HORIZON
@@ -165,37 +221,31 @@ class Dispatcher:
 
     def _settling_due(self) -> bool:
         settler = self._bench.settler
-        if settler.progress_due_in() <= 0:
-            return True
         # While the workers have enough at hand, outcomes wait for the next claim's trip.
         plenty = self._claiming and not self._bench.internal_queue.empty()
-        return settler.oldest_age() >= (GATHER_SECONDS if plenty else 0)
+        return settler.due(GATHER_SECONDS if plenty else 0.0)
 
     def _hand_back_waiting(self) -> None:
         """What was claimed ahead and not started in time goes back for others to take."""
         bench = self._bench
         for lease in bench.internal_queue.take_older(self._settings.prefetch_seconds):
-            bench.crashed.discard(lease.seq)
-            bench.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
+            bench.hand_back(lease)
             # Whoever takes it, it is not this process: its workers are busy with long jobs.
             bench.average_seconds = max(bench.average_seconds, self._settings.prefetch_seconds)
 
     async def _sleep(self) -> None:
         timeout = self._settings.poll_seconds
-        if self._claiming and self._next_at is not None:
+        if self._claiming and not self._may_claim and self._next_at is not None:
             timeout = min(timeout, self._next_at - time.time())
-        settler = self._bench.settler
-        timeout = min(timeout, settler.progress_due_in())
-        if settler:
-            timeout = min(timeout, GATHER_SECONDS - settler.oldest_age())
+        timeout = min(timeout, self._bench.settler.due_in(GATHER_SECONDS))
         age = self._bench.internal_queue.oldest_age()
         if age is not None:
             timeout = min(timeout, self._settings.prefetch_seconds - age)
-        if timeout > 0:
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._wake.wait()
-            except TimeoutError:
-                if timeout == self._settings.poll_seconds:
-                    self._may_claim = True
+        try:
+            # Also when the time is up already: the event loop must get its turn.
+            async with asyncio.timeout(max(0.0, timeout)):
+                await self._wake.wait()
+        except TimeoutError:
+            if timeout == self._settings.poll_seconds:
+                self._may_claim = True
         self._wake.clear()

@@ -12,7 +12,7 @@ from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs
+from penstock.ports.queue import UNKNOWN_LANE, JobQueue, NewJob, NewJobs
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
@@ -71,13 +71,16 @@ class Enqueuer:
         if handler is not None:
             for text in texts:
                 handler.arguments.parse(text)
-        lane = UNKNOWN_LANE if handler is None else NO_LANE
+        lanes = [
+            UNKNOWN_LANE if handler is None else handler.lane_of(payload or {})
+            for payload in payloads
+        ]
         start = _start(delay, run_at)
         ids = new_ids(len(texts)) if ids is None else ids
         items = [
             NewJob(job_id, text, key, lane, payload)
-            for job_id, text, key, payload in zip(
-                ids, texts, keys or [None] * len(texts), payloads, strict=True
+            for job_id, text, key, lane, payload in zip(
+                ids, texts, keys or [None] * len(texts), lanes, payloads, strict=True
             )
         ]
         jobs: list[Job] = []

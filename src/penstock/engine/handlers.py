@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.engine.arguments import Arguments
-from penstock.model.errors import ConfigError
+from penstock.model.errors import ConfigError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
+from penstock.model.settings import Settings
+from penstock.ports.queue import NO_LANE
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 
@@ -35,6 +38,7 @@ class Handler:
     max_retries: int
     permanent: tuple[type[BaseException], ...]
     arguments: Arguments
+    lane: str | Callable[[dict[str, Any]], str] | None
 
     @classmethod
     def of(
@@ -45,6 +49,7 @@ class Handler:
         timeout: float = DEFAULT_TIMEOUT,
         max_retries: int = DEFAULT_MAX_RETRIES,
         permanent: Iterable[type[BaseException]] = (),
+        lane: str | Callable[[dict[str, Any]], str] | None = None,
     ) -> Handler:
         check_kind(kind)
         if not callable(function):
@@ -64,13 +69,32 @@ class Handler:
             int(max_retries),
             tuple(permanent),
             Arguments(kind, function),
+            lane,
         )
+
+    def lane_of(self, payload: dict[str, Any]) -> str:
+        """The lane of a job with this payload; '' for none."""
+        if self.lane is None:
+            return NO_LANE
+        name: Any = self.lane(payload) if callable(self.lane) else self.lane
+        if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+            raise ValidationError(f"the lane of a {self.kind!r} job cannot be {name!r}")
+        return name
+
+    def lane_of_text(self, payload: str) -> str:
+        return self.lane_of(json.loads(payload))
 
 
 class Handlers(Mapping[str, Handler]):
     """The handlers of a process. Plain functions are taken with the default options."""
 
-    def __init__(self, handlers: Mapping[str, Handler | Callable[..., Any]] | None = None) -> None:
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler | Callable[..., Any]] | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = settings
+        """What an orchestrator made for these handlers goes by, unless told otherwise."""
         self._handlers: dict[str, Handler] = {}
         for kind, handler in (handlers or {}).items():
             self.add(handler if isinstance(handler, Handler) else Handler.of(kind, handler))
@@ -88,7 +112,8 @@ class Handlers(Mapping[str, Handler]):
                 kind: handler
                 for kind, handler in self._handlers.items()
                 if any(fnmatchcase(kind, pattern) for pattern in patterns)
-            }
+            },
+            self.settings,
         )
         if not chosen:
             raise ConfigError(

@@ -22,7 +22,11 @@ class InternalQueue(asyncio.Queue[Lease]):
         return not self._waiting
 
     def _put(self, item: Lease) -> None:
-        self._waiting.append((time.monotonic(), item))
+        entry = (time.monotonic(), item)
+        if item.lane:  # its permit is for now
+            self._waiting.appendleft(entry)
+        else:
+            self._waiting.append(entry)
 
     def _get(self) -> Lease:
         return self._waiting.popleft()[1]

@@ -8,25 +8,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.engine.context import Enqueue
+from penstock.engine.bench import Bench
+from penstock.engine.context import Enqueue, Services
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
+from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.permits import PermitDesk
+from penstock.engine.prober import probe_troubled
 from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
-from penstock.engine.run import Interrupt
+from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
 from penstock.engine.watchdog import Watchdog
-from penstock.engine.worker import Bench, Worker
+from penstock.engine.worker import Worker
 from penstock.model.errors import ConfigError, PenstockError, QueueError
 from penstock.model.settings import Settings
-from penstock.ports.queue import JobQueue, Lease, Member, Outcome, Settlement, Topic
+from penstock.ports.queue import JobQueue, Lease, Member, Ref, Topic
 
 log = logging.getLogger("penstock")
 
-CANCEL_SECONDS = 1.0
-"""How long an interrupted handler may take to clean up when the process stops."""
 FLUSH_SECONDS = 5.0
 """How long a stop tries to store the last outcomes."""
 
@@ -54,7 +56,7 @@ class JobOrchestrator:
         settings: Settings | None = None,
         enqueue: Enqueue | None = None,
     ) -> None:
-        settings = settings or Settings()
+        settings = settings or getattr(handlers, "settings", None) or Settings()
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
         self._settings = settings
@@ -94,18 +96,26 @@ class JobOrchestrator:
             raise PenstockError("this orchestrator is already running")
         member = await self._join()
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
-        runs: dict[int, Any] = {}
+        runs: dict[Ref, Run] = {}
         watchdog = Watchdog(runs.values)
+        settler = Settler(self._settings, self._wake)
         self._bench = bench = Bench(
             settings=self._settings,
             handlers=self._handlers,
             internal_queue=self.internal_queue,
-            settler=Settler(self._settings, self._wake),
+            settler=settler,
             watchdog=watchdog,
             member=member,
-            enqueue=self._enqueue,
+            services=Services(
+                note=settler.note,
+                enqueue=self._enqueue,
+                permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
+                client=HttpClient(),
+                loop=asyncio.get_running_loop(),
+            ),
             runs=runs,
             freed=self._on_freed,
+            ready=self._on_ready,
         )
         self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed)
         self._draining = False
@@ -143,17 +153,16 @@ class JobOrchestrator:
         if self._rejoining is not None:
             self._rejoining.cancel()
         dispatcher.stop_claiming()
-        for lease in self.internal_queue.take_older(0):
-            bench.settler.add(Settlement(lease, Outcome.HANDED_BACK), None)
+        for lease in dispatcher.take_waiting():
+            bench.hand_back(lease)
         await self._until_no_runs(grace)
         self._hasten.clear()
         if bench.runs:
             log.warning("%d jobs still run after %g s: handing them back", len(bench.runs), grace)
             self._interrupt_all(Interrupt.STOPPING)
-            await self._until_no_runs(CANCEL_SECONDS)
-        for run in bench.runs.values():
-            log.error("job %s (%s) does not end when cancelled", run.lease.id, run.lease.kind)
-            bench.settler.add(Settlement(run.lease, Outcome.HANDED_BACK), run)
+            # Handlers that ignore it are given up, and their jobs handed back, after that time.
+            await self._until_no_runs(CANCEL_SECONDS * 2)
+        bench.closed = True
         tasks = [worker.task for worker in self.workers]
         for task in tasks:
             task.cancel()
@@ -171,6 +180,7 @@ class JobOrchestrator:
             service.cancel()
         await asyncio.gather(*self._services, return_exceptions=True)
         bench.watchdog.stop()
+        await bench.services.client.close()
         # Renewals end last: until here, every job still held is really held.
         await asyncio.to_thread(self._renewer.stop)
         try:
@@ -195,6 +205,9 @@ class JobOrchestrator:
 
     def _wake(self) -> None:
         self._dispatcher.wake()
+
+    def _on_ready(self) -> None:
+        self._dispatcher.ready()
 
     def _on_freed(self) -> None:
         self._freed.set()
@@ -233,8 +246,9 @@ class JobOrchestrator:
     async def _rejoin(self) -> None:
         bench, dispatcher = self._bench, self._dispatcher
         self._interrupt_all(Interrupt.LEASE_LOST)
-        self.internal_queue.take_older(0)
+        dispatcher.take_waiting()
         bench.crashed.clear()
+        bench.in_lanes.clear()
         bench.settler.forget()
         await asyncio.to_thread(self._renewer.stop)
         failures = 0
@@ -278,9 +292,10 @@ class JobOrchestrator:
             log.debug("cannot look for cancelled jobs: %s", error)
             return
         for seq in seqs:
-            if (run := bench.runs.get(seq)) is not None:
+            running = [run for run in bench.runs.values() if run.lease.seq == seq]
+            for run in running:
                 run.interrupt(Interrupt.CANCELLED)
-            else:
+            if not running:
                 bench.dropped.add(seq)
         bench.dropped.intersection_update(seqs)
 
@@ -288,6 +303,7 @@ class JobOrchestrator:
         while True:
             try:
                 await self._bench.member.upkeep()
+                await probe_troubled(self._bench.member)
             except QueueError as error:
                 log.debug("upkeep has to wait: %s", error)
             except Exception:

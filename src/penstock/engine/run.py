@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum
 
 from penstock.ports.queue import Lease, Member
+
+CANCEL_SECONDS = 1.0
+"""How long an interrupted handler may take to clean up; after that its job is settled."""
 
 
 class Interrupt(Enum):
@@ -22,13 +26,17 @@ class Run:
     """What the engine knows of a run under way."""
 
     __slots__ = (
+        "_give_up",
+        "_timer",
         "deadline",
+        "given_up",
         "interrupted",
         "lease",
+        "limit",
         "member",
+        "permit_used",
         "slot",
         "started_at",
-        "stuck",
         "task",
     )
 
@@ -39,19 +47,33 @@ class Run:
         task: asyncio.Task[None],
         started_at: float,
         deadline: float,
+        limit: float,
+        give_up: Callable[[Run], None],
     ) -> None:
         self.lease = lease
         self.member = member
         self.task = task
         self.started_at = started_at
         self.deadline = deadline
+        self.limit = limit
         self.slot = member.mark_started(lease)
         self.interrupted: Interrupt | None = None
-        self.stuck = False
-        """Past its end, but its thread has not returned."""
+        self.given_up = False
+        """Settled while its handler went on in spite of being cancelled."""
+        self.permit_used = False
+        """The permit the job was started with has paid for a request."""
+        self._give_up = give_up
+        self._timer: asyncio.TimerHandle | None = None
 
     def interrupt(self, reason: Interrupt) -> None:
         """Cut the run short. Must not be called from inside the handler's own task."""
         if self.interrupted is None:
             self.interrupted = reason
             self.task.cancel()
+            loop = self.task.get_loop()
+            self._timer = loop.call_later(CANCEL_SECONDS, self._give_up, self)
+
+    def stop_waiting(self) -> None:
+        """The handler has ended."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -4,73 +4,94 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from penstock.engine.run import Run
 from penstock.model.settings import Settings
-from penstock.ports.queue import Progress, Settlement
+from penstock.ports.queue import Progress, Ref, Returned, Settlement
+
+
+class Load(NamedTuple):
+    """What goes to the queue with one trip."""
+
+    settlements: list[tuple[Settlement, Run | None]]
+    progress: list[Progress]
+    returned: list[Returned]
 
 
 class Settler:
-    """Gathers settlements and progress for the dispatcher's next trip."""
+    """Gathers settlements, progress and permits for the dispatcher's next trip."""
 
     def __init__(self, settings: Settings, wake: Callable[[], None]) -> None:
         self._settings = settings
         self._wake = wake
-        self._pending: list[tuple[Settlement, Run | None]] = []
-        self._progress: dict[int, Progress] = {}
-        self._progress_at = 0.0
+        self._settlements: list[tuple[Settlement, Run | None]] = []
         self._since = 0.0
+        self._progress: dict[Ref, Progress] = {}
+        self._progress_at = 0.0
+        self._returned: list[Returned] = []
 
-    def __len__(self) -> int:
-        return len(self._pending)
+    @property
+    def empty(self) -> bool:
+        return not self._settlements and not self._returned
 
     def add(self, settlement: Settlement, run: Run | None) -> None:
         """`run` is None for a job that was never started."""
-        if not self._pending:
+        if not self._settlements:
             self._since = time.monotonic()
-        self._pending.append((settlement, run))
+        self._settlements.append((settlement, run))
         self._wake()
-
-    def oldest_age(self) -> float:
-        """Seconds the first outcome has waited; -1 when there is none."""
-        return time.monotonic() - self._since if self._pending else -1.0
 
     def note(self, run: Run, fraction: float, message: str) -> None:
         """Progress of a running job; the last word before each trip counts."""
         if run.interrupted is None:
-            self._progress[run.lease.seq] = Progress(run.lease, fraction, message)
+            self._progress[run.lease.ref] = Progress(run.lease, fraction, message)
             self._wake()
 
-    def take(self) -> list[tuple[Settlement, Run | None]]:
-        pending, self._pending = self._pending, []
-        return pending
+    def give_back(self, returned: Returned) -> None:
+        """A permit taken inside a job is no longer needed."""
+        self._returned.append(returned)
+        self._wake()
 
-    def take_progress(self) -> list[Progress]:
-        """What is due: progress is stored at most every `progress_seconds`."""
-        if not self._progress or self.progress_due_in() > 0:
-            return []
-        self._progress_at = time.monotonic()
-        notes, self._progress = list(self._progress.values()), {}
-        return notes
+    def due(self, gather: float) -> bool:
+        """Whether a trip is worth making, if outcomes may wait `gather` seconds for company."""
+        return bool(self._returned) or self.due_in(gather) <= 0
 
-    def progress_due_in(self) -> float:
-        """Seconds until waiting progress may be stored; infinite when there is none."""
-        if not self._progress:
-            return float("inf")
-        return self._progress_at + self._settings.progress_seconds - time.monotonic()
+    def due_in(self, gather: float) -> float:
+        """Seconds until a trip is worth making; infinite when there is nothing."""
+        wait = float("inf")
+        if self._settlements:
+            wait = self._since + gather - time.monotonic()
+        if self._progress:
+            progress_at = self._progress_at + self._settings.progress_seconds
+            wait = min(wait, progress_at - time.monotonic())
+        return wait
 
-    def put_back(self, taken: list[tuple[Settlement, Run | None]]) -> None:
-        """The trip failed: these go with the next one, in their order."""
-        self._pending[:0] = taken
+    def take(self) -> Load:
+        """Everything there is; progress at most every `progress_seconds`."""
+        load = Load(self._settlements, [], self._returned)
+        self._settlements, self._returned = [], []
+        now = time.monotonic()
+        if self._progress and now >= self._progress_at + self._settings.progress_seconds:
+            self._progress_at = now
+            load.progress.extend(self._progress.values())
+            self._progress = {}
+        return load
+
+    def put_back(self, load: Load) -> None:
+        """The trip failed: this goes with the next one. (Progress will be overtaken anyway.)"""
+        self._settlements[:0] = load.settlements
+        self._returned[:0] = load.returned
 
     @staticmethod
-    def stored(taken: list[tuple[Settlement, Run | None]]) -> None:
-        """The queue has answered for these: a crash from here on does not concern them."""
-        for _, run in taken:
+    def stored(load: Load) -> None:
+        """The queue has answered: a crash from here on does not concern these runs."""
+        for _, run in load.settlements:
             if run is not None:
                 run.member.clear_started(run.slot)
 
     def forget(self) -> None:
         """The leases are lost; what was gathered under them is void."""
-        self._pending.clear()
+        self._settlements.clear()
         self._progress.clear()
+        self._returned.clear()

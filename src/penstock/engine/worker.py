@@ -4,65 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
-import traceback
-from collections.abc import Callable
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.engine.context import Enqueue, JobContext, current
-from penstock.engine.handlers import Handler, Handlers
-from penstock.engine.internal_queue import InternalQueue
-from penstock.engine.retry import retry_delay
+from penstock.engine.bench import Bench
+from penstock.engine.context import JobContext, current
+from penstock.engine.handlers import Handler
+from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Interrupt, Run
-from penstock.engine.settler import Settler
-from penstock.engine.watchdog import Watchdog
-from penstock.model.errors import (
-    DeadlineExceeded,
-    JobTimeout,
-    ReleasedTooOften,
-    RunLater,
-    describe,
-    is_permanent,
-)
-from penstock.model.job import RELEASE_LIMIT
+from penstock.engine.thread_call import ThreadCall
 from penstock.model.payload import encode_result
-from penstock.model.settings import Settings
-from penstock.ports.queue import Lease, Member, Outcome, Settlement
+from penstock.ports.queue import Lease, News, Outcome, Report, Settlement
 
 log = logging.getLogger("penstock")
-
-STUCK_RELEASE_SECONDS = 2.0
-"""A job whose thread outlives a stop is not offered to others before the process is gone."""
-
-
-@dataclass(slots=True)
-class Bench:
-    """What the workers of a process share."""
-
-    settings: Settings
-    handlers: Handlers
-    internal_queue: InternalQueue
-    settler: Settler
-    watchdog: Watchdog
-    member: Member
-    enqueue: Enqueue
-    runs: dict[int, Run] = field(default_factory=dict)
-    """Running jobs by seq."""
-    stuck: dict[int, Run] = field(default_factory=dict)
-    """Settled runs whose thread has not returned; each still occupies its worker."""
-    holds: dict[int, Lease] = field(default_factory=dict)
-    """Stuck jobs that wait for a retry, which must not start before the thread returns."""
-    crashed: set[int] = field(default_factory=set)
-    """Jobs here with a crash on their record; at most one."""
-    dropped: set[int] = field(default_factory=set)
-    """Jobs claimed ahead that have been cancelled since."""
-    busy: int = 0
-    average_seconds: float = 1.0
-    """Of recent runs, newer ones weighing more; what prefetching goes by."""
-    freed: Callable[[], None] = lambda: None
 
 
 class Worker:
@@ -80,39 +35,48 @@ class Worker:
 
     async def _loop(self) -> None:
         bench, waiting = self._bench, self._bench.internal_queue
-        while True:
+        while not bench.closed:
             lease = waiting.get_nowait() if not waiting.empty() else await waiting.get()
             if lease.seq in bench.dropped:
                 bench.dropped.discard(lease.seq)
-                bench.crashed.discard(lease.seq)
-                bench.settler.add(Settlement(lease, Outcome.CANCEL_SEEN), None)
+                bench.hand_back(lease, Outcome.CANCEL_SEEN)
+                continue
+            if lease.lane and time.time() > lease.void_at:
+                bench.hand_back(lease)
                 continue
             bench.busy += 1
             try:
                 await self._do(lease)
             finally:
                 bench.busy -= 1
-                bench.crashed.discard(lease.seq)
+                bench.forget(lease)
                 bench.freed()
-            if copy_context() != self._clean:
+            if not self._is_clean():
                 # The handler left context variables behind. The next job must not see them,
                 # and they cannot be unset: go on in a fresh task.
-                self._start()
+                if not bench.closed:
+                    self._start()
                 return
             # A handler need not suspend; the event loop must get its turn all the same.
             await asyncio.sleep(0)
 
+    def _is_clean(self) -> bool:
+        try:
+            return copy_context() == self._clean
+        except Exception:  # a value that refuses to be compared was left behind
+            return False
+
     async def _do(self, lease: Lease) -> None:
-        bench = self._bench
+        bench, task = self._bench, self.task
         handler = bench.handlers[lease.kind]
         now = time.time()
-        deadline = now + (lease.timeout or handler.timeout)
+        limit = lease.timeout or handler.timeout
+        deadline = now + limit
         if lease.deadline is not None and lease.deadline < deadline:
             deadline = lease.deadline
-        task = self.task
-        run = Run(lease, bench.member, task, now, deadline)
-        context = JobContext(run, bench.settler.note, bench.enqueue, task.get_loop())
-        bench.runs[lease.seq] = run
+        run = Run(lease, bench.member, task, now, deadline, limit, self._give_up)
+        context = JobContext(run, bench.services)
+        bench.runs[lease.ref] = run
         bench.watchdog.watch(run)
         token = current.set(context)
         thread: ThreadCall | None = None
@@ -123,149 +87,83 @@ class Worker:
                 result = await handler.function(context, **arguments)
             else:
                 thread = ThreadCall(handler, context, arguments)
-                result = await thread.result
-            text = encode_result(result)
-            settlement = Settlement(lease, Outcome.COMPLETED, now, time.time(), text)
+                result, error = await thread.result
+                if error is not None:
+                    raise error
+            settlement = _completed(run, result)
         except asyncio.CancelledError as error:
             if run.interrupted is None:
                 if task.cancelling():  # the worker itself is being ended
                     run.interrupted = Interrupt.STOPPING
-                    self._settle(run, _interrupted(run, handler, bench.settings, thread))
+                    self._settle(run, self._interrupted(run, handler, thread))
                     raise
-                settlement = _failed(run, error, handler, bench.settings)
-        except (Exception, SystemExit) as error:
-            settlement = _failed(run, error, handler, bench.settings)
+                settlement = failed(run, error, handler, bench.settings)
+        except GeneratorExit as error:
+            if not task.get_loop().is_running():  # the program is being torn down
+                raise
+            settlement = failed(run, error, handler, bench.settings)
+        except BaseException as error:
+            settlement = failed(run, error, handler, bench.settings)
         finally:
             current.reset(token)
-            del bench.runs[lease.seq]
-        if run.interrupted is not None:
-            while task.cancelling():
-                task.uncancel()
-            ended = _interrupted(run, handler, bench.settings, thread)
-            self._settle(run, ended)
-            if thread is not None and thread.running:
-                await self._wait_stuck(run, ended, thread)
-        else:
+            bench.runs.pop(lease.ref, None)
+        if run.interrupted is None:
             self._settle(run, settlement)
+        else:
+            await self._end_interrupted(run, handler, thread)
         bench.average_seconds += (time.time() - now - bench.average_seconds) * 0.2
+
+    async def _end_interrupted(self, run: Run, handler: Handler, thread: ThreadCall | None) -> None:
+        while run.task.cancelling():
+            run.task.uncancel()
+        run.stop_waiting()
+        try:
+            if not run.given_up:
+                ended = self._interrupted(run, handler, thread)
+                if thread is not None and thread.running:
+                    self._mark_stuck(run, ended)
+                self._settle(run, ended)
+            if thread is not None:
+                # The worker stays occupied until the thread returns.
+                await thread.returned.wait()
+        finally:
+            self._bench.stuck.pop(run.lease.ref, None)
+            self._bench.holds.pop(run.lease.ref, None)
+
+    def _interrupted(
+        self, run: Run, handler: Handler, thread: ThreadCall | None
+    ) -> Settlement | None:
+        stuck = thread is not None and thread.running
+        return interrupted(run, handler, self._bench.settings, stuck=stuck)
+
+    def _give_up(self, run: Run) -> None:
+        """The handler goes on although it was cancelled: the job does not wait for it."""
+        bench = self._bench
+        if bench.runs.pop(run.lease.ref, None) is None:
+            return
+        handler = bench.handlers[run.lease.kind]
+        ended = interrupted(run, handler, bench.settings, stuck=True)
+        run.given_up = True
+        self._mark_stuck(run, ended)
+        self._settle(run, ended)
+        bench.freed()
+
+    def _mark_stuck(self, run: Run, ended: Settlement | None) -> None:
+        lease = run.lease
+        log.warning("job %s (%s) is settled but its handler goes on", lease.id, lease.kind)
+        self._bench.stuck[lease.ref] = run
+        if ended is not None and ended.outcome is Outcome.RETRY:
+            self._bench.holds[lease.ref] = lease
 
     def _settle(self, run: Run, settlement: Settlement | None) -> None:
         if settlement is not None:
             self._bench.settler.add(settlement, run)
 
-    async def _wait_stuck(self, run: Run, ended: Settlement | None, thread: ThreadCall) -> None:
-        """Stay occupied until the thread returns: threads cannot be ended from outside."""
-        bench, lease = self._bench, run.lease
-        log.warning("job %s (%s) is settled but its thread goes on", lease.id, lease.kind)
-        run.stuck = True
-        bench.stuck[lease.seq] = run
-        if ended is not None and ended.outcome is Outcome.RETRY:
-            bench.holds[lease.seq] = lease
-        try:
-            await thread.returned.wait()
-        finally:
-            del bench.stuck[lease.seq]
-            bench.holds.pop(lease.seq, None)
 
-
-class ThreadCall:
-    """A sync handler running in a thread of its own.
-
-    A daemon thread: one that never returns must not keep the process from ending.
-    """
-
-    def __init__(self, handler: Handler, context: JobContext, arguments: dict[str, Any]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.result: asyncio.Future[Any] = self._loop.create_future()
-        self.returned = asyncio.Event()
-        call = copy_context()
-
-        def target() -> None:
-            value, error = None, None
-            try:
-                value = call.run(handler.function, context, **arguments)
-            except BaseException as problem:
-                error = problem
-            try:
-                self._loop.call_soon_threadsafe(self._finish, value, error)
-            except RuntimeError:
-                log.debug("a handler's thread returned after the event loop had closed")
-
-        threading.Thread(target=target, name=f"penstock-{handler.kind}", daemon=True).start()
-
-    @property
-    def running(self) -> bool:
-        return not self.returned.is_set()
-
-    def _finish(self, value: Any, error: BaseException | None) -> None:
-        self.returned.set()
-        if self.result.done():
-            return
-        if error is None:
-            self.result.set_result(value)
-        elif isinstance(error, StopIteration):  # which a future refuses to carry
-            self.result.set_exception(RuntimeError(f"handler raised {error!r}"))
-        else:
-            self.result.set_exception(error)
-
-
-def _interrupted(
-    run: Run, handler: Handler, settings: Settings, thread: ThreadCall | None
-) -> Settlement | None:
-    """How a run that was cut short ends; None when it no longer has a lease to end."""
-    stuck = thread is not None and thread.running
-    match run.interrupted:
-        case Interrupt.TIMEOUT:
-            limit = run.deadline - run.started_at
-            error: Exception = JobTimeout(f"took longer than its timeout of {limit:g} s")
-            return _failed(run, error, handler, settings, stuck=stuck)
-        case Interrupt.DEADLINE:
-            return _failed(run, DeadlineExceeded("its deadline passed"), handler, settings)
-        case Interrupt.CANCELLED:
-            return Settlement(run.lease, Outcome.CANCEL_SEEN)
-        case Interrupt.STOPPING:
-            later = time.time() + STUCK_RELEASE_SECONDS if stuck else 0.0
-            return Settlement(run.lease, Outcome.HANDED_BACK, run_at=later)
-        case _:
-            return None
-
-
-def _failed(
-    run: Run, error: BaseException, handler: Handler, settings: Settings, *, stuck: bool = False
-) -> Settlement:
-    """What becomes of a job whose run ended with `error`."""
-    lease, now = run.lease, time.time()
-    if isinstance(error, RunLater):
-        late = lease.deadline is not None and now + error.delay >= lease.deadline
-        if not late and lease.releases < RELEASE_LIMIT:
-            note = {"message": error.reason}
-            return Settlement(lease, Outcome.RELEASED, error=note, run_at=now + error.delay)
-        error = (
-            DeadlineExceeded(f"asked to be run in {error.delay:g} s, past its deadline")
-            if late
-            else ReleasedTooOften(f"asked to be run later {RELEASE_LIMIT} times")
-        )
-    permanent = is_permanent(error, handler.permanent)
-    description = describe(error, retryable=not permanent)
-    max_retries = handler.max_retries if lease.max_retries is None else lease.max_retries
-    trace = _traceback(error)
-    failed = Settlement(
-        lease, Outcome.FAILED, run.started_at, now, error=description, traceback=trace
+def _completed(run: Run, result: Any) -> Settlement:
+    settlement = Settlement(
+        run.lease, Outcome.COMPLETED, run.started_at, time.time(), encode_result(result)
     )
-    if permanent or lease.attempts > max_retries:
-        return failed
-    run_at = now + retry_delay(lease.attempts, settings)
-    if stuck:
-        run_at = max(run_at, now + settings.lease_seconds)
-    if lease.deadline is not None and run_at >= lease.deadline:
-        description["message"] += " (no retry: its deadline comes first)"
-        return failed
-    return failed._replace(outcome=Outcome.RETRY, run_at=run_at)
-
-
-def _traceback(error: BaseException) -> str | None:
-    """The innermost frames of where it was raised; None for errors of the engine itself."""
-    if error.__traceback__ is None:
-        return None
-    frames = traceback.format_tb(error.__traceback__, limit=-5)
-    return "".join(frames)[-4000:]
+    if run.lease.lane:
+        return settlement._replace(report=Report(News.SUCCESS))
+    return settlement

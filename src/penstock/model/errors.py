@@ -9,6 +9,9 @@ PenstockError
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
 ├── RunLater                    raised by a handler: run me later, this run does not count
+├── Unavailable                 a dependency cannot be reached: the lane's fault or the job's
+│   └── RateLimited             it said to come back later
+├── LaneBusy                    no permit soon; the job is released and waits for the lane
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
     ├── ValidationError         the payload does not fit the handler, or is not JSON
@@ -16,6 +19,7 @@ PenstockError
     ├── ResultTooLarge
     ├── ParserError
     ├── AuthenticationError
+    ├── HttpError               4xx and the like: trying again does not change it
     ├── DeadlineExceeded        the job's absolute deadline has passed
     └── ReleasedTooOften        asked to be run later more often than allowed
 """
@@ -23,6 +27,8 @@ PenstockError
 from __future__ import annotations
 
 from typing import Any
+
+from penstock.model.text import storable
 
 
 class PenstockError(Exception):
@@ -49,20 +55,26 @@ class JobNotFound(PenstockError):
     """No job with that id (or not for this tenant)."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"no job with id {job_id!r}")
+        super().__init__(job_id)
         self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"no job with id {self.job_id!r}"
 
 
 class KeyConflict(PenstockError):
     """The idempotency key is already used for a job with another payload."""
 
     def __init__(self, key: str, job_id: str) -> None:
-        super().__init__(
-            f"key {key!r} already belongs to job {job_id} with another payload; "
-            "use another key, or the same payload"
-        )
+        super().__init__(key, job_id)
         self.key = key
         self.job_id = job_id
+
+    def __str__(self) -> str:
+        return (
+            f"key {self.key!r} already belongs to job {self.job_id} with another payload; "
+            "use another key, or the same payload"
+        )
 
 
 class WaitTimeout(PenstockError, TimeoutError):
@@ -75,9 +87,52 @@ class RunLater(PenstockError):
     def __init__(self, delay: float = 1.0, reason: str = "") -> None:
         if not 0 <= delay <= 366 * 86400:
             raise ValueError(f"delay must be between 0 s and a year, not {delay!r}")
-        super().__init__(reason or f"run again in {delay:g} s")
+        super().__init__(delay, reason)
         self.delay = float(delay)
         self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason or f"run again in {self.delay:g} s"
+
+
+class Unavailable(PenstockError):
+    """Raise when a dependency cannot be reached, times out or answers 5xx.
+
+    If others find the same, it is an outage of the lane and the job has spent no attempt.
+    """
+
+    lane: str | None = None
+    """Where it happened; set by the permit it happened under."""
+    address: str | None = None
+    """host:port of what could not be reached, for the probe."""
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
+
+
+class RateLimited(Unavailable):
+    """Raise when a dependency answers 429: the whole lane pauses for `retry_after` seconds."""
+
+    def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after)
+        self.message = message
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class LaneBusy(PenstockError):
+    """A lane will not give a permit soon. Let it pass: the engine runs the job again when the
+    lane has room, and counts no attempt."""
+
+    def __init__(self, lane: str, until: float, why: str) -> None:
+        super().__init__(lane, until, why)
+        self.lane = lane
+        self.until = until
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"lane {self.lane} is busy: {self.why}"
 
 
 class JobTimeout(PenstockError, TimeoutError):
@@ -110,7 +165,21 @@ class ParserError(PermanentError):
 
 
 class AuthenticationError(PermanentError):
-    """Credentials were refused."""
+    """Credentials were refused. Three in a row block the lane, so that nothing dies of it."""
+
+    lane: str | None = None
+
+
+class HttpError(PermanentError):
+    """An HTTP answer that trying again does not change: 4xx, a body too large, a bad URL."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message, status)
+        self.message = message
+        self.status = status
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class DeadlineExceeded(PermanentError, TimeoutError):
@@ -123,12 +192,20 @@ class ReleasedTooOften(PermanentError):
 
 def is_permanent(error: BaseException, permanent: tuple[type[BaseException], ...] = ()) -> bool:
     """Whether retrying after `error` is pointless: marked so by its class or by the handler."""
-    return getattr(error, "retryable", True) is False or isinstance(error, permanent)
+    try:
+        marked = getattr(error, "retryable", True) is False
+    except Exception:  # an attribute that cannot be read marks nothing
+        marked = False
+    return marked or isinstance(error, permanent)
 
 
 def describe(error: BaseException, *, retryable: bool) -> dict[str, Any]:
     """The stored form of an error; bounded, so that a huge message cannot bloat the queue."""
-    message = str(error) or type(error).__name__
+    name = type(error).__name__
+    try:
+        message = storable(str(error)) or name
+    except Exception:
+        message = f"{name} (its message could not be had)"
     if len(message) > 4000:
         message = message[:4000] + f"... ({len(message)} characters)"
-    return {"type": type(error).__name__, "message": message, "retryable": retryable}
+    return {"type": storable(name), "message": message, "retryable": retryable}

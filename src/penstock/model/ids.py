@@ -12,7 +12,8 @@ _last = 0
 
 
 def new_ids(count: int) -> list[str]:
-    """`count` new ids: 32 hex digits, unguessable, and sorted by time within a process."""
+    """`count` new ids: 32 hex digits, sorted by time within a process. A name, not a
+    secret: ids made together follow each other."""
     global _last
     with _lock:
         fresh = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")

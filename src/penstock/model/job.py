@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal
@@ -63,6 +64,17 @@ class Record(dict[str, Any]):
             raise AttributeError(name) from None
 
 
+def parse_history(text: str) -> list[Record]:
+    """The stored history of a job."""
+    if text == "[]":
+        return []
+    records = [Record(record) for record in json.loads(text)]
+    for record in records:
+        if record.get("error"):
+            record["error"] = Record(record["error"])
+    return records
+
+
 @dataclass(slots=True)
 class Job:
     """One durable unit of work, as it stood when it was read. Times are seconds since 1970.
@@ -97,7 +109,8 @@ class Job:
     result: Any = None
     error: Record | None = None
     history: list[Record] = field(default_factory=list)
-    """One record per run that has ended: attempt, outcome, started_at, finished_at, error."""
+    """A record per run that failed or was lost, and per redrive: attempt, outcome, started_at,
+    finished_at, process, error, traceback."""
     waiting_for: str | None = None
     """For a queued job: what it waits for, in words."""
 

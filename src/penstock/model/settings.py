@@ -6,6 +6,19 @@ from dataclasses import dataclass, fields
 
 from penstock.model.errors import ConfigError
 
+_LEAST = {
+    "max_workers": 1,
+    "internal_queue": 1,
+    "lease_seconds": 0.1,
+    "job_timeout": 0.001,
+    # Pauses of nothing would be hot loops.
+    "poll_seconds": 0.01,
+    "upkeep_seconds": 0.01,
+    "reconnect_first_seconds": 0.001,
+    "reconnect_cap_seconds": 0.001,
+    "ageing_seconds": 0.01,
+}
+
 
 @dataclass(slots=True, frozen=True)
 class Settings:
@@ -23,7 +36,7 @@ class Settings:
     """Retries where the handler names none."""
     retry_base_seconds: float = 1.0
     retry_cap_seconds: float = 300.0
-    """The n-th retry waits between 0 and min(cap, base * 2**n), at random."""
+    """The n-th retry waits between 0 and min(cap, base * 2**(n-1)), at random."""
     reconnect_first_seconds: float = 0.1
     reconnect_cap_seconds: float = 2.0
     """Waits between tries while the queue cannot be reached."""
@@ -47,10 +60,8 @@ class Settings:
             value = getattr(self, field.name)
             if field.type == "bool":
                 continue
-            least = 1 if field.name in ("max_workers", "internal_queue") else 0
+            least = _LEAST.get(field.name, 0)
             if not least <= value < float("inf"):
                 raise ConfigError(f"{field.name} must be a number from {least} up, not {value!r}")
         if self.max_workers > 1000:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")
-        if self.lease_seconds <= 0:
-            raise ConfigError("lease_seconds must be over 0")

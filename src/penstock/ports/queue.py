@@ -13,7 +13,7 @@ for `exchange`, the same call can be made again: settling twice with one token i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -60,7 +60,12 @@ class KindDefaults(NamedTuple):
 
     timeout: float
     max_retries: int
-    lane: str = NO_LANE
+    lane_of: Callable[[str], str] | None = None
+    """The lane of a job with this payload; None: jobs of this kind have no lane."""
+
+
+Ref = tuple[int, int]
+"""What tells one lease from all others: the job's seq and the lease's token."""
 
 
 class Lease(NamedTuple):
@@ -87,6 +92,14 @@ class Lease(NamedTuple):
     releases: int
     token: int
     history: str
+    start_at: float = 0.0
+    """In a lane: when the permit allows the start."""
+    void_at: float = 0.0
+    """In a lane: a start later than this needs another permit."""
+
+    @property
+    def ref(self) -> Ref:
+        return self.seq, self.token
 
 
 class Outcome(Enum):
@@ -99,9 +112,29 @@ class Outcome(Enum):
     RELEASED = "released"
     """The handler asked to be run later: the attempt is returned, the release counted."""
     HANDED_BACK = "handed back"
-    """Not run, or interrupted by a stop: attempt returned, place in line kept."""
+    """Not run, interrupted by a stop, or its lane's fault: attempt returned, place kept."""
     CANCEL_SEEN = "cancel seen"
     """The job had been cancelled in the queue and its run has now ended."""
+
+
+class Report(NamedTuple):
+    """What a request tells of its lane."""
+
+    news: News
+    retry_after: float | None = None
+    lane: str | None = None
+    """Where it happened, if not in the job's own lane."""
+    address: str | None = None
+    """host:port of what could not be reached."""
+
+
+class News(Enum):
+    SUCCESS = "success"
+    UNAVAILABLE = "unavailable"
+    """A connection error, time-out or 5xx."""
+    RATE_LIMITED = "rate limited"
+    REFUSED = "refused"
+    """401 or 403."""
 
 
 class Settlement(NamedTuple):
@@ -115,6 +148,47 @@ class Settlement(NamedTuple):
     error: dict[str, Any] | None = None
     run_at: float = 0.0
     traceback: str | None = None
+    report: Report | None = None
+    """For a job in a lane. Where the failure turns out to be the lane's, the outcome is not the
+    one given: the job goes back to its line with its attempt."""
+
+
+class PermitRequest(NamedTuple):
+    """A job asks for the right to make one request."""
+
+    lane: str
+    ref: int
+    """Negative, and new for each request of this process."""
+    rate_only: bool
+    """The job holds a slot of this lane already."""
+    patience: float
+    """Seconds it is worth waiting for the start."""
+
+
+class Permit(NamedTuple):
+    """The right to make one request in a lane, from `start_at` on."""
+
+    lane: str
+    ref: int
+    start_at: float
+
+
+class Busy(NamedTuple):
+    """Why a lane gives no permit."""
+
+    lane: str
+    until: float | None
+    """When to ask again; None: when a slot is given back."""
+    why: str
+
+
+class Returned(NamedTuple):
+    """A permit that is no longer needed, and how the request of this job went."""
+
+    permit: Permit
+    report: Report | None
+    job: int
+    token: int
 
 
 class Progress(NamedTuple):
@@ -130,6 +204,8 @@ class Want(NamedTuple):
     kinds: Mapping[str, KindDefaults]
     crashed: bool
     """Whether one job with a crash on its record may be among them."""
+    lanes: int = 0
+    """How many more jobs in lanes may start about now; `limit` is for jobs without a lane."""
 
 
 class Exchange(NamedTuple):
@@ -142,6 +218,8 @@ class Exchange(NamedTuple):
     """When the next scheduled job becomes due, if the claim found fewer than wanted."""
     member: bool
     """False when this membership has lapsed: all its leases are lost, it must join again."""
+    spared: frozenset[Ref] = frozenset()
+    """Leases whose failure was their lane's fault: the jobs wait, no attempt is spent."""
 
 
 class Topic(Enum):
@@ -165,7 +243,39 @@ class JobFilter:
     """A kind, or a pattern such as `ingest.*`."""
     tenant: str | None = None
     task: str | None = None
+    parent_id: str | None = None
     error_type: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class LaneInfo:
+    """A lane, as shown to people."""
+
+    name: str
+    parent: str | None
+    spacing: float
+    """Seconds between starts now, slow-down included."""
+    max_parallel: int
+    in_flight: int
+    waiting: int
+    """Jobs in its line."""
+    breaker: str
+    """closed, suspect or open"""
+    retry_at: float | None
+    blocked_until: float | None
+    blocked_why: str | None
+    per_day: int | None
+    used_today: int
+
+
+class Steer(Enum):
+    """What a person can do to a lane."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    """Lift a pause or a block."""
+    RESET = "reset"
+    """Resume, close the breaker, forget slow-downs."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -216,8 +326,21 @@ class Member(Protocol):
         settlements: Sequence[Settlement],
         progress: Sequence[Progress],
         want: Want | None,
+        returned: Sequence[Returned] = (),
     ) -> Exchange:
-        """Settle, note progress and claim, in one transaction."""
+        """Settle, note progress, take permits back and claim, in one transaction."""
+        ...
+
+    async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        """Permits for requests made inside jobs, in one round trip."""
+        ...
+
+    async def probes(self) -> list[tuple[str, str]]:
+        """Lanes in trouble that this process is to probe now: (lane, URL or host:port)."""
+        ...
+
+    async def probed(self, lane: str, ok: bool) -> None:
+        """What a probe found."""
         ...
 
     def mark_started(self, lease: Lease) -> int:
@@ -290,6 +413,14 @@ class JobQueue(Protocol):
     async def counts(self) -> list[KindCounts]: ...
 
     async def processes(self) -> list[ProcessInfo]: ...
+
+    async def lanes(self) -> list[LaneInfo]:
+        """The lanes in use, by name."""
+        ...
+
+    async def steer(self, lane: str, steer: Steer) -> bool:
+        """Pause, resume or reset a lane; False when there is no such lane."""
+        ...
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         """Whether any job (of these kinds) is queued or running."""

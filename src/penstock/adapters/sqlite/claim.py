@@ -1,28 +1,24 @@
-"""Claiming: what may run now, in order, leased in the same transaction.
-
-Every statement reads the head of an index. Batches travel as one JSON value in each direction:
-a statement that yields rows one by one hands the interpreter lock back and forth for each row,
-which under load costs far more than the row.
-"""
+"""Claiming: what may run now, in order, leased in the same transaction."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from penstock.adapters.sqlite import changes, takeover
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
+from penstock.adapters.sqlite.lanes import configure
+from penstock.adapters.sqlite.pick import pick
 from penstock.adapters.sqlite.turns import Weights, place
 from penstock.model.job import HISTORY_LIMIT
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want
 
 STAGE_LIMIT = 1000
 ADOPT_LIMIT = 1000
-KINDS_PER_STATEMENT = 100
-"""SQLite allows 500 parts in a compound SELECT."""
 
 
 class Claimed(NamedTuple):
@@ -31,37 +27,40 @@ class Claimed(NamedTuple):
     member: bool
 
 
-_PICKED = (
-    "jobs.seq, id, kind, tenant, payload, priority, lane, key, task, parent_id, enqueued_at, "
-    "run_at, deadline, timeout, max_retries, attempts + 1, crashes, releases, token + 1, history"
-)
-
-
-def claim(tx: Transaction, member: int, want: Want, weights: Weights, folder: Path) -> Claimed:
+def claim(
+    tx: Transaction,
+    member: int,
+    want: Want,
+    weights: Weights,
+    folder: Path,
+    lane_config: Callable[[str], LaneConfig],
+) -> Claimed:
     """Lease up to `want.limit` jobs to `member`, the first in line first.
 
     The same trip takes back what lapsed members held, lets scheduled jobs join the line and
     fails queued jobs whose deadline has passed.
     """
     look = {"member": member, "now": tx.now}
-    is_member, any_lapsed, due, overdue, unknown, crashed = tx.execute(
+    is_member, any_lapsed, due, overdue, unknown, crashed, lines = tx.execute(
         sql("pending"), look
     ).fetchone()
     if any_lapsed:
-        takeover.lapsed(tx, folder)
-        is_member = tx.execute(sql("pending"), look).fetchone()[0]
+        takeover.lapsed(tx, folder, member)
     if not is_member:
         return Claimed([], None, False)
     if overdue:
-        _fail_overdue(tx)
+        fail_overdue(tx)
     if due:
         _stage(tx, weights)
-    if unknown:
-        _adopt(tx, want, weights)
+    if unknown or due:
+        _adopt(tx, want, weights, lane_config)
+    lines = lines or due or unknown or any_lapsed
+    in_lanes = claim_in_lanes(tx, member, want) if lines and want.lanes else []
     kinds = tuple(want.kinds)
-    rows = _pick(tx, 1, kinds, want.limit)
-    if (crashed or any_lapsed) and want.crashed:
-        rows = (_pick(tx, 2, kinds, 1) + rows)[: want.limit]
+    rows = pick(tx, 1, NO_LANE, kinds, want.limit) if want.limit else []
+    alone = want.crashed and not any(lease.crashes for lease in in_lanes)
+    if (crashed or due or any_lapsed) and alone and want.limit:
+        rows = (pick(tx, 2, NO_LANE, kinds, 1) + rows)[: want.limit]
     leases = [Lease._make(row[2:]) for row in rows]
     if leases:
         seqs = json.dumps([lease.seq for lease in leases])
@@ -69,10 +68,14 @@ def claim(tx: Transaction, member: int, want: Want, weights: Weights, folder: Pa
         served = {(row[8], row[0]): row[1] for row in rows}  # the last of each line is the latest
         for (lane, band), turn in served.items():
             tx.execute(sql("serve"), {"lane": lane, "band": band, "turn": turn})
-    return Claimed(leases, None if len(leases) == want.limit else _next_due(tx), True)
+    next_at = None
+    if len(leases) < want.limit or not want.limit:
+        soon = (_next_due(tx), next_look(tx, kinds) if lines else None)
+        next_at = min((at for at in soon if at is not None), default=None)
+    return Claimed(in_lanes + leases, next_at, True)
 
 
-def _fail_overdue(tx: Transaction) -> None:
+def fail_overdue(tx: Transaction) -> None:
     error = {
         "type": "DeadlineExceeded",
         "message": "its deadline passed before it could start",
@@ -113,11 +116,13 @@ def _next_due(tx: Transaction) -> float | None:
     return min((at for at in row if at is not None), default=None)
 
 
-def _adopt(tx: Transaction, want: Want, weights: Weights) -> None:
+def _adopt(
+    tx: Transaction, want: Want, weights: Weights, lane_config: Callable[[str], LaneConfig]
+) -> None:
     """Fill in jobs of our kinds that were enqueued where the kind was unknown."""
     for kind, defaults in want.kinds.items():
         rows = tx.execute(
-            "SELECT seq, band, tenant FROM jobs"
+            "SELECT seq, band, tenant, payload FROM jobs"
             " WHERE ready > 0 AND ready = 1 AND lane = ? AND kind = ?"
             " ORDER BY band, turn, seq LIMIT ?",
             (UNKNOWN_LANE, kind, ADOPT_LIMIT),
@@ -132,32 +137,9 @@ def _adopt(tx: Transaction, want: Want, weights: Weights) -> None:
                     "max_retries": defaults.max_retries,
                 },
             )
-            place(tx, [(seq, defaults.lane, band, tenant) for seq, band, tenant in rows], weights)
-
-
-def _pick(tx: Transaction, ready: int, kinds: Sequence[str], limit: int) -> list[Any]:
-    """The first `limit` rows in line: [band, turn, *Lease]."""
-    rows: list[Any] = []
-    for start in range(0, len(kinds), KINDS_PER_STATEMENT):
-        some = kinds[start : start + KINDS_PER_STATEMENT]
-        parameters = [value for kind in some for value in (ready, NO_LANE, kind)]
-        statement = _pick_statement(len(some))
-        rows += json.loads(tx.execute(statement, [*parameters, limit]).fetchone()[0])
-    if len(kinds) > KINDS_PER_STATEMENT:
-        rows.sort(key=lambda row: (row[0], row[1], row[2]))
-        del rows[limit:]
-    return rows
-
-
-@lru_cache(maxsize=128)
-def _pick_statement(kinds: int) -> str:
-    # SQLite merges the parts of an ordered UNION ALL lazily, each from its own place in the
-    # index, so that the cost follows the limit. `kind IN (...)` would read and sort the backlog.
-    part = (
-        "SELECT band, turn, seq FROM jobs WHERE ready > 0 AND ready = ? AND lane = ? AND kind = ?"
-    )
-    heads = " UNION ALL ".join([part] * kinds) + " ORDER BY 1, 2, 3 LIMIT ?"
-    return (
-        f"SELECT json_group_array(json_array(head.band, head.turn, {_PICKED}))"
-        f" FROM ({heads}) AS head CROSS JOIN jobs ON jobs.seq = head.seq"
-    )
+            placed = []
+            for seq, band, tenant, payload in rows:
+                lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+                placed.append((seq, lane, band, tenant))
+            configure(tx, {lane for _, lane, _, _ in placed if lane}, lane_config)
+            place(tx, placed, weights)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -17,6 +18,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
@@ -25,6 +27,8 @@ log = logging.getLogger("penstock.sqlite")
 T = TypeVar("T")
 
 OLDEST_SQLITE = (3, 38, 0)
+APPLICATION_ID = 0x50454E53
+"""Marks a file as a Penstock queue."""
 BUSY_SECONDS = 5.0
 MOST_TOGETHER = 64
 """Operations that share one transaction at most, so that other processes get their turn."""
@@ -59,7 +63,7 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("PRAGMA journal_size_limit = 67108864")
@@ -67,6 +71,18 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    # The switch does not wait for other connections, busy time or not.
+    end = time.monotonic() + BUSY_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 def explain(error: Exception, path: Path) -> QueueError:
@@ -80,7 +96,7 @@ def explain(error: Exception, path: Path) -> QueueError:
             f"{path} was locked by another program for over {BUSY_SECONDS:g} s; "
             f"close whatever holds it open in a transaction ({text})"
         )
-    if name.startswith("SQLITE_READONLY"):
+    if name.startswith("SQLITE_READONLY") or not _writable(path):
         return QueueUnavailable(f"{path} is read-only; make it and its folder writable ({text})")
     if name.startswith("SQLITE_CANTOPEN"):
         return QueueUnavailable(f"cannot open {path}: does its folder exist? ({text})")
@@ -90,6 +106,15 @@ def explain(error: Exception, path: Path) -> QueueError:
             "file away to start an empty queue"
         )
     return QueueUnavailable(f"{path}: {text}")
+
+
+def _writable(path: Path) -> bool:
+    """Whether the file's folder takes writes; SQLite reports a read-only one in several ways."""
+    try:
+        read_only = os.statvfs(path.parent).f_flag & os.ST_RDONLY
+    except OSError:
+        return True
+    return not read_only and os.access(path.parent, os.W_OK)
 
 
 class _Thread:
@@ -262,6 +287,20 @@ class Reader(_Thread):
             return Failure(error)
 
 
+def refuse_foreign(path: Path) -> None:
+    """QueueUnusable if the file is another program's database. Only reads."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+    try:
+        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    finally:
+        connection.close()
+    if used and not ours:
+        raise QueueUnusable(f"{path} is the database of another program; name another file")
+
+
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the schema to this version, whoever else opens the file at the same moment."""
     steps = sorted(
@@ -279,13 +318,11 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
                 f"{path} has schema version {version}, this Penstock knows {len(steps)}; "
                 "upgrade Penstock"
             )
-        foreign = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if version == 0 and foreign:
-            raise QueueUnusable(f"{path} is the database of another program; name another file")
         for step in steps[version:]:
             text = (files("penstock.adapters.sqlite") / "migrations" / step).read_text()
             for statement in _statements(text):
                 connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.rows import new_job, read_jobs
 from penstock.adapters.sqlite.turns import Weights, take_turns
 from penstock.model.errors import KeyConflict
 from penstock.model.job import Job
-from penstock.ports.queue import NewJob, NewJobs, Topic
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, Topic
 
 
-def enqueue(tx: Transaction, batch: NewJobs, weights: Weights) -> list[Job]:
+def enqueue(
+    tx: Transaction, batch: NewJobs, weights: Weights, lane_config: Callable[[str], LaneConfig]
+) -> list[Job]:
     """Store the batch; the job of each item, in order, new or already there."""
     by_key = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
+    lanes = {item.lane for item in new} - {NO_LANE, UNKNOWN_LANE}
+    configure(tx, lanes, lane_config)
     stored = _insert(tx, batch, new, weights) if new else {}
     old_ids = [found for found in by_key.values() if isinstance(found, str)]
     old_ids += [item.id for item in new if item.id not in stored]
@@ -51,10 +58,11 @@ def _resolve_keys(tx: Transaction, batch: NewJobs) -> dict[str, NewJob | str]:
                 raise KeyConflict(item.key, earlier.id)
         elif item.key in taken:
             job_id, payload, state = taken[item.key]
-            if batch.replace_finished and state in ("failed", "cancelled"):
+            anew = batch.replace_finished and state in ("failed", "cancelled")
+            if anew and job_id != item.id:
                 give_up.append(job_id)
                 resolved[item.key] = item
-            elif payload != item.payload:
+            elif payload != item.payload and not anew:
                 raise KeyConflict(item.key, job_id)
             else:
                 resolved[item.key] = job_id
@@ -78,15 +86,16 @@ def _insert(
         for lane in turns:
             count = sum(item.lane == lane for item in items) if len(turns) > 1 else len(items)
             turns[lane] = take_turns(tx, lane, batch.priority, batch.tenant, count, weights)
-    rows = []
+    placed = []
     for item in items:
         last, step = turns[item.lane]
         turns[item.lane] = (last + step, step)
-        rows.append((item.id, item.payload, item.key, item.lane, last + step))
+        placed.append((item.id, item.payload, item.key, item.lane, last + step))
+    last_seq = tx.execute("SELECT max(seq) FROM jobs").fetchone()[0] or 0
     inserted = tx.execute(
         sql("insert"),
         {
-            "items": json.dumps(rows),
+            "items": json.dumps(placed),
             "tenant": batch.tenant,
             "kind": batch.kind,
             "priority": int(batch.priority),
@@ -102,7 +111,9 @@ def _insert(
     ).rowcount
     made = items
     if inserted < len(items):
-        made = [item for item in items if _inserted_now(tx, item)]
+        rows = tx.execute("SELECT id FROM jobs WHERE seq > ?", (last_seq,)).fetchall()
+        first = {item.id: item for item in reversed(items)}
+        made = [first[job_id] for (job_id,) in rows]
     tx.wake(Topic.READY)
     if batch.task is not None and made:
         data = {"kind": batch.kind}
@@ -111,11 +122,6 @@ def _insert(
             [changes.Entry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
         )
     return {item.id: new_job(batch, item, tx.now) for item in made}
-
-
-def _inserted_now(tx: Transaction, item: NewJob) -> bool:
-    row = tx.execute("SELECT enqueued_at FROM jobs WHERE id = ?", (item.id,)).fetchone()
-    return bool(row[0] == tx.now)
 
 
 def _by_id(tx: Transaction, ids: list[str]) -> list[Job]:

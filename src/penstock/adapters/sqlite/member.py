@@ -12,19 +12,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
-from penstock.adapters.sqlite import takeover
-from penstock.adapters.sqlite.claim import claim
+from penstock.adapters.sqlite import permits, probes, takeover
+from penstock.adapters.sqlite.claim import claim, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
 from penstock.adapters.sqlite.turns import place
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Topic, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Busy,
+    Exchange,
+    Lease,
+    Permit,
+    PermitRequest,
+    Progress,
+    Returned,
+    Settlement,
+    Topic,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
 
 AGE_LIMIT = 100
+AGE_HEADS = 1000
+"""How far down a line is looked for jobs that have waited long."""
 RETENTION_LIMIT = 500
 RETENTION_EVERY = 60.0
 
@@ -74,6 +88,7 @@ class SqliteMember:
                 "lease_until": tx.now + self._lease_seconds,
             },
         ).fetchone()
+        probes.try_at_once(tx)
         number: int = row[0]
         return number
 
@@ -82,17 +97,45 @@ class SqliteMember:
         settlements: Sequence[Settlement],
         progress: Sequence[Progress],
         want: Want | None,
+        returned: Sequence[Returned] = (),
     ) -> Exchange:
         def trip(tx: Transaction) -> Exchange:
-            stale = settle(tx, self.id, settlements) if settlements else []
+            if returned:
+                permits.give_back(tx, self._number, returned)
+            stale, spared = settle(tx, self._number, self.id, settlements)
             if progress:
                 note_progress(tx, progress)
             if want is None:
-                return Exchange([], stale, None, True)
-            claimed = claim(tx, self._number, want, self._queue.weights, self._queue.folder)
-            return Exchange(claimed.leases, stale, claimed.next_at, claimed.member)
+                here = "SELECT 1 FROM processes WHERE number = ?"
+                member = tx.execute(here, (self._number,)).fetchone() is not None
+                return Exchange([], stale, None, member, spared)
+            claimed = claim(
+                tx,
+                self._number,
+                want,
+                self._queue.weights,
+                self._queue.folder,
+                self._queue.lane_config,
+            )
+            return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
 
         return await self._queue.write(trip)
+
+    async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        return await self._queue.write(
+            lambda tx: permits.take(tx, self._number, requests, self._queue.lane_config)
+        )
+
+    async def probes(self) -> list[tuple[str, str]]:
+        due = await self._queue.read(
+            lambda connection: connection.execute(
+                f"SELECT 1 {probes.DUE} LIMIT 1", (time.time(),)
+            ).fetchone()
+        )
+        return await self._queue.write(probes.take) if due else []
+
+    async def probed(self, lane: str, ok: bool) -> None:
+        await self._queue.write(lambda tx: probes.note(tx, lane, ok))
 
     def mark_started(self, lease: Lease) -> int:
         return self._life.mark(lease.seq, lease.token)
@@ -156,6 +199,7 @@ class SqliteMember:
         )
         if suspects:
             await self._queue.write(lambda tx: self._take_over(tx, suspects))
+        await self._if_any(_overdue, fail_overdue)
         now = time.time()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
             self._aged_at = now
@@ -167,7 +211,7 @@ class SqliteMember:
     def _take_over(self, tx: Transaction, suspects: list[tuple[int, str]]) -> None:
         for member, life in suspects:
             takeover.dead(tx, self._queue.folder, member, life)
-        takeover.lapsed(tx, self._queue.folder)
+        takeover.lapsed(tx, self._queue.folder, self._number)
 
     async def _if_any(
         self,
@@ -180,16 +224,23 @@ class SqliteMember:
 
     def _aged(self, connection: sqlite3.Connection, now: float) -> list[Any]:
         rows: list[Any] = []
+        lines = [(NO_LANE, kind) for kind in self._kinds]
         for kind in self._kinds:
+            lines += connection.execute(
+                "SELECT lane, kind FROM lines WHERE kind = ? ORDER BY since LIMIT ?",
+                (kind, AGE_LIMIT),
+            ).fetchall()
+        for lane, kind in lines:
             for band in (90, 50):
                 rows += connection.execute(
                     sql("aged"),
                     {
-                        "lane": NO_LANE,
+                        "lane": lane,
                         "kind": kind,
                         "band": band,
                         "before": now - self._queue.ageing_seconds,
                         "limit": AGE_LIMIT,
+                        "heads": AGE_HEADS,
                     },
                 ).fetchall()
         return rows
@@ -222,3 +273,12 @@ class SqliteMember:
 
 def _life_names(connection: sqlite3.Connection) -> set[str]:
     return {life for (life,) in connection.execute("SELECT life FROM processes")}
+
+
+def _overdue(connection: sqlite3.Connection, now: float) -> list[Any]:
+    """A queued job whose deadline has passed; for when no worker is free to claim."""
+    return connection.execute(
+        "SELECT 1 FROM jobs WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= ?"
+        " LIMIT 1",
+        (now,),
+    ).fetchall()

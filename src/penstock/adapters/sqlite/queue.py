@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.adapters.sqlite import selection
+from penstock.adapters.sqlite import lane_view, selection
 from penstock.adapters.sqlite.database import (
     OLDEST_SQLITE,
     Reader,
@@ -19,18 +19,30 @@ from penstock.adapters.sqlite.database import (
     connect,
     explain,
     migrate,
+    refuse_foreign,
 )
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
 from penstock.adapters.sqlite.rows import read_jobs
 from penstock.adapters.sqlite.wakeups import Listener, Wakeups
+from penstock.lanes.state import DAY
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.model.job import Job
-from penstock.ports.queue import JobFilter, KindCounts, NewJobs, ProcessInfo, Topic
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import (
+    JobFilter,
+    KindCounts,
+    LaneInfo,
+    NewJobs,
+    ProcessInfo,
+    Steer,
+    Topic,
+)
 
 T = TypeVar("T")
 SCHEME = "sqlite:///"
+IDLE_LANE_SECONDS = 3600.0
 
 
 class SqliteQueue:
@@ -48,6 +60,7 @@ class SqliteQueue:
         ageing_seconds: float = 300.0,
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
     ) -> None:
         if not url.startswith(SCHEME) or not url[len(SCHEME) :]:
             raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
@@ -56,6 +69,7 @@ class SqliteQueue:
         self.folder = self.path.with_name(self.path.name + "-run")
         self.ageing_seconds = ageing_seconds
         self.weights = dict(weights or {})
+        self.lane_config = lane_config
         self._retention_seconds = retention_seconds
         self._synchronous = "FULL" if durable else "NORMAL"
         self._writer: Writer | None = None
@@ -76,6 +90,7 @@ class SqliteQueue:
 
     def _prepare(self) -> None:
         try:
+            refuse_foreign(self.path)
             connection = self.connect()
             try:
                 migrate(connection, self.path)
@@ -123,7 +138,7 @@ class SqliteQueue:
         return await self.read(read)
 
     async def enqueue(self, batch: NewJobs) -> list[Job]:
-        return await self.write(lambda tx: enqueue(tx, batch, self.weights))
+        return await self.write(lambda tx: enqueue(tx, batch, self.weights, self.lane_config))
 
     async def get(self, ids: Sequence[str]) -> dict[str, Job]:
         jobs = await self.find(JobFilter(ids=ids), limit=len(ids))
@@ -172,6 +187,12 @@ class SqliteQueue:
 
     async def counts(self) -> list[KindCounts]:
         return await self.read(selection.counts)
+
+    async def lanes(self) -> list[LaneInfo]:
+        return await self.read(lane_view.infos)
+
+    async def steer(self, lane: str, steer: Steer) -> bool:
+        return await self.write(lambda tx: lane_view.steer(tx, lane, steer, self.lane_config))
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         some = None if kinds is None else list(kinds)
@@ -241,6 +262,15 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
                 " (SELECT 1 FROM jobs WHERE tenant = :tenant AND task = :task)",
                 {"tenant": tenant, "task": task},
             )
+    # A lane nobody uses, in no trouble, is made again when somebody does.
+    tx.execute(
+        "DELETE FROM lanes WHERE touched_at < ? AND step = 0 AND suspect IS NULL"
+        " AND slowdown = 1 AND blocked_until < ? AND (per_day IS NULL OR day < ?)"
+        " AND NOT EXISTS (SELECT 1 FROM lines WHERE lines.lane = lanes.name)"
+        " AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.lane = lanes.name)"
+        " AND NOT EXISTS (SELECT 1 FROM lanes AS child WHERE child.parent = lanes.name)",
+        (tx.now - IDLE_LANE_SECONDS, tx.now, int(tx.now // DAY)),
+    )
     # A tenant that has had all its turns starts where everybody stands: its row says nothing.
     tx.execute(
         "DELETE FROM turns WHERE last <= (SELECT turn FROM served"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from penstock.model.job import Job, JobState, Priority, Record
+from penstock.adapters.sqlite.lane_view import why_waiting
+from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
 _COLUMNS = (
@@ -26,15 +27,18 @@ def read_jobs(
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds."""
     rows = connection.execute(f"{SELECT_JOBS} {condition}", parameters).fetchall()
     served: set[str] = set()
+    lanes: dict[str, str] = {}
     if any(row[3] == "queued" for row in rows):
         for (kinds,) in connection.execute(
             "SELECT kinds FROM processes WHERE lease_until > ?", (time.time(),)
         ):
             served.update(json.loads(kinds))
-    return [_job(row, served) for row in rows]
+        for lane in {row[6] for row in rows if row[3] == "queued"} - {NO_LANE, UNKNOWN_LANE}:
+            lanes[lane] = why_waiting(connection, lane, time.time())
+    return [_job(row, served, lanes) for row in rows]
 
 
-def _job(row: Sequence[Any], served: Container[str]) -> Job:
+def _job(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> Job:
     state = JobState(row[3])
     return Job(
         id=row[0],
@@ -60,34 +64,24 @@ def _job(row: Sequence[Any], served: Container[str]) -> Job:
         message=row[20],
         result=None if row[21] is None else json.loads(row[21]),
         error=None if row[22] is None else Record(json.loads(row[22])),
-        history=_history(row[23]),
-        waiting_for=_waiting_for(row, served) if state is JobState.QUEUED else None,
+        history=parse_history(row[23]),
+        waiting_for=_waiting_for(row, served, lanes) if state is JobState.QUEUED else None,
     )
 
 
-def _history(text: str) -> list[Record]:
-    if text == "[]":
-        return []
-    records = [Record(record) for record in json.loads(text)]
-    for record in records:
-        if record.get("error"):
-            record["error"] = Record(record["error"])
-    return records
-
-
-def _waiting_for(row: Sequence[Any], served: Container[str]) -> str | None:
+def _waiting_for(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> str:
     kind, run_at, ready = row[1], row[11], row[24]
     if not ready and run_at > time.time():
         due = datetime.fromtimestamp(run_at).astimezone().isoformat(timespec="seconds")
         return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
     if kind not in served:
         return f"a worker process that handles kind {kind!r}"
-    return "a worker"
+    return lanes.get(row[6], "a worker")
 
 
 def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
     """The job as it stands right after it was stored."""
-    run_at = now if batch.run_at is None else batch.run_at
+    run_at = now if batch.run_at is None else max(batch.run_at, now)
     return Job(
         id=item.id,
         kind=batch.kind,

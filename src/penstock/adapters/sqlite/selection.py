@@ -36,6 +36,8 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
         add("tenant = ?", where.tenant)
     if where.task is not None:
         add("task = ?", where.task)
+    if where.parent_id is not None:
+        add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
         add("error ->> 'type' = ?", where.error_type)
     return " AND ".join(parts) or "true", values

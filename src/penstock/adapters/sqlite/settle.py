@@ -8,18 +8,29 @@ from typing import Any
 
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lane_settle import judge
+from penstock.adapters.sqlite.lanes import free_slots
 from penstock.model.job import HISTORY_LIMIT
-from penstock.ports.queue import Outcome, Progress, Settlement, Topic
+from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
 
 
-def settle(tx: Transaction, member: str, settlements: Sequence[Settlement]) -> list[Settlement]:
-    """Store the outcomes whose lease still stands; the others are returned."""
+def settle(
+    tx: Transaction, number: int, member: str, settlements: Sequence[Settlement]
+) -> tuple[list[Settlement], frozenset[Ref]]:
+    """Store the outcomes whose lease still stands. Returns those that do not, and the leases
+    whose failure was their lane's."""
     stale: list[Settlement] = []
+    in_lanes = [s.lease.seq for s in settlements if s.lease.lane]
+    spared: frozenset[Ref] = frozenset()
+    if in_lanes or any(s.report for s in settlements):
+        settlements, spared = judge(tx, settlements)
     for outcome, row_of in _ROWS.items():
         batch = [s for s in settlements if s.outcome is outcome]
         if batch:
             stale += _settle(tx, outcome, batch, [row_of(s, member) for s in batch])
-    return stale
+    if in_lanes:
+        free_slots(tx, number, in_lanes)
+    return stale, spared
 
 
 def _settle(
@@ -40,6 +51,7 @@ def _settle(
     if count == len(batch) or outcome is Outcome.CANCEL_SEEN:
         return []
     refused = {seq for (seq,) in tx.execute(sql("stale"), parameters).fetchall()}
+    tx.execute(sql("cancel_seen"), parameters)  # cancelled while it ended: the run is over too
     return [s for s in batch if s.lease.seq in refused]
 
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from penstock.adapters.life import SUFFIX, proven_dead, started_jobs
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.lanes import free_slots
 from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
 
-def lapsed(tx: Transaction, folder: Path) -> None:
-    """End every membership that was not renewed in time (its process is frozen or far away)."""
+def lapsed(tx: Transaction, folder: Path, me: int) -> None:
+    """End every membership that was not renewed in time (its process is frozen or far away).
+    Not one's own: whoever asks is alive, and its late renewal is on its way."""
     rows = tx.execute(
-        "SELECT number, id, life FROM processes WHERE lease_until < ?", (tx.now,)
+        "SELECT number, id, life FROM processes WHERE lease_until < ? AND number <> ?",
+        (tx.now, me),
     ).fetchall()
     for number, member, life in rows:
         started = started_jobs(folder / life)
@@ -46,7 +49,8 @@ def end_membership(
     are only marked, so that from now on they run alone and are counted exactly.
     """
     for row in tx.execute(sql("held"), {"member": number}).fetchall():
-        seq, job_id, tenant, task, state, token, attempts, max_retries, crashes, started_at = row
+        seq, job_id, kind, tenant, task, state, token = row[:7]
+        attempts, max_retries, crashes, started_at = row[7:]
         if state != "running":  # cancelled while it ran: only the run had still to end
             tx.execute("UPDATE jobs SET holder = NULL WHERE seq = ?", (seq,))
             continue
@@ -83,7 +87,9 @@ def end_membership(
         )
         if task is not None and ran:
             what = "failed" if buried else "retry"
-            changes.append(tx, [changes.Entry(tenant, task, what, job_id, {"error": error})])
+            data = {"kind": kind, "attempt": attempts, "error": error}
+            changes.append(tx, [changes.Entry(tenant, task, what, job_id, data)])
+    free_slots(tx, number)
     tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)

@@ -99,9 +99,15 @@ class Wakeups:
 
     def send(self, topics: set[Topic]) -> None:
         """Wake every process, this one included. Called from the writing thread."""
-        for topic in topics:
-            os.pwrite(self._bells[topic], b".", 0)
-        if self._inotify is None:
+        heard = self._inotify is not None
+        try:
+            for topic in topics:
+                os.pwrite(self._bells[topic], b".", 0)
+        except OSError as error:
+            # What was committed stays committed; other processes find it when they next look.
+            log.warning("cannot wake other processes: %s", error)
+            heard = False
+        if not heard:
             try:
                 self._loop.call_soon_threadsafe(self._ring, topics)
             except RuntimeError:

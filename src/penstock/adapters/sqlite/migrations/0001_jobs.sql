@@ -1,4 +1,5 @@
 -- jobs: one row per job, from enqueue until retention or discard.
+--   seq     never used again, so a late settlement cannot touch a newer job
 --   ready   0 not claimable (scheduled, running, finished), 1 claimable, 2 claimable but alone
 --           among its like, because a process died while running it
 --   lane    '' none, '?' not known yet (enqueued where no handler of the kind was registered)
@@ -8,7 +9,7 @@
 --   holder  the membership (processes.number) it is leased to; the lease ends with the membership
 --   history JSON array, a record per ended run
 CREATE TABLE jobs (
-    seq         INTEGER PRIMARY KEY,
+    seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     id          TEXT NOT NULL UNIQUE,
     tenant      TEXT NOT NULL,
     kind        TEXT NOT NULL,

@@ -1,0 +1,133 @@
+"""Claiming from lanes: a job and its permit together, or neither."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.adapters.sqlite import lanes as store
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.pick import pick
+from penstock.lanes.limits import grant, next_chance
+from penstock.lanes.state import LaneState
+from penstock.ports.queue import Lease, Want
+
+LINES_PER_CLAIM = 64
+"""Lines looked at in one trip; with more, the ones that have waited longest come first."""
+LATER_SECONDS = 1.0
+"""When to look again at a line whose jobs this process may not take just now."""
+
+
+def claim_in_lanes(tx: Transaction, member: int, want: Want) -> list[Lease]:
+    """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time."""
+    kinds = tuple(want.kinds)
+    leases: list[Lease] = []
+    crashed = want.crashed
+    for name in _ready(tx, kinds):
+        room = want.lanes - len(leases)
+        if room <= 0:
+            break
+        leases += _claim(tx, member, name, kinds, room, crashed)
+        crashed = crashed and not any(lease.crashes for lease in leases)
+    return leases
+
+
+def next_look(tx: Transaction, kinds: Sequence[str]) -> float | None:
+    """When the next line of these kinds wants to be looked at."""
+    found = [
+        tx.execute(
+            "SELECT min(wake_at) FROM lines WHERE kind = ? AND wake_at IS NOT NULL", (kind,)
+        ).fetchone()[0]
+        for kind in kinds
+    ]
+    return min((at for at in found if at is not None), default=None)
+
+
+def _ready(tx: Transaction, kinds: Sequence[str]) -> list[str]:
+    lines: list[tuple[float, str]] = []
+    for kind in kinds:
+        lines += tx.execute(
+            "SELECT wake_at, lane FROM lines"
+            " WHERE kind = ? AND wake_at IS NOT NULL AND wake_at <= ? ORDER BY wake_at LIMIT ?",
+            (kind, tx.now, LINES_PER_CLAIM),
+        ).fetchall()
+    lines.sort()
+    return list(dict.fromkeys(lane for _, lane in lines))[:LINES_PER_CLAIM]
+
+
+def _claim(
+    tx: Transaction, member: int, name: str, kinds: Sequence[str], room: int, crashed: bool
+) -> list[Lease]:
+    lanes = store.with_parent(tx, name)
+    if not lanes:
+        raise LookupError(f"lane {name!r} has jobs but no row")
+    lane = lanes[0]
+    store.end_lost_trial(tx, lane)
+    most = min(room, *(one.free_slots() for one in lanes))
+    if most < 1 or any(not one.may_start(tx.now) for one in lanes):
+        _look_again(tx, lanes, kinds)
+        return []
+    # While the breaker is open the next try is made with another job, if there is one.
+    rows = pick(tx, 1, name, kinds, most + lane.open)
+    if crashed and len(rows) < most:
+        rows += pick(tx, 2, name, kinds, 1)
+    if not rows:
+        # Nobody there, or only jobs that must run alone while this process has such a one.
+        _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
+        return []
+    if lane.open:
+        others = [row for row in rows if row[2] != lane.last_trial]
+        rows = (others or rows)[:1]
+    starts = grant(lanes, len(rows[:most]), tx.now)
+    leases = [_lease(row, start, lane) for row, start in zip(rows, starts, strict=False)]
+    if leases:
+        seqs = [lease.seq for lease in leases]
+        tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
+        store.take_slots(tx, lanes, member, seqs)
+        if lane.open:
+            lane.trial = seqs[0]
+        _serve(tx, name, rows[: len(leases)])
+    for one in lanes:
+        store.save(tx, one)
+    _look_again(tx, lanes, kinds)
+    return leases
+
+
+def _lease(row: list[Any], start: float, lane: LaneState) -> Lease:
+    lease = Lease._make([*row[2:-2], start, start + lane.tolerance])
+    if lane.timeout is not None and (lease.timeout is None or lane.timeout < lease.timeout):
+        return lease._replace(timeout=lane.timeout)
+    return lease
+
+
+def _serve(tx: Transaction, name: str, rows: list[Any]) -> None:
+    for band, turn in {row[0]: row[1] for row in rows}.items():
+        tx.execute(sql("serve"), {"lane": name, "band": band, "turn": turn})
+
+
+def _look_again(tx: Transaction, lanes: list[LaneState], kinds: Sequence[str]) -> None:
+    """Say when the lane's lines are to be looked at next."""
+    at = next_chance(lanes, tx.now)
+    waits_for = None
+    if at is None:
+        full = [one for one in lanes if one.free_slots() == 0 or one.trial is not None]
+        waits_for = full[0].name
+    _look_at(tx, lanes[0].name, kinds, at, waits_for)
+
+
+def _look_at(
+    tx: Transaction, name: str, kinds: Sequence[str], at: float | None, waits_for: str | None
+) -> None:
+    """Set when lines are looked at again, and forget those in which nobody waits."""
+    tx.execute(
+        "UPDATE lines SET wake_at = ?, waits_for = ?, since = ? WHERE lane = ?"
+        " AND kind IN (SELECT value FROM json_each(?))",
+        (at, waits_for, tx.now, name, json.dumps(list(kinds))),
+    )
+    tx.execute(
+        "DELETE FROM lines WHERE lane = ? AND kind IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.ready > 0 AND jobs.ready IN (1, 2)"
+        " AND jobs.lane = lines.lane AND jobs.kind = lines.kind)",
+        (name, json.dumps(list(kinds))),
+    )

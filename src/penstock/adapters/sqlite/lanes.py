@@ -1,0 +1,127 @@
+"""Lanes in SQLite: their rows, their slots, and the lines of jobs waiting for them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.lanes.state import LaneState
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import Topic
+
+Queryable = Transaction | sqlite3.Connection
+
+_COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
+_READ = (
+    f"SELECT {', '.join(_COLUMNS)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name)"
+    " FROM lanes WHERE name = ?"
+)
+_STATE = [name for name in _COLUMNS if name not in ("name", "parent")]
+_WRITE = (
+    f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in _STATE)}, touched_at = :now"
+    " WHERE name = :name"
+)
+
+
+def configure(
+    tx: Transaction, names: Iterable[str], lane_config: Callable[[str], LaneConfig]
+) -> None:
+    """Make these lanes and their parents known; what has happened in them stays."""
+    for name in names:
+        config = lane_config(name)
+        if config.parent is not None:
+            configure(tx, [config.parent], lane_config)
+        tx.execute(
+            sql("lane"),
+            {
+                "name": name,
+                "parent": config.parent,
+                "spacing": config.spacing,
+                "tolerance": config.tolerance,
+                "max_parallel": config.parallel,
+                "per_day": config.requests_per_day,
+                "timeout": config.timeout_seconds,
+                "breaker_first": config.breaker_first_seconds,
+                "breaker_cap": config.breaker_cap_seconds,
+                "health_url": config.health_url,
+                "probe_seconds": config.probe_seconds,
+                "now": tx.now,
+            },
+        )
+
+
+def load_all(connection: sqlite3.Connection) -> list[LaneState]:
+    rows = connection.execute(_READ.replace(" WHERE name = ?", " ORDER BY name"))
+    return [LaneState(*row) for row in rows]
+
+
+def load(tx: Queryable, name: str) -> LaneState | None:
+    row = tx.execute(_READ, (name,)).fetchone()
+    return None if row is None else LaneState(*row)
+
+
+def with_parent(tx: Queryable, name: str) -> list[LaneState]:
+    """The lane and, if it has one, its parent; empty when nobody configured it."""
+    lane = load(tx, name)
+    if lane is None:
+        return []
+    parent = None if lane.parent is None else load(tx, lane.parent)
+    return [lane] if parent is None else [lane, parent]
+
+
+def save(tx: Transaction, lane: LaneState) -> None:
+    values = {name: getattr(lane, name) for name in _STATE}
+    tx.execute(_WRITE, {**values, "name": lane.name, "now": tx.now})
+
+
+def take_slots(
+    tx: Transaction, lanes: Sequence[LaneState], holder: int, refs: Iterable[int]
+) -> None:
+    rows = [(lane.name, holder, ref) for ref in refs for lane in lanes]
+    tx.execute(
+        "INSERT INTO slots (lane, holder, ref, since)"
+        " SELECT value ->> 0, value ->> 1, value ->> 2, ? FROM json_each(?)",
+        (tx.now, json.dumps(rows)),
+    )
+
+
+def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) -> None:
+    """Give back the slots of these requests (or all of the holder's) and wake who waits."""
+    some = "" if refs is None else " AND ref IN (SELECT value FROM json_each(?))"
+    parameters: list[Any] = [holder] if refs is None else [holder, json.dumps(list(refs))]
+    freed: dict[str, int] = {}
+    for (lane,) in tx.execute(
+        f"DELETE FROM slots WHERE holder = ?{some} RETURNING lane", parameters
+    ).fetchall():
+        freed[lane] = freed.get(lane, 0) + 1
+    for lane, count in freed.items():
+        wake_waiting(tx, lane, count)
+
+
+def end_lost_trial(tx: Transaction, lane: LaneState) -> None:
+    """A trial whose slot is gone was made by somebody who is."""
+    if lane.trial is not None:
+        held = "SELECT 1 FROM slots WHERE lane = ? AND ref = ?"
+        if tx.execute(held, (lane.name, lane.trial)).fetchone() is None:
+            lane.trial = None
+
+
+def wake_waiting(tx: Transaction, lane: str, count: int) -> None:
+    """Let `count` lines that wait for a slot of `lane` be looked at again, the oldest first."""
+    woken = tx.execute(
+        "UPDATE lines SET wake_at = 0, waits_for = NULL WHERE (lane, kind) IN"
+        " (SELECT lane, kind FROM lines WHERE waits_for = ? ORDER BY since LIMIT ?)",
+        (lane, count),
+    ).rowcount
+    if woken:
+        tx.wake(Topic.READY)
+
+
+def wake_lane(tx: Transaction, lane: str) -> None:
+    """Something changed: look at the lane's lines now."""
+    tx.execute("UPDATE lines SET wake_at = 0, waits_for = NULL WHERE lane = ?", (lane,))
+    tx.wake(Topic.READY)

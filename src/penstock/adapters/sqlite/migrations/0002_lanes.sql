@@ -1,0 +1,74 @@
+-- lanes: one row per lane in use; see penstock.lanes.state for what the columns mean.
+CREATE TABLE lanes (
+    name          TEXT PRIMARY KEY,
+    parent        TEXT,
+    spacing       REAL NOT NULL,
+    tolerance     REAL NOT NULL,
+    max_parallel  INTEGER NOT NULL,
+    per_day       INTEGER,
+    timeout       REAL,
+    breaker_first REAL NOT NULL,
+    breaker_cap   REAL NOT NULL,
+    next_start    REAL NOT NULL DEFAULT 0,
+    day           INTEGER NOT NULL DEFAULT 0,
+    used_today    INTEGER NOT NULL DEFAULT 0,
+    slowdown      REAL NOT NULL DEFAULT 1,
+    limited       INTEGER NOT NULL DEFAULT 0,
+    praised       INTEGER NOT NULL DEFAULT 0,
+    refused       INTEGER NOT NULL DEFAULT 0,
+    blocked_until REAL NOT NULL DEFAULT 0,
+    blocked_why   TEXT,
+    step          INTEGER NOT NULL DEFAULT 0,
+    retry_at      REAL NOT NULL DEFAULT 0,
+    trial         INTEGER,
+    last_trial    INTEGER,
+    suspect       INTEGER,
+    suspect_token INTEGER NOT NULL DEFAULT 0,
+    health_url    TEXT,
+    address       TEXT,
+    probe_seconds REAL NOT NULL,
+    probed_at     REAL NOT NULL DEFAULT 0,
+    probe_ok      INTEGER,
+    touched_at    REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX lanes_troubled ON lanes (probed_at) WHERE step > 0 OR suspect IS NOT NULL;
+
+-- slots: a request open, or about to be, in a lane (and one for its parent). They belong to a
+-- membership and end with it, so a dead holder keeps none.
+--   ref  the job's seq, or, for a permit taken inside a job, a negative number of the holder's
+CREATE TABLE slots (
+    lane   TEXT NOT NULL,
+    holder INTEGER NOT NULL,
+    ref    INTEGER NOT NULL,
+    since  REAL NOT NULL,
+    PRIMARY KEY (lane, holder, ref)
+) WITHOUT ROWID;
+CREATE INDEX slots_held ON slots (holder, ref);
+
+-- lines: (lane, kind) with jobs waiting, and when to look at them next.
+--   wake_at    null while it waits for a slot
+--   waits_for  the lane (its own or the parent) whose slot it waits for
+CREATE TABLE lines (
+    lane      TEXT NOT NULL,
+    kind      TEXT NOT NULL,
+    wake_at   REAL,
+    waits_for TEXT,
+    since     REAL NOT NULL,
+    PRIMARY KEY (lane, kind)
+) WITHOUT ROWID;
+CREATE INDEX lines_wake ON lines (kind, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX lines_waiting ON lines (waits_for, since) WHERE waits_for IS NOT NULL;
+
+-- However a job joins a lane's line, the line is there to be looked at.
+CREATE TRIGGER jobs_join_line AFTER INSERT ON jobs
+WHEN NEW.ready > 0 AND NEW.lane NOT IN ('', '?')
+BEGIN
+    INSERT OR IGNORE INTO lines (lane, kind, wake_at, since)
+    VALUES (NEW.lane, NEW.kind, 0, NEW.since);
+END;
+CREATE TRIGGER jobs_rejoin_line AFTER UPDATE OF ready, lane ON jobs
+WHEN NEW.ready > 0 AND NEW.lane NOT IN ('', '?')
+BEGIN
+    INSERT OR IGNORE INTO lines (lane, kind, wake_at, since)
+    VALUES (NEW.lane, NEW.kind, 0, NEW.since);
+END;

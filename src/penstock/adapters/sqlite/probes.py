@@ -1,0 +1,51 @@
+"""Who probes which troubled lane, and what comes of it."""
+
+from __future__ import annotations
+
+from penstock.adapters.sqlite import lanes as store
+from penstock.adapters.sqlite.database import Transaction
+from penstock.adapters.sqlite.lane_settle import return_attempt
+from penstock.lanes import breaker
+
+DUE = (
+    "FROM lanes WHERE (step > 0 OR suspect IS NOT NULL)"
+    " AND probed_at + probe_seconds <= ? AND coalesce(health_url, address) IS NOT NULL"
+)
+
+
+def take(tx: Transaction) -> list[tuple[str, str]]:
+    """The lanes (name, where) this process is to probe now; nobody else does meanwhile."""
+    rows = tx.execute(f"SELECT name, coalesce(health_url, address) {DUE}", (tx.now,)).fetchall()
+    for name, _ in rows:
+        tx.execute("UPDATE lanes SET probed_at = ? WHERE name = ?", (tx.now, name))
+    return rows
+
+
+def note(tx: Transaction, name: str, ok: bool) -> None:
+    """What the probe found."""
+    lane = store.load(tx, name)
+    if lane is None:
+        return
+    was_open, retry_at = lane.open, lane.retry_at
+    breaker.probed(lane, ok, tx.now)
+    if lane.open and not was_open:
+        return_attempt(tx, lane)
+    store.save(tx, lane)
+    if lane.retry_at < retry_at:
+        store.wake_lane(tx, name)
+
+
+def try_at_once(tx: Transaction) -> None:
+    """A process starts: what it needs may be back, so one try is made without waiting."""
+    rows = tx.execute("SELECT name FROM lanes WHERE step > 0 AND retry_at > ?", (tx.now,))
+    for (name,) in rows.fetchall():
+        tx.execute("UPDATE lanes SET retry_at = ? WHERE name = ?", (tx.now, name))
+        store.wake_lane(tx, name)
+    # It may have come with new credentials: one more refusal blocks the lane again.
+    rows = tx.execute("SELECT name FROM lanes WHERE blocked_why = 'credentials'")
+    for (name,) in rows.fetchall():
+        tx.execute(
+            "UPDATE lanes SET blocked_until = 0, blocked_why = NULL, refused = ? WHERE name = ?",
+            (breaker.REFUSALS - 1, name),
+        )
+        store.wake_lane(tx, name)

@@ -1,0 +1,217 @@
+"""`ctx.http`: outgoing requests that know their lane and their deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from penstock.engine.permits import JobLanes
+from penstock.engine.run import Run
+from penstock.model.errors import (
+    AuthenticationError,
+    DeadlineExceeded,
+    HttpError,
+    RateLimited,
+    Unavailable,
+    ValidationError,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+READ_TRIES = 3
+"""Times an idempotent read is tried within one run; each with a permit of its own."""
+READ_PAUSE = 0.2
+HOPS = 10
+BODY_LIMIT = 64 * 1024 * 1024
+REDIRECTS = (301, 302, 303, 307, 308)
+BRIEF = (502, 503, 504)
+
+
+class HttpClient:
+    """The one connection pool of a process."""
+
+    def __init__(self) -> None:
+        self._client: httpx2.AsyncClient | None = None
+
+    def get(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            import httpx2  # here, because many processes make no requests
+
+            self._client = httpx2.AsyncClient(
+                limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+            )
+        return self._client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+
+class JobHttp:
+    """One job's requests.
+
+    Each takes a permit: in `lane` if given, else in the job's own lane, else in the lane of
+    the host. The job's first request in its own lane uses the permit it was started with.
+    Errors are raised as what they mean: Unavailable, RateLimited, AuthenticationError, or
+    HttpError for other 4xx, which is not retried.
+    """
+
+    def __init__(self, client: HttpClient, run: Run, lanes: JobLanes) -> None:
+        self._client = client
+        self._run = run
+        self._lanes = lanes
+
+    async def get(self, url: str, **options: Any) -> httpx2.Response:
+        return await self.request("GET", url, **options)
+
+    async def post(self, url: str, **options: Any) -> httpx2.Response:
+        return await self.request("POST", url, **options)
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = BODY_LIMIT,
+        **options: Any,
+    ) -> httpx2.Response:
+        """The response with its body read. Reads are tried again briefly, writes never."""
+        method = method.upper()
+        tries = READ_TRIES if method in ("GET", "HEAD") else 1
+        for attempt in range(1, tries + 1):
+            try:
+                return await self._follow(method, url, lane, max_bytes, options)
+            except Unavailable as error:
+                brief = error.status in (None, *BRIEF) and not isinstance(error, RateLimited)
+                pause = READ_PAUSE * attempt
+                if attempt == tries or not brief or self._left() <= pause:
+                    raise
+                await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _follow(
+        self, method: str, url: str, lane: str | None, limit: int, options: dict[str, Any]
+    ) -> httpx2.Response:
+        """Follow redirects, each hop with a permit in the lane of its host."""
+        first_host = _host(url)
+        for _ in range(HOPS):
+            here = lane if lane and _host(url) == first_host else None
+            response = await self._once(method, url, here, limit, options)
+            target = response.headers.get("location")
+            if response.status_code not in REDIRECTS or not target:
+                return response
+            url = urljoin(url, target)
+            if response.status_code == 303 or (response.status_code < 307 and method == "POST"):
+                method, options = "GET", {}
+        raise HttpError(f"{url}: more than {HOPS} redirects", 0)
+
+    async def _once(
+        self, method: str, url: str, lane: str | None, limit: int, options: dict[str, Any]
+    ) -> httpx2.Response:
+        import httpx2
+
+        name = lane or self._run.lease.lane or f"host:{_host(url)}"
+        async with self._permit(name):
+            try:
+                left = self._left()
+                if left <= 0:
+                    raise DeadlineExceeded("no time is left for another request")
+                async with asyncio.timeout(left):
+                    response = await self._send(method, url, limit, left, options)
+            except (httpx2.TransportError, TimeoutError) as error:
+                if isinstance(error, DeadlineExceeded):
+                    raise
+                raise self._unreachable(url, name, error) from error
+            except httpx2.RequestError as error:
+                raise HttpError(f"{url}: {error}", 0) from error
+            _raise_for_status(response, name)
+            return response
+
+    async def _send(
+        self, method: str, url: str, limit: int, left: float, options: dict[str, Any]
+    ) -> httpx2.Response:
+        """Read the body up to `limit`, whatever its length is said to be."""
+        client = self._client.get()
+        async with client.stream(method, url, timeout=left, **options) as response:
+            body = bytearray()
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > limit:
+                    raise HttpError(f"{url}: body over {limit:,} bytes", response.status_code)
+        headers = [  # the body is decoded now
+            (name, value)
+            for name, value in response.headers.multi_items()
+            if name not in ("content-encoding", "content-length", "transfer-encoding")
+        ]
+        return type(response)(
+            response.status_code, headers=headers, content=bytes(body), request=response.request
+        )
+
+    @asynccontextmanager
+    async def _permit(self, name: str) -> AsyncIterator[None]:
+        run = self._run
+        if name == run.lease.lane and not run.permit_used:
+            run.permit_used = True
+            yield
+            return
+        async with self._lanes.permit(name):
+            yield
+
+    def _left(self) -> float:
+        return self._run.deadline - time.time()
+
+    @staticmethod
+    def _unreachable(url: str, lane: str, error: Exception) -> Unavailable:
+        parts = urlsplit(url)
+        problem = Unavailable(f"{parts.netloc}: {type(error).__name__}: {error}".rstrip(": "))
+        problem.lane = lane
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        problem.address = f"{parts.hostname}:{port}"
+        return problem
+
+
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname
+    if not host:
+        raise ValidationError(f"{url!r} is no absolute URL")
+    return host
+
+
+def _raise_for_status(response: httpx2.Response, lane: str) -> None:
+    status = response.status_code
+    if status < 400:
+        return
+    where = f"{response.request.url.host}: HTTP {status}"
+    if status == 429:
+        limited = RateLimited(where, retry_after(response.headers.get("retry-after")))
+        limited.lane = lane
+        raise limited
+    if status >= 500:
+        problem = Unavailable(where)
+        problem.lane, problem.status = lane, status
+        raise problem
+    if status in (401, 403):
+        refusal = AuthenticationError(f"{where}: check the credentials")
+        refusal.lane = lane
+        raise refusal
+    raise HttpError(where, status)
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds from a Retry-After header: a number or an HTTP date; None if it is neither."""
+    if value is None:
+        return None
+    try:
+        if value.strip().isdigit():
+            return float(value)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,100 @@
+"""How a run that did not complete ends."""
+
+from __future__ import annotations
+
+import time
+import traceback
+
+from penstock.engine.handlers import Handler
+from penstock.engine.reports import report_of
+from penstock.engine.retry import retry_delay
+from penstock.engine.run import Interrupt, Run
+from penstock.model.errors import (
+    AuthenticationError,
+    DeadlineExceeded,
+    JobTimeout,
+    LaneBusy,
+    ReleasedTooOften,
+    RunLater,
+    describe,
+    is_permanent,
+)
+from penstock.model.job import RELEASE_LIMIT
+from penstock.model.settings import Settings
+from penstock.model.text import storable
+from penstock.ports.queue import Outcome, Settlement
+
+STUCK_RELEASE_SECONDS = 2.0
+"""A job whose handler outlives a stop is not offered to others before the process is gone."""
+
+
+def interrupted(
+    run: Run, handler: Handler, settings: Settings, *, stuck: bool
+) -> Settlement | None:
+    """The end of a run that was cut short; None when it no longer has a lease to end."""
+    match run.interrupted:
+        case Interrupt.TIMEOUT:
+            error = JobTimeout(f"took longer than its timeout of {run.limit:g} s")
+            return failed(run, error, handler, settings, stuck=stuck)
+        case Interrupt.DEADLINE:
+            return failed(run, DeadlineExceeded("its deadline passed"), handler, settings)
+        case Interrupt.CANCELLED:
+            return Settlement(run.lease, Outcome.CANCEL_SEEN)
+        case Interrupt.STOPPING:
+            later = time.time() + STUCK_RELEASE_SECONDS if stuck else 0.0
+            return Settlement(run.lease, Outcome.HANDED_BACK, run_at=later)
+        case _:
+            return None
+
+
+def failed(
+    run: Run, error: BaseException, handler: Handler, settings: Settings, *, stuck: bool = False
+) -> Settlement:
+    """What becomes of a job whose run ended with `error`."""
+    lease, now = run.lease, time.time()
+    if isinstance(error, RunLater):
+        late = lease.deadline is not None and now + error.delay >= lease.deadline
+        if not late and lease.releases < RELEASE_LIMIT:
+            note = {"message": storable(error.reason)}
+            return Settlement(lease, Outcome.RELEASED, error=note, run_at=now + error.delay)
+        error = (
+            DeadlineExceeded(f"asked to be run in {error.delay:g} s, past its deadline")
+            if late
+            else ReleasedTooOften(f"asked to be run later {RELEASE_LIMIT} times")
+        )
+    if isinstance(error, LaneBusy):
+        note = {"message": str(error)}
+        return Settlement(lease, Outcome.RELEASED, error=note, run_at=max(now, error.until))
+    report = report_of(error)
+    in_lane = report is not None and bool(lease.lane or report.lane)
+    # Refused in a lane: three in a row are the credentials' fault, and then nothing dies of it.
+    refused = in_lane and isinstance(error, AuthenticationError)
+    permanent = is_permanent(error, handler.permanent) and not refused
+    description = describe(error, retryable=not permanent)
+    max_retries = handler.max_retries if lease.max_retries is None else lease.max_retries
+    ended = Settlement(
+        lease,
+        Outcome.FAILED,
+        run.started_at,
+        now,
+        error=description,
+        traceback=_traceback(error),
+        report=report if in_lane else None,
+    )
+    if permanent or lease.attempts > max_retries:
+        return ended
+    run_at = now + retry_delay(lease.attempts, settings)
+    if stuck:
+        run_at = max(run_at, now + settings.lease_seconds)
+    if lease.deadline is not None and run_at >= lease.deadline:
+        description["message"] += " (no retry: its deadline comes first)"
+        return ended
+    return ended._replace(outcome=Outcome.RETRY, run_at=run_at)
+
+
+def _traceback(error: BaseException) -> str | None:
+    """The innermost frames of where it was raised; None for errors of the engine itself."""
+    if error.__traceback__ is None:
+        return None
+    frames = traceback.format_tb(error.__traceback__, limit=-5)
+    return storable("".join(frames)[-4000:])

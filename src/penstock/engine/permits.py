@@ -1,0 +1,155 @@
+"""`ctx.lanes.permit(name)`: the right to make one request, for code inside a job."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from penstock.engine.reports import report_of
+from penstock.engine.run import Run
+from penstock.model.errors import LaneBusy, Unavailable
+from penstock.ports.queue import (
+    Busy,
+    Member,
+    News,
+    Permit,
+    PermitRequest,
+    Report,
+    Returned,
+    Topic,
+    Wakeup,
+)
+
+PATIENCE = 1.0
+"""Seconds a permit is waited for inside a job; longer waits are the engine's, not a worker's."""
+
+
+class PermitDesk:
+    """Asks the queue for permits, all that are wanted at the moment in one trip."""
+
+    def __init__(
+        self,
+        member: Callable[[], Member],
+        give_back: Callable[[Returned], None],
+        listen: Callable[[Topic], Wakeup],
+    ) -> None:
+        self._member = member
+        self._give_back = give_back
+        self._listen = listen
+        self._refs = itertools.count(-1, -1)
+        self._asked: list[tuple[PermitRequest, asyncio.Future[Permit | Busy]]] = []
+        self._trip: asyncio.Task[None] | None = None
+        self._freed = asyncio.Event()
+
+    async def take(self, lane: str, *, rate_only: bool, patience: float) -> Permit:
+        """A permit whose start time has come. LaneBusy when it would take too long."""
+        end = time.time() + patience
+        while True:
+            request = PermitRequest(lane, next(self._refs), rate_only, max(0.0, end - time.time()))
+            future: asyncio.Future[Permit | Busy] = asyncio.get_running_loop().create_future()
+            self._asked.append((request, future))
+            if self._trip is None:
+                self._trip = asyncio.create_task(self._ask(), name="penstock-permits")
+            try:
+                answer = await asyncio.shield(future)
+            except asyncio.CancelledError:
+                # The answer may be on its way: whoever comes for it finds nobody, so it goes back.
+                future.add_done_callback(self._unwanted)
+                raise
+            if isinstance(answer, Permit):
+                try:
+                    await asyncio.sleep(answer.start_at - time.time())
+                except asyncio.CancelledError:
+                    self._give_back(Returned(answer, None, 0, 0))
+                    raise
+                return answer
+            if answer.until is not None or time.time() >= end:
+                until = time.time() + PATIENCE if answer.until is None else answer.until
+                raise LaneBusy(answer.lane, until, answer.why)
+            await self._until_freed(end)
+
+    def returned(self, returned: Returned) -> None:
+        self._give_back(returned)
+        self._freed.set()
+
+    def _unwanted(self, future: asyncio.Future[Permit | Busy]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            answer = future.result()
+            if isinstance(answer, Permit):
+                self._give_back(Returned(answer, None, 0, 0))
+
+    async def _ask(self) -> None:
+        try:
+            while self._asked:
+                asked, self._asked = self._asked, []
+                try:
+                    answers = await self._member().permits([request for request, _ in asked])
+                except Exception as error:
+                    for _, future in asked:
+                        future.set_exception(error)
+                    continue
+                for (_, future), answer in zip(asked, answers, strict=True):
+                    future.set_result(answer)
+        finally:
+            self._trip = None
+
+    async def _until_freed(self, end: float) -> None:
+        """Wait for a slot to be given back, here or elsewhere."""
+        listener = self._listen(Topic.READY)
+        try:
+            self._freed.clear()
+            here = asyncio.create_task(self._freed.wait())
+            there = asyncio.create_task(listener.wait(None))
+            try:
+                await asyncio.wait(
+                    {here, there},
+                    timeout=max(0.0, end - time.time()),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            finally:
+                here.cancel()
+                there.cancel()
+        finally:
+            listener.close()
+
+
+class JobLanes:
+    """The lanes as one job sees them."""
+
+    __slots__ = ("_desk", "_run")
+
+    def __init__(self, desk: PermitDesk, run: Run) -> None:
+        self._desk = desk
+        self._run = run
+
+    @asynccontextmanager
+    async def permit(self, name: str) -> AsyncIterator[Permit]:
+        """Hold the right to make one request in lane `name`.
+
+        For the job's own lane it takes rate only: the job has its slot already. Waits up to a
+        second, else raises LaneBusy. A connection error or time-out inside becomes Unavailable.
+        """
+        lease = self._run.lease
+        patience = min(PATIENCE, max(0.0, self._run.deadline - time.time()))
+        permit = await self._desk.take(name, rate_only=name == lease.lane, patience=patience)
+        report: Report | None = None
+        try:
+            yield permit
+            report = Report(News.SUCCESS)
+        except Unavailable as error:
+            error.lane = error.lane or name
+            report = report_of(error)
+            raise
+        except (ConnectionError, TimeoutError) as error:
+            report = Report(News.UNAVAILABLE)
+            problem = Unavailable(f"{type(error).__name__}: {error}")
+            problem.lane = name
+            raise problem from error
+        except Exception as error:
+            report = report_of(error)
+            raise
+        finally:
+            self._desk.returned(Returned(permit, report, lease.seq, lease.token))

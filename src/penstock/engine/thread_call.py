@@ -1,0 +1,50 @@
+"""A sync handler running in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextvars import copy_context
+from typing import Any
+
+from penstock.engine.context import JobContext
+from penstock.engine.handlers import Handler
+
+log = logging.getLogger("penstock")
+
+
+class ThreadCall:
+    """Threads cannot be ended from outside: `result` can be given up, `returned` tells when the
+    thread is really done. A daemon thread: one that never returns must not keep the process
+    from ending."""
+
+    def __init__(self, handler: Handler, context: JobContext, arguments: dict[str, Any]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.result: asyncio.Future[Any] = self._loop.create_future()
+        self.returned = asyncio.Event()
+        call = copy_context()
+
+        def target() -> None:
+            value, error = None, None
+            try:
+                value = call.run(handler.function, context, **arguments)
+            except BaseException as problem:
+                error = problem
+            try:
+                self._loop.call_soon_threadsafe(self._finish, value, error)
+            except RuntimeError:
+                log.debug("a handler's thread returned after the event loop had closed")
+
+        threading.Thread(target=target, name=f"penstock-{handler.kind}", daemon=True).start()
+
+    @property
+    def running(self) -> bool:
+        return not self.returned.is_set()
+
+    def _finish(self, value: Any, error: BaseException | None) -> None:
+        self.returned.set()
+        # The error travels as a value: a future refuses StopIteration, and lets
+        # KeyboardInterrupt and the like end the event loop.
+        if not self.result.done():
+            self.result.set_result((value, error))

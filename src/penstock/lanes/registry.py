@@ -1,0 +1,60 @@
+"""Which limits a lane has: as configured, by pattern, or the safe default."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from penstock.model.errors import ConfigError
+from penstock.model.lane import BUILT_IN, LaneConfig
+
+log = logging.getLogger("penstock.lanes")
+
+
+class LaneRegistry:
+    """The configured lanes of a process. What is given for a built-in lane changes it."""
+
+    def __init__(self, lanes: Mapping[str, LaneConfig | Mapping[str, Any]] | None = None) -> None:
+        self._lanes = dict(BUILT_IN)
+        for name, given in (lanes or {}).items():
+            try:
+                if isinstance(given, LaneConfig):
+                    self._lanes[name] = given
+                else:
+                    self._lanes[name] = self._lanes.get(name, LaneConfig()).with_changes(given)
+            except ConfigError as error:
+                raise ConfigError(f"lane {name!r}: {error}") from None
+        for name, config in self._lanes.items():
+            if config.parent is not None:
+                self._check_parent(name, config.parent)
+        self._warned: set[str] = set()
+
+    def _check_parent(self, name: str, parent: str) -> None:
+        if parent not in self._lanes:
+            raise ConfigError(f"lane {name!r}: its parent {parent!r} is not configured")
+        if self._lanes[parent].parent is not None:
+            raise ConfigError(f"lane {name!r}: its parent {parent!r} has a parent itself")
+
+    def named(self) -> dict[str, LaneConfig]:
+        """The lanes that are not patterns."""
+        return {name: config for name, config in self._lanes.items() if "*" not in name}
+
+    def config(self, name: str) -> LaneConfig:
+        """The limits of the lane called `name`; says so once when nobody configured it."""
+        if name in self._lanes:
+            return self._lanes[name]
+        patterns = [p for p in self._lanes if "*" in p and fnmatchcase(name, p)]
+        if patterns:
+            return self._lanes[max(patterns, key=len)]
+        if name not in self._warned:
+            self._warned.add(name)
+            default = LaneConfig()
+            log.warning(
+                "lane %r is not configured: a start every %g s, %d at a time",
+                name,
+                default.spacing,
+                default.parallel,
+            )
+        return LaneConfig()

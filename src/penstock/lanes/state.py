@@ -1,0 +1,72 @@
+"""What all processes know of a lane: its row in the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DAY = 86400.0
+
+
+@dataclass(slots=True)
+class LaneState:
+    """Limits, and what has been made of them so far. One row, changed only inside the
+    transaction that read it."""
+
+    name: str
+    parent: str | None
+    spacing: float
+    tolerance: float
+    """A start that is later than this is void: it would crowd the next one."""
+    max_parallel: int
+    per_day: int | None = None
+    timeout: float | None = None
+    breaker_first: float = 1.0
+    breaker_cap: float = 300.0
+    next_start: float = 0.0
+    day: int = 0
+    used_today: int = 0
+    slowdown: float = 1.0
+    """Times the spacing; doubled by repeated 429s, halved by sustained success."""
+    limited: int = 0
+    """429s in a row."""
+    praised: int = 0
+    """Successes since the slow-down last changed."""
+    refused: int = 0
+    """401 and 403 in a row."""
+    blocked_until: float = 0.0
+    blocked_why: str | None = None
+    """rate limited, credentials, paused"""
+    step: int = 0
+    """How far up the ladder the breaker is; 0: closed."""
+    retry_at: float = 0.0
+    trial: int | None = None
+    """The job making the one try while the breaker is open."""
+    last_trial: int | None = None
+    suspect: int | None = None
+    """The job whose failure may be the lane's fault or its own."""
+    suspect_token: int = 0
+    address: str | None = None
+    """Where the dependency was last not reached, as host:port."""
+    probe_ok: int | None = None
+    """How the last probe went, since the trouble began."""
+    in_flight: int = 0
+    """Slots taken. Counted from the slots themselves, so it cannot drift."""
+
+    @property
+    def open(self) -> bool:
+        return self.step > 0
+
+    def free_slots(self) -> int:
+        return max(0, self.max_parallel - self.in_flight)
+
+    def may_start(self, now: float) -> bool:
+        """Whether nothing but rate and slots can keep a request from starting."""
+        if self.blocked_until > now:
+            return False
+        return not self.open or (self.trial is None and self.retry_at <= now)
+
+    def left_today(self, now: float) -> float:
+        """Requests left of the daily limit (UTC days)."""
+        if self.per_day is None:
+            return float("inf")
+        return self.per_day - (self.used_today if self.day == int(now // DAY) else 0)

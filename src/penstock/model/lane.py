@@ -1,0 +1,102 @@
+"""A lane: one outside dependency or scarce resource, and the limits all its users share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from penstock.model.errors import ConfigError
+
+SPARE = 1.02
+"""Spacing of exactly interval / n lets n + 1 starts into one window; this much more does not."""
+LEAST_TOLERANCE = 0.005
+"""Seconds; timers are not more exact than this on a busy machine."""
+UNKNOWN_INTERVAL = 0.1
+"""Seconds between starts where nothing is known of a lane's rate."""
+UNKNOWN_PARALLEL = 2
+"""Requests at a time where nothing is known of what a lane takes."""
+
+
+@dataclass(slots=True, frozen=True)
+class LaneConfig:
+    """The limits of a lane, as configured. Rate and minimum interval both bind."""
+
+    requests_per_interval: int | None = None
+    interval_seconds: float | None = None
+    min_interval_seconds: float | None = None
+    max_parallel: int | None = None
+    requests_per_day: int | None = None
+    timeout_seconds: float | None = None
+    """One job's or request's limit in this lane; a job's own, if shorter, holds."""
+    breaker_first_seconds: float = 1.0
+    breaker_cap_seconds: float = 300.0
+    """While the breaker is open, tries wait first, twice that, ... up to the cap."""
+    health_url: str | None = None
+    """Where a cheap probe can see whether the service is back."""
+    probe_seconds: float = 3.0
+    parent: str | None = None
+    """A lane whose limits hold for all its children together."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None or isinstance(value, str):
+                continue
+            least = 0 if field.name == "min_interval_seconds" else 1e-6
+            if isinstance(value, bool) or not least <= value < float("inf"):
+                raise ConfigError(f"{field.name} must be a number over 0, not {value!r}")
+        if (self.requests_per_interval is None) != (self.interval_seconds is None):
+            raise ConfigError("requests_per_interval and interval_seconds go together")
+
+    @property
+    def spacing(self) -> float:
+        """Seconds from one start to the next that keep both the rate and the interval."""
+        if self.requests_per_interval is None or self.interval_seconds is None:
+            known = self.min_interval_seconds
+            return SPARE * (UNKNOWN_INTERVAL if known is None else known)
+        rate = self.interval_seconds / self.requests_per_interval
+        return SPARE * max(rate, self.min_interval_seconds or 0.0)
+
+    @property
+    def tolerance(self) -> float:
+        """How late a start may be: half of what the spare leaves over a whole window."""
+        window = self.interval_seconds or self.spacing
+        return max(LEAST_TOLERANCE, window * (SPARE - 1) / 2)
+
+    @property
+    def parallel(self) -> int:
+        return UNKNOWN_PARALLEL if self.max_parallel is None else self.max_parallel
+
+    def with_changes(self, changes: Mapping[str, Any]) -> LaneConfig:
+        known = {field.name for field in fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ConfigError(f"unknown key {name!r}; there are: {', '.join(sorted(known))}")
+        return replace(self, **changes)
+
+
+BUILT_IN: dict[str, LaneConfig] = {
+    "semantic_scholar": LaneConfig(
+        requests_per_interval=100,
+        interval_seconds=300.0,
+        min_interval_seconds=3.0,
+        max_parallel=1,
+    ),
+    "openalex": LaneConfig(
+        requests_per_interval=10, interval_seconds=1.0, min_interval_seconds=0.1, max_parallel=2
+    ),
+    "crossref": LaneConfig(requests_per_interval=5, interval_seconds=1.0, max_parallel=1),
+    "arxiv": LaneConfig(min_interval_seconds=3.0, max_parallel=1),
+    "embedder": LaneConfig(min_interval_seconds=0.0, max_parallel=4),
+    "browser": LaneConfig(min_interval_seconds=1.0, max_parallel=1),
+    "browser.*": LaneConfig(min_interval_seconds=1.0, max_parallel=1, parent="browser"),
+    "llm": LaneConfig(min_interval_seconds=0.0, max_parallel=8),
+    "llm.ingest": LaneConfig(
+        min_interval_seconds=0.0, max_parallel=2, timeout_seconds=300.0, parent="llm"
+    ),
+    "llm.*": LaneConfig(min_interval_seconds=0.0, max_parallel=4, parent="llm"),
+    "fetch": LaneConfig(min_interval_seconds=0.0, max_parallel=16),
+    "host:*": LaneConfig(min_interval_seconds=1.0, max_parallel=2, parent="fetch"),
+}
+"""What people use most. Names with `*` are patterns: each name that matches gets its own lane."""
