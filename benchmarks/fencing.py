@@ -101,13 +101,13 @@ def _freeze(contender: Contender, folder: Path) -> tuple[bool, bool]:
         WorkerProcess(contender.worker(folder), folder) as heir,
     ):
         zombie.ready().go()
-        wait_until(lambda: len(runs(folder)) == 1, "the job to start")
+        wait_until(lambda: len(runs(folder)) == 1, "the job started", zombie)
         zombie.signal(signal.SIGSTOP)
         heir.ready().go()
         time.sleep(FROZEN_SECONDS)
         rescued = ledger.finished() == 1
         zombie.signal(signal.SIGCONT)
-        wait_until(lambda: ledger.finished() == 1, "the job to finish", patience=10.0)
+        wait_until(lambda: ledger.finished() == 1, "the job finished", heir, patience=10.0)
         time.sleep(2 * NAP_SECONDS)  # the thawed process's own end of the job
         pid = asyncio.run(_result(contender, folder, job_id))
         return rescued, rescued and pid != heir.pid

@@ -32,7 +32,7 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
             asyncio.run(_some_jobs(contender, place))
             worker = WorkerProcess(contender.worker(place), place)
             workers[contender.name] = stack.enter_context(worker).ready().go()
-            _first_jobs_done(contender, place)
+            _first_jobs_done(contender, place, worker)
         time.sleep(SETTLE_SECONDS)
         # Side by side, in the same seconds: each is asked for its own CPU time.
         start = time.monotonic()
@@ -56,9 +56,9 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
     ]
 
 
-def _first_jobs_done(contender: Contender, folder: Path) -> None:
+def _first_jobs_done(contender: Contender, folder: Path, worker: WorkerProcess) -> None:
     with contender.ledger(folder) as ledger:
-        wait_until(lambda: ledger.finished() == EARLIER_JOBS, "the first jobs")
+        wait_until(lambda: ledger.finished() == EARLIER_JOBS, "the first jobs were done", worker)
 
 
 async def _some_jobs(contender: Contender, folder: Path) -> None:

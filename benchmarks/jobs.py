@@ -65,8 +65,8 @@ def jobs_per_second(contender: Contender, folder: Path, count: int) -> float:
         worker.ready()
         start = time.perf_counter()
         worker.go()
-        wait_until(lambda: not ledger.work_left(), f"{contender.name} to take all jobs")
-        wait_until(lambda: ledger.finished() >= count, f"{contender.name} to finish")
+        wait_until(lambda: not ledger.work_left(), f"{contender.name} took all jobs", worker)
+        wait_until(lambda: ledger.finished() >= count, f"{contender.name} finished", worker)
         seconds = time.perf_counter() - start
         if ledger.finished() != count:
             raise RuntimeError(f"{contender.name}: {ledger.finished()} results of {count} jobs")

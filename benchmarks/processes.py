@@ -38,6 +38,10 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def dead(self) -> bool:
+        return self._process.poll() is not None
+
     def ready(self) -> Self:
         """Wait until the worker is ready to start."""
         assert self._process.stdout is not None
@@ -86,9 +90,17 @@ class WorkerProcess:
         self._process.stdout.close()
 
 
-def wait_until(condition: Callable[[], bool], what: str, patience: float = 120.0) -> None:
+def wait_until(
+    condition: Callable[[], bool],
+    what: str,
+    worker: WorkerProcess | None = None,
+    patience: float = 120.0,
+) -> None:
+    """Look again and again; TimeoutError after `patience` s, sooner if `worker` has died."""
     give_up = time.monotonic() + patience
     while not condition():
+        if worker is not None and worker.dead:
+            raise RuntimeError(f"a worker process died before {what}: {worker.errors()[-2000:]}")
         if time.monotonic() > give_up:
             raise TimeoutError(f"waited {patience:g} s in vain for {what}")
         time.sleep(LOOK_SECONDS)

@@ -123,7 +123,8 @@ def _kill(
     # With two at work, both must be running: the victim may have been the slower to start.
     wait_until(
         lambda: ledger.finished() >= KILLED_AFTER * count and victim.pid in runs(folder),
-        "the first jobs",
+        "the first jobs were done",
+        victim,
     )
     start = time.monotonic()
     victim.kill()

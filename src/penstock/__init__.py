@@ -8,9 +8,11 @@ from penstock.model.errors import (
     AuthenticationError,
     ConfigError,
     DeadlineExceeded,
+    HttpError,
     JobNotFound,
     JobTimeout,
     KeyConflict,
+    LaneBusy,
     ParserError,
     PayloadTooLarge,
     PenstockError,
@@ -18,13 +20,16 @@ from penstock.model.errors import (
     QueueError,
     QueueUnavailable,
     QueueUnusable,
+    RateLimited,
     ReleasedTooOften,
     ResultTooLarge,
     RunLater,
+    Unavailable,
     ValidationError,
     WaitTimeout,
 )
 from penstock.model.job import Job, JobState, Priority
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter
 
 __version__ = "0.1.0"
@@ -34,6 +39,7 @@ __all__ = [
     "Change",
     "ConfigError",
     "DeadlineExceeded",
+    "HttpError",
     "Job",
     "JobContext",
     "JobFilter",
@@ -42,6 +48,8 @@ __all__ = [
     "JobState",
     "JobTimeout",
     "KeyConflict",
+    "LaneBusy",
+    "LaneConfig",
     "ParserError",
     "PayloadTooLarge",
     "Penstock",
@@ -51,9 +59,11 @@ __all__ = [
     "QueueError",
     "QueueUnavailable",
     "QueueUnusable",
+    "RateLimited",
     "ReleasedTooOften",
     "ResultTooLarge",
     "RunLater",
+    "Unavailable",
     "ValidationError",
     "WaitTimeout",
     "__version__",

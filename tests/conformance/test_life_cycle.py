@@ -266,10 +266,8 @@ class LifeCycle(RuleBasedStateMachine):
         """A settlement by the holder."""
         holder = job.holder
         assert holder is not None
-        if job.state is JobState.CANCELLED:
-            if settlement.outcome is not Outcome.CANCEL_SEEN:
-                return
-        else:
+        # However the run of a cancelled job ended, it has ended now.
+        if job.state is not JobState.CANCELLED:
             match settlement.outcome:
                 case Outcome.COMPLETED:
                     job.state = JobState.COMPLETED

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from penstock.model.job import JobState, Priority
-from penstock.ports.queue import UNKNOWN_LANE, JobQueue, KindDefaults, Member, Topic, Want
+from penstock.ports.queue import UNKNOWN_LANE, Exchange, JobQueue, KindDefaults, Member, Topic, Want
 from tests.conformance.support import (
     End,
     Ledger,
@@ -241,10 +241,24 @@ async def test_settling_and_claiming_take_one_trip(queue: JobQueue, member: Memb
 async def test_nothing_is_claimed_without_being_asked(queue: JobQueue, member: Member) -> None:
     await add_one(queue)
 
-    assert await exchange(member) == ([], [], None, True)
+    assert await exchange(member) == Exchange([], [], None, True)
 
 
 async def test_membership_that_lapsed_claims_nothing_and_is_told(
+    ledger: Ledger, queue: JobQueue, member: Member
+) -> None:
+    job = await add_one(queue)
+    rival = await ledger.join(queue, lease_seconds=60)
+    ledger.lapse(member)
+    await rival.upkeep()
+
+    for wanted in (want(), None):
+        answer = await exchange(member, wanted=wanted)
+        assert (answer.leases, answer.member) == ([], False)
+    assert (await get(queue, job.id)).state is JobState.QUEUED
+
+
+async def test_membership_nobody_took_over_goes_on_however_late_its_renewal(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     job = await add_one(queue)
@@ -252,5 +266,4 @@ async def test_membership_that_lapsed_claims_nothing_and_is_told(
 
     answer = await exchange(member, wanted=want())
 
-    assert (answer.leases, answer.member) == ([], False)
-    assert (await get(queue, job.id)).state is JobState.QUEUED
+    assert ([lease.id for lease in answer.leases], answer.member) == ([job.id], True)

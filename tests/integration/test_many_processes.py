@@ -1,6 +1,7 @@
 """Several worker processes on one file, and different kinds in different processes."""
 
 import asyncio
+import os
 import shutil
 import signal
 import sys
@@ -153,13 +154,14 @@ async def test_the_command_line_worker_drains_beside_another_process(farm: Farm)
         f"app = build({farm.url!r}, Side(Path({str(farm.side.path)!r})), durable=False)\n"
     )
     penstock = Path(sys.executable).with_name("penstock")
+    path = os.pathsep.join(filter(None, [str(ROOT), str(farm.folder), os.getenv("PYTHONPATH")]))
     async with farm.app() as app:
         jobs = await app.enqueue_many("work", [{"n": n, "seconds": 0.005} for n in range(200)])
         await farm.start()
         process = await asyncio.create_subprocess_exec(
             *(str(penstock), "worker", "cli_app:app", "--drain"),
             cwd=farm.folder,
-            env={"PYTHONPATH": f"{ROOT}:{farm.folder}", "PATH": "/usr/bin:/bin"},
+            env={**os.environ, "PYTHONPATH": path},
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from penstock.adapters.sqlite import SqliteQueue, claim, selection
+from penstock.adapters.sqlite import SqliteQueue, claim, pick, selection
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.job import JobState
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Want
 
 NOW = time.time()
@@ -114,7 +115,7 @@ def test_claim_reads_the_heads_of_the_line(connection: sqlite3.Connection, kinds
     parameters: list[Any] = []
     for n in range(kinds):
         parameters += [1, "", f"k{n}"]
-    steps = plan(connection, claim._pick_statement(kinds), [*parameters, 10])
+    steps = plan(connection, pick._pick_statement(kinds), [*parameters, 10])
 
     assert_by_index(steps)
     heads = [step for step in steps if "jobs_claim (ready=? AND lane=? AND kind=?)" in step]
@@ -131,7 +132,7 @@ SINGLE = {
     "next_due": {},
     "pending": {"member": 1, "now": NOW},
     "overdue": {"now": NOW, "error": "{}", "record": "{}", "history_limit": 100, "limit": 10},
-    "aged": {"lane": "", "kind": "k1", "band": 90, "before": NOW, "limit": 100},
+    "aged": {"lane": "", "kind": "k1", "band": 90, "before": NOW, "limit": 100, "heads": 1000},
     "redrive": {"seq": 1, "now": NOW, "record": "{}", "history_limit": 100},
 }
 
@@ -147,6 +148,12 @@ JOIN = (
     "INSERT INTO processes (number, id, host, pid, boot, life, kinds, max_workers, joined_at,"
     " heartbeat_at, lease_until) VALUES (:number, :number, '', 1, '', '', '[]', 1, 1, 1, :until)"
 )
+
+
+def any_lane(name: str) -> LaneConfig:
+    return LaneConfig()
+
+
 WANT = Want(100, {f"k{n}": KindDefaults(1.0, 1) for n in range(5)}, True)
 
 
@@ -159,7 +166,7 @@ def test_whole_claim_goes_by_index(connection: sqlite3.Connection, tmp_path: Pat
     connection.execute(JOIN, {"number": 2, "until": 1})
     connection.execute("BEGIN IMMEDIATE")
     recorder = Recorder(connection)
-    claimed = claim.claim(recorder, 1, WANT, {}, tmp_path)
+    claimed = claim.claim(recorder, 1, WANT, {}, tmp_path, any_lane)
     connection.execute("ROLLBACK")
 
     assert len(claimed.leases) == 100
@@ -182,7 +189,7 @@ def claim_steps(connection: sqlite3.Connection, folder: Path) -> int:
 
     connection.execute("BEGIN IMMEDIATE")
     connection.set_progress_handler(count, 10)
-    claimed = claim.claim(Transaction(connection), 1, WANT, {}, folder)
+    claimed = claim.claim(Transaction(connection), 1, WANT, {}, folder, any_lane)
     connection.set_progress_handler(None, 0)
     connection.execute("ROLLBACK")
     assert len(claimed.leases) == 100

@@ -35,7 +35,7 @@ def append(tx: Transaction, entries: Sequence[Entry]) -> None:
                     "at": tx.now,
                     "what": entry.what,
                     "job_id": entry.job_id,
-                    "data": json.dumps(entry.data, ensure_ascii=False),
+                    "data": json.dumps(entry.data),
                 },
             )
     if entries:

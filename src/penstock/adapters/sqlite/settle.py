@@ -11,6 +11,7 @@ from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lane_settle import judge
 from penstock.adapters.sqlite.lanes import free_slots
 from penstock.model.job import HISTORY_LIMIT
+from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
 
 
@@ -57,7 +58,7 @@ def _settle(
 
 def note_progress(tx: Transaction, notes: Sequence[Progress]) -> None:
     """Store how far running jobs have come."""
-    rows = [(n.lease.seq, n.lease.token, n.fraction, n.message) for n in notes]
+    rows = [(n.lease.seq, n.lease.token, n.fraction, storable(n.message)) for n in notes]
     updated = tx.execute(sql("progress") + " RETURNING jobs.seq", {"batch": json.dumps(rows)})
     seqs = {seq for (seq,) in updated.fetchall()}
     entries = [
@@ -98,13 +99,13 @@ def _ended_badly(s: Settlement, member: str) -> list[Any]:
         "error": s.error,
         "traceback": s.traceback,
     }
-    error = json.dumps(s.error, ensure_ascii=False)
+    error = json.dumps(s.error)
     times = [s.started_at, s.finished_at]
     return [s.lease.seq, s.lease.token, *times, error, s.run_at, record]
 
 
 def _released(s: Settlement, member: str) -> list[Any]:
-    reason = s.error["message"] if s.error else ""
+    reason = storable(s.error["message"]) if s.error else ""
     return [s.lease.seq, s.lease.token, s.run_at, reason]
 
 
