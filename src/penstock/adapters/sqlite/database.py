@@ -109,12 +109,15 @@ def explain(error: Exception, path: Path) -> QueueError:
 
 
 def _writable(path: Path) -> bool:
-    """Whether the file's folder takes writes; SQLite reports a read-only one in several ways."""
+    """Whether the file, what lies beside it and its folder take writes; SQLite reports a
+    read-only one in several ways."""
     try:
-        read_only = os.statvfs(path.parent).f_flag & os.ST_RDONLY
+        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+            return False
     except OSError:
         return True
-    return not read_only and os.access(path.parent, os.W_OK)
+    places = [path.parent, *(path.with_name(path.name + end) for end in ("", "-wal", "-shm"))]
+    return all(os.access(place, os.W_OK) for place in places if place.exists())
 
 
 class _Thread:
@@ -293,6 +296,7 @@ def refuse_foreign(path: Path) -> None:
         return
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=BUSY_SECONDS)
     try:
+        connection.execute("BEGIN")  # one snapshot: it may be in the making
         ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     finally:
