@@ -15,11 +15,19 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
-from penstock.model.errors import ConfigError, JobNotFound, WaitTimeout
+from penstock.model.errors import ConfigError, JobNotFound, LaneNotFound, WaitTimeout
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
-from penstock.ports.queue import JobFilter, JobQueue, KindCounts, ProcessInfo, Topic
+from penstock.ports.queue import (
+    JobFilter,
+    JobQueue,
+    KindCounts,
+    LaneInfo,
+    ProcessInfo,
+    Steer,
+    Topic,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -42,12 +50,14 @@ class Penstock:
         max_workers: int | None = None,
         config_file: str | None = None,
         lanes: Mapping[str, Mapping[str, Any] | LaneConfig] | None = None,
+        tenant_weights: Mapping[str, float] | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
         self.config = config.load(arguments, file=config_file)
-        self.lanes = LaneRegistry(lanes)
-        self.queue = _open_queue(self.config.queue, self.settings, self.lanes)
+        self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
+        weights = {**self.config.tenant_weights, **(tenant_weights or {})}
+        self.queue = _open_queue(self.config.queue, self.settings, self.lanes, weights)
         self.handlers = Handlers(settings=self.settings)
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
@@ -227,6 +237,17 @@ class Penstock:
         """The worker processes of this queue."""
         return await self.queue.processes()
 
+    async def lane_infos(self) -> list[LaneInfo]:
+        """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""
+        return await self.queue.lanes()
+
+    async def steer_lane(
+        self, name: str, steer: Steer | Literal["pause", "resume", "reset"]
+    ) -> None:
+        """Pause a lane, lift its pause or block, or reset it as if nothing had happened."""
+        if not await self.queue.steer(name, Steer(steer)):
+            raise LaneNotFound(name)
+
     async def changes(
         self,
         task: str,
@@ -289,7 +310,12 @@ def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
     )
 
 
-def _open_queue(url: str, settings: Settings, lanes: LaneRegistry) -> JobQueue:
+def _open_queue(
+    url: str, settings: Settings, lanes: LaneRegistry, weights: Mapping[str, float]
+) -> JobQueue:
+    for tenant, weight in weights.items():
+        if not 0 < weight <= 1e6:
+            raise ConfigError(f"the weight of tenant {tenant!r} must be over 0, not {weight!r}")
     if url.startswith("sqlite:"):
         from penstock.adapters.sqlite import SqliteQueue
 
@@ -299,6 +325,7 @@ def _open_queue(url: str, settings: Settings, lanes: LaneRegistry) -> JobQueue:
             ageing_seconds=settings.ageing_seconds,
             retention_seconds=settings.retention_seconds,
             lane_config=lanes.config,
+            weights=weights,
         )
     scheme = url.split(":", 1)[0]
     raise ConfigError(f"no queue for {scheme!r} URLs; write sqlite:///jobs.db")

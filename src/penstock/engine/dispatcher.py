@@ -15,6 +15,7 @@ from penstock.engine.bench import Bench
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
 from penstock.model.errors import QueueError
+from penstock.model.job import Priority
 from penstock.ports.queue import Exchange, KindDefaults, Lease, Outcome, Ref, Settlement, Want
 
 log = logging.getLogger("penstock")
@@ -48,6 +49,7 @@ class Dispatcher:
         """There may be something to claim: not known to be empty."""
         self._next_at: float | None = None
         """When there will be, if not before."""
+        self._ordinary_left = 0
         self._claiming = True
         self._finishing = False
         self.degraded: str | None = None
@@ -130,6 +132,7 @@ class Dispatcher:
             without_lane = sum(not lease.lane for lease in exchange.leases)
             if without_lane < want.limit or not want.limit:
                 self._may_claim = False
+                self._ordinary_left = self._ordinary_room() or 0
 
     def _start_on_time(self, lease: Lease) -> None:
         """A permit may lie slightly ahead; its job waits here, and no worker with it."""
@@ -187,12 +190,15 @@ class Dispatcher:
     def _want(self) -> Want | None:
         if not self._claiming:
             return None
+        ordinary = self._ordinary_room()
+        if ordinary is not None and ordinary > self._ordinary_left:
+            self._may_claim = True  # what was left behind for want of room may fit now
         if not self._may_claim:
             if self._next_at is None or time.time() < self._next_at:
                 return None
             self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
-        prefetch = self._prefetch()
+        prefetch = self._prefetch() if ordinary is None else 0
         limit = 0
         if waiting <= prefetch // 10:  # else enough at hand: claim many at once, later
             free = self._settings.max_workers - bench.busy - waiting + prefetch
@@ -200,7 +206,17 @@ class Dispatcher:
         lanes = self._lane_room() if self._has_lanes else 0
         if not limit and not lanes:
             return None
-        return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes)
+        return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes, ordinary=ordinary)
+
+    def _ordinary_room(self) -> int | None:
+        """How many more jobs below high priority fit without the reserved workers."""
+        if not self._settings.reserved_workers:
+            return None
+        here = [run.lease for run in (*self._bench.runs.values(), *self._bench.stuck.values())]
+        here += self._bench.internal_queue.waiting()
+        here += [lease for _, lease in self._timers.values()]
+        taken = sum(lease.priority > Priority.HIGH for lease in here)
+        return max(0, self._settings.max_workers - self._settings.reserved_workers - taken)
 
     def _lane_room(self) -> int:
         """Jobs in lanes that would find a worker at their start time. They go before others in

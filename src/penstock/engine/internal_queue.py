@@ -31,6 +31,9 @@ class InternalQueue(asyncio.Queue[Lease]):
     def _get(self) -> Lease:
         return self._waiting.popleft()[1]
 
+    def waiting(self) -> list[Lease]:
+        return [lease for _, lease in self._waiting]
+
     def oldest_age(self) -> float | None:
         """Seconds the first in line has waited; None when empty."""
         return time.monotonic() - self._waiting[0][0] if self._waiting else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.model.errors import ConfigError
-from penstock.model.lane import BUILT_IN, LaneConfig
+from penstock.model.lane import BUILT_IN, PROFILES, LaneConfig
 
 log = logging.getLogger("penstock.lanes")
 
@@ -16,20 +17,36 @@ log = logging.getLogger("penstock.lanes")
 class LaneRegistry:
     """The configured lanes of a process. What is given for a built-in lane changes it."""
 
-    def __init__(self, lanes: Mapping[str, LaneConfig | Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        lanes: Mapping[str, LaneConfig | Mapping[str, Any]] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        environment = os.environ if environment is None else environment
         self._lanes = dict(BUILT_IN)
         for name, given in (lanes or {}).items():
             try:
                 if isinstance(given, LaneConfig):
                     self._lanes[name] = given
                 else:
-                    self._lanes[name] = self._lanes.get(name, LaneConfig()).with_changes(given)
+                    self._lanes[name] = self._changed(name, given, environment)
             except ConfigError as error:
                 raise ConfigError(f"lane {name!r}: {error}") from None
         for name, config in self._lanes.items():
             if config.parent is not None:
                 self._check_parent(name, config.parent)
         self._warned: set[str] = set()
+
+    def _changed(
+        self, name: str, given: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> LaneConfig:
+        changes = dict(given)
+        profiles = changes.pop(PROFILES, {})
+        config = self._lanes.get(name, LaneConfig()).with_changes(changes)
+        for variable, profile in profiles.items():
+            if environment.get(variable):
+                config = config.with_changes(profile)
+        return config
 
     def _check_parent(self, name: str, parent: str) -> None:
         if parent not in self._lanes:

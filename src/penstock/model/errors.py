@@ -6,6 +6,7 @@ PenstockError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
 │   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
 ├── JobNotFound
+├── LaneNotFound
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -60,6 +61,17 @@ class JobNotFound(PenstockError):
 
     def __str__(self) -> str:
         return f"no job with id {self.job_id!r}"
+
+
+class LaneNotFound(PenstockError):
+    """No lane of that name is in use."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"no lane {self.name!r} is in use; `penstock lanes` lists those that are"
 
 
 class KeyConflict(PenstockError):

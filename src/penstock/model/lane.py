@@ -40,12 +40,7 @@ class LaneConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None or isinstance(value, str):
-                continue
-            least = 0 if field.name == "min_interval_seconds" else 1e-6
-            if isinstance(value, bool) or not least <= value < float("inf"):
-                raise ConfigError(f"{field.name} must be a number over 0, not {value!r}")
+            check_value(field.name, getattr(self, field.name))
         if (self.requests_per_interval is None) != (self.interval_seconds is None):
             raise ConfigError("requests_per_interval and interval_seconds go together")
 
@@ -74,6 +69,31 @@ class LaneConfig:
             if name not in known:
                 raise ConfigError(f"unknown key {name!r}; there are: {', '.join(sorted(known))}")
         return replace(self, **changes)
+
+
+PROFILES = "profiles"
+"""A lane's changes by credential: {environment variable: {key: value}}, for those that are set."""
+
+_TEXTS = ("health_url", "parent")
+_WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
+
+
+def check_value(name: str, value: Any) -> None:
+    """ConfigError unless `value` can be the value of a lane's key `name`."""
+    if value is None:
+        return
+    if name in _TEXTS:
+        if not isinstance(value, str) or not value:
+            raise ConfigError(f"{name} must be a text, not {value!r}")
+        return
+    kinds = int if name in _WHOLE else int | float
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        what = "a whole number" if name in _WHOLE else "a number"
+        raise ConfigError(f"{name} must be {what}, not {value!r}")
+    if name == "min_interval_seconds" and value == 0:
+        return
+    if not 1e-6 <= value <= 1e9:
+        raise ConfigError(f"{name} must be over 0 and at most a billion, not {value!r}")
 
 
 BUILT_IN: dict[str, LaneConfig] = {

@@ -24,6 +24,8 @@ _LEAST = {
 class Settings:
     max_workers: int = 10
     """Jobs run at a time by one process."""
+    reserved_workers: int = 0
+    """Of those, kept free for jobs of high priority. Others are then not claimed ahead."""
     internal_queue: int = 100
     """Jobs claimed ahead of the workers, at most."""
     prefetch_seconds: float = 5.0
@@ -63,5 +65,7 @@ class Settings:
             least = _LEAST.get(field.name, 0)
             if not least <= value < float("inf"):
                 raise ConfigError(f"{field.name} must be a number from {least} up, not {value!r}")
+        if self.reserved_workers >= self.max_workers:
+            raise ConfigError("reserved_workers must be fewer than max_workers")
         if self.max_workers > 1000:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")

@@ -206,6 +206,8 @@ class Want(NamedTuple):
     """Whether one job with a crash on its record may be among them."""
     lanes: int = 0
     """How many more jobs in lanes may start about now; `limit` is for jobs without a lane."""
+    ordinary: int | None = None
+    """How many of all may be of less than high priority; None: any number."""
 
 
 class Exchange(NamedTuple):

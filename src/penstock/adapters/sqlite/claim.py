@@ -11,9 +11,9 @@ from penstock.adapters.sqlite import changes, takeover
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
 from penstock.adapters.sqlite.lanes import configure
-from penstock.adapters.sqlite.pick import pick
+from penstock.adapters.sqlite.pick import pick, within
 from penstock.adapters.sqlite.turns import Weights, place
-from penstock.model.job import HISTORY_LIMIT
+from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want
 
@@ -57,10 +57,14 @@ def claim(
     lines = lines or due or unknown or any_lapsed
     in_lanes = claim_in_lanes(tx, member, want) if lines and want.lanes else []
     kinds = tuple(want.kinds)
+    ordinary = want.ordinary
+    if ordinary is not None:
+        ordinary -= sum(lease.priority > Priority.HIGH for lease in in_lanes)
     rows = pick(tx, 1, NO_LANE, kinds, want.limit) if want.limit else []
     alone = want.crashed and not any(lease.crashes for lease in in_lanes)
     if (crashed or due or any_lapsed) and alone and want.limit:
         rows = (pick(tx, 2, NO_LANE, kinds, 1) + rows)[: want.limit]
+    rows = within(rows, ordinary)
     leases = [Lease._make(row[2:]) for row in rows]
     if leases:
         seqs = json.dumps([lease.seq for lease in leases])

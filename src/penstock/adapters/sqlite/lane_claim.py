@@ -8,9 +8,10 @@ from typing import Any
 
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.adapters.sqlite.pick import pick
+from penstock.adapters.sqlite.pick import pick, within
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
+from penstock.model.job import Priority
 from penstock.ports.queue import Lease, Want
 
 LINES_PER_CLAIM = 64
@@ -28,7 +29,10 @@ def claim_in_lanes(tx: Transaction, member: int, want: Want) -> list[Lease]:
         room = want.lanes - len(leases)
         if room <= 0:
             break
-        leases += _claim(tx, member, name, kinds, room, crashed)
+        ordinary = want.ordinary
+        if ordinary is not None:
+            ordinary -= sum(lease.priority > Priority.HIGH for lease in leases)
+        leases += _claim(tx, member, name, kinds, room, crashed, ordinary)
         crashed = crashed and not any(lease.crashes for lease in leases)
     return leases
 
@@ -57,7 +61,13 @@ def _ready(tx: Transaction, kinds: Sequence[str]) -> list[str]:
 
 
 def _claim(
-    tx: Transaction, member: int, name: str, kinds: Sequence[str], room: int, crashed: bool
+    tx: Transaction,
+    member: int,
+    name: str,
+    kinds: Sequence[str],
+    room: int,
+    crashed: bool,
+    ordinary: int | None,
 ) -> list[Lease]:
     lanes = store.with_parent(tx, name)
     if not lanes:
@@ -72,8 +82,9 @@ def _claim(
     rows = pick(tx, 1, name, kinds, most + lane.open)
     if crashed and len(rows) < most:
         rows += pick(tx, 2, name, kinds, 1)
+    rows = within(rows, ordinary)
     if not rows:
-        # Nobody there, or only jobs that must run alone while this process has such a one.
+        # Nobody there, or only jobs this process may not take just now.
         _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
         return []
     if lane.open:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from penstock.config.lanes import read_lanes, read_weights
+from penstock.config.yaml_file import read_mapping
 from penstock.model.errors import ConfigError
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-_TYPES = {"queue": "str"} | {field.name: str(field.type) for field in fields(Settings)}
+_TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
 
@@ -27,6 +29,9 @@ class Config:
     queue: str
     settings: Settings
     sources: Mapping[str, str]
+    lanes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is configured for lanes; what is not follows from their defaults."""
+    tenant_weights: Mapping[str, float] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -45,7 +50,14 @@ def load(
     """The effective settings. `arguments` that are None count as not given."""
     environment = os.environ if environment is None else environment
     values, sources = dict(_DEFAULTS), dict.fromkeys(_DEFAULTS, "default")
-    for name, (value, source) in _from_file(file or environment.get("PENSTOCK_CONFIG")).items():
+    path = Path(file or environment.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
+    named = bool(file or environment.get("PENSTOCK_CONFIG"))
+    given = read_mapping(path) if named or path.exists() else {}
+    lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
+    weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
+    for name, (value, source) in given.items():
+        if name not in _TYPES:
+            raise ConfigError(_unknown(name, source))
         values[name], sources[name] = _convert(name, value, source), source
     for name in _TYPES:
         variable = f"PENSTOCK_{name.upper()}"
@@ -58,7 +70,7 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources)
+    return Config(queue, Settings(**values), sources, lanes, weights)
 
 
 def hide_secrets(url: str) -> str:
@@ -72,41 +84,10 @@ def hide_secrets(url: str) -> str:
     return url if hidden == urlsplit(url) else urlunsplit(hidden)
 
 
-def _from_file(file: str | os.PathLike[str] | None) -> dict[str, tuple[Any, str]]:
-    """name -> (value, source) from a YAML file; the default file may be missing."""
-    path = Path(file or DEFAULT_FILE)
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        if file is None:
-            return {}
-        raise ConfigError(f"there is no config file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from None
-    import yaml  # here, because most runs have no file
-
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}") from None
-    if data is None:
-        return {}
-    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path} must hold settings such as `queue: sqlite:///jobs.db`")
-    lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
-    found = {}
-    for name, value in data.items():
-        source = f"{path} line {lines.get(str(name), 1)}"
-        if name not in _TYPES:
-            raise ConfigError(_unknown(str(name), source))
-        found[name] = (value, source)
-    return found
-
-
 def _unknown(name: str, source: str) -> str:
-    close = get_close_matches(name, _TYPES, n=1)
-    hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(_TYPES)}"
+    known = [*_TYPES, "lanes", "tenant_weights"]
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(known)}"
     return f"{source}: unknown setting {name!r}{hint}"
 
 

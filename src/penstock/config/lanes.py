@@ -1,0 +1,61 @@
+"""The `lanes` and `tenant_weights` sections of a config file."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from penstock.config.yaml_file import Located, read_mapping
+from penstock.model.errors import ConfigError
+from penstock.model.lane import PROFILES, LaneConfig, check_value
+
+_KEYS = [field.name for field in fields(LaneConfig)]
+
+
+def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
+    """name -> what is configured, checked key by key. The section may name a file instead."""
+    if isinstance(section.value, str):
+        lanes = read_mapping(folder / section.value)
+    else:
+        lanes = _mapping(section, "lanes", "a mapping of lanes, or the name of a file with one")
+    return {name: _read_lane(name, lane) for name, lane in lanes.items()}
+
+
+def _read_lane(name: str, lane: Located) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for key, located in _mapping(lane, f"lane {name}", "a mapping of limits").items():
+        if key == PROFILES:
+            profiles = _mapping(located, f"lane {name}: profiles", "a mapping by variable")
+            read[key] = {variable: _read_lane(name, one) for variable, one in profiles.items()}
+            continue
+        if key not in _KEYS:
+            close = get_close_matches(key, _KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(_KEYS)}"
+            raise ConfigError(f"{located.source}: lane {name} has no key {key!r}; {hint}")
+        try:
+            check_value(key, located.value)
+        except ConfigError as error:
+            raise ConfigError(f"{located.source}: lane {name}: {error}") from None
+        read[key] = located.value
+    return read
+
+
+def read_weights(section: Located) -> dict[str, float]:
+    """tenant -> how many turns it gets for one of a tenant with weight 1."""
+    weights = {}
+    for tenant, located in _mapping(section, "tenant_weights", "tenant: weight").items():
+        weight = located.value
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= 1e6:
+            raise ConfigError(f"{located.source}: the weight of {tenant} must be over 0")
+        weights[tenant] = float(weight)
+    return weights
+
+
+def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:
+    if located.value is None:
+        return {}
+    if not isinstance(located.value, dict):
+        raise ConfigError(f"{located.source}: {name} must be {expected}")
+    return located.value
