@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 from penstock import Penstock
 from penstock.adapters.life import started_jobs
-from tests.support.apps import deadly, endings, family, raising, work
+from tests.support.apps import chaos, deadly, endings, family, raising, work
 from tests.support.side import Side
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 APPS = {
+    "chaos": chaos.build,
     "work": work.build,
     "deadly": deadly.build,
     "family": family.build,

@@ -8,7 +8,6 @@ import socket
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
@@ -199,6 +198,7 @@ class SqliteMember:
         )
         if suspects:
             await self._queue.write(lambda tx: self._take_over(tx, suspects))
+            takeover.sweep_files(folder, await self._queue.read(_life_names))
         await self._if_any(_overdue, fail_overdue)
         now = time.time()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
@@ -265,10 +265,6 @@ class SqliteMember:
             self._life.close()
             known = await self._queue.read(_life_names)
             takeover.sweep_files(self._queue.folder, known)
-
-    @property
-    def folder(self) -> Path:
-        return self._queue.folder
 
 
 def _life_names(connection: sqlite3.Connection) -> set[str]:
