@@ -17,7 +17,16 @@ from penstock.cli.dead_letters import group as dead_letters_group
 from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
 from penstock.cli.jobs import group as jobs_group
-from penstock.cli.options import HELP_NAMES, new_typer, show_help
+from penstock.cli.lanes import group as lanes_group
+from penstock.cli.options import (
+    HELP_NAMES,
+    ConfigOption,
+    JsonOption,
+    QueueOption,
+    hand_down,
+    new_typer,
+    show_help,
+)
 from penstock.cli.status import show_status
 from penstock.cli.worker import run_worker
 
@@ -28,12 +37,17 @@ cli = new_typer(epilog=EXIT_CODES)
 def penstock(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Penstock: durable background jobs.
 
     --queue, PENSTOCK_QUEUE or penstock.yaml say which queue, in this order; else it is
-    sqlite:///penstock.db. Every command prints JSON with --json.
+    sqlite:///penstock.db. Every command prints JSON with --json. These options may stand before
+    the command or after it.
     """
+    hand_down(ctx, queue=queue, config=config, as_json=as_json)
     if version:
         from penstock import __version__
 
@@ -46,6 +60,7 @@ cli.command("worker")(run_worker)
 cli.command("enqueue")(enqueue_jobs)
 cli.add_typer(jobs_group, name="jobs")
 cli.add_typer(dead_letters_group, name="dead-letters")
+cli.add_typer(lanes_group, name="lanes")
 cli.command("status")(show_status)
 cli.command("config")(show_config)
 

@@ -11,7 +11,13 @@ from enum import IntEnum
 import typer
 
 from penstock.cli.text import printable
-from penstock.model.errors import JobNotFound, PenstockError, QueueError, WaitTimeout
+from penstock.model.errors import (
+    JobNotFound,
+    LaneNotFound,
+    PenstockError,
+    QueueError,
+    WaitTimeout,
+)
 
 
 class ExitCode(IntEnum):
@@ -30,7 +36,7 @@ Exit codes:
   0    ok
   1    a job that was watched or waited for failed, was cancelled, or took too long
   2    wrong usage or invalid input
-  3    no such job, or no such queue yet
+  3    no such job or lane, or no such queue yet
   4    the queue cannot be reached or used
   130  interrupted
   141  whoever read the output stopped reading"""
@@ -94,7 +100,7 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
 
 def _code_of(error: PenstockError) -> ExitCode:
     match error:
-        case JobNotFound() | NotFound():
+        case JobNotFound() | LaneNotFound() | NotFound():
             return ExitCode.NOT_FOUND
         case QueueError():
             return ExitCode.UNAVAILABLE

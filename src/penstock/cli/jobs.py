@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.errors import ExitCode, NotFound, UsageError
+from penstock.cli.errors import ExitCode, InputError, NotFound, UsageError
 from penstock.cli.options import (
     BeforeOption,
     ConfigOption,
@@ -20,11 +20,21 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
+from penstock.model.errors import JobNotFound
 from penstock.model.job import JobState
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.model.job import Job
 
 group = new_group("List, show, cancel and watch jobs.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A job's id.")]
+ID_DIGITS = 32
+LEAST_DIGITS = 6
+"""Of an id that is not given whole."""
+SEARCHED = 1000
+"""Newest jobs among which such an id is looked for."""
+
 StateOption = Annotated[
     list[JobState] | None,
     typer.Option(
@@ -75,20 +85,42 @@ def list_jobs(
 
 @group.command("show")
 def show(
-    job_id: IdArgument,
+    job_id: Annotated[
+        str, typer.Argument(metavar="ID", help="A job's id, or the beginning or end of it.")
+    ],
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all of a job, payload and result included."""
+    """Show all of a job, payload and result included.
+
+    Six or more digits from the beginning or the end of an id will do, if only one of the newest
+    1,000 jobs has them.
+    """
     from penstock.cli.job_view import print_job
 
     with opened(queue, config) as (app, run):
-        job = run(app.get(job_id))
+        job = run(_find(app, job_id))
     if as_json:
         print_json(job.as_dict())
     else:
         print_job(job)
+
+
+async def _find(app: Penstock, part: str) -> Job:
+    """The job with this id, or the one recent job whose id begins or ends with `part`."""
+    try:
+        return await app.get(part)
+    except JobNotFound:
+        if not LEAST_DIGITS <= len(part) < ID_DIGITS:
+            raise
+    recent = await app.jobs(limit=SEARCHED)
+    found = [job for job in recent if job.id.startswith(part) or job.id.endswith(part)]
+    if len(found) > 1:
+        raise InputError(f"{len(found)} jobs have {part!r} in their id; give more of it")
+    if not found:
+        raise NotFound(f"none of the newest {SEARCHED:,} jobs has {part!r} in its id")
+    return found[0]
 
 
 @group.command("cancel")

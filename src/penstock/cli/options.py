@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,3 +64,17 @@ def show_help(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit
+
+
+def hand_down(ctx: typer.Context, **given: Any) -> None:
+    """Options given before a command are the defaults of those after it."""
+    given = {name: value for name, value in given.items() if value}
+
+    def defaults(group: Any) -> dict[str, Any]:
+        return {
+            name: given | (defaults(command) if hasattr(command, "commands") else {})
+            for name, command in group.commands.items()
+        }
+
+    if given and ctx.invoked_subcommand is not None:
+        ctx.default_map = defaults(ctx.command)

@@ -13,7 +13,7 @@ from penstock.cli.text import age, printable
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
-    from penstock.ports.queue import KindCounts, ProcessInfo
+    from penstock.ports.queue import KindCounts, LaneInfo, ProcessInfo
 
 
 def show_status(
@@ -21,18 +21,20 @@ def show_status(
 ) -> None:
     """Show what is queued, running and stuck.
 
-    Jobs per kind and state, the worker processes, and kinds with queued jobs that no worker
-    process handles.
+    Jobs per kind and state, the worker processes, kinds with queued jobs that no worker process
+    handles, and lanes that are blocked or whose breaker is open.
     """
+    from penstock.cli.lane_view import sentence, troubled
     from penstock.config import hide_secrets
 
     with opened(queue, config) as (app, run):
         counts = run(app.counts())
         processes = run(app.processes())
+        lanes = troubled(run(app.lane_infos()))
         url = hide_secrets(app.config.queue)
     lonely = unhandled(counts, processes)
     if as_json:
-        print_json(_as_dict(url, counts, processes, lonely))
+        print_json(_as_dict(url, counts, processes, lonely, lanes))
         return
     oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]
     say(f"queue          {printable(url)}")
@@ -53,6 +55,8 @@ def show_status(
             f"\nwarning: no worker process handles {queued}; start one with such handlers: "
             "penstock worker MODULE:APP"
         )
+    if lanes:
+        note(f"\nwarning: lanes that need attention: {sentence(lanes)}; see penstock lanes")
 
 
 def live_kinds(processes: Iterable[ProcessInfo]) -> set[str]:
@@ -123,6 +127,7 @@ def _as_dict(
     counts: Sequence[KindCounts],
     processes: Sequence[ProcessInfo],
     lonely: Sequence[KindCounts],
+    lanes: Sequence[LaneInfo],
 ) -> dict[str, Any]:
     now = time.time()
     oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]
@@ -157,4 +162,5 @@ def _as_dict(
             for process in processes
         ],
         "unhandled_kinds": [kind.kind for kind in lonely],
+        "troubled_lanes": [lane.name for lane in lanes],
     }

@@ -73,26 +73,16 @@ class Dispatcher:
         self._wake.set()
 
     async def run(self) -> None:
+        """Until finished. Whatever goes wrong, it goes on: a process without a dispatcher would
+        look alive and do nothing."""
         failures = 0
-        while True:
-            self._hand_back_waiting()
-            settler = self._bench.settler
-            want = self._want()
-            if want is None and not self._settling_due():
-                if self._finishing and settler.empty:
-                    return
-                await self._sleep()
-                continue
-            load = settler.take()
+        while not (self._finishing and self._bench.settler.empty):
             try:
-                exchange = await self._bench.member.exchange(
-                    [settlement for settlement, _ in load.settlements],
-                    load.progress,
-                    want,
-                    load.returned,
-                )
+                if await self._turn() and failures:
+                    if self.degraded is not None:
+                        log.warning("the queue is back")
+                    failures, self.degraded = 0, None
             except Exception as error:
-                settler.put_back(load)
                 failures += 1
                 if failures == 1 and not isinstance(error, QueueError):
                     log.exception("a trip to the queue failed in a way it should not")
@@ -102,16 +92,30 @@ class Dispatcher:
                 if self._finishing and failures >= DEGRADED_AFTER:
                     raise
                 await asyncio.sleep(reconnect_delay(failures, self._settings))
-                continue
-            except asyncio.CancelledError:
-                settler.put_back(load)
-                raise
-            if self.degraded is not None:
-                log.warning("the queue is back")
-            failures, self.degraded = 0, None
-            settler.stored(load)
-            self._deliver(exchange, want)
-            self._after(load.settlements, exchange)
+
+    async def _turn(self) -> bool:
+        """Make a trip to the queue if there is reason to, else sleep; whether one was made."""
+        self._hand_back_waiting()
+        want = self._want()
+        if want is None and not self._settling_due():
+            await self._sleep()
+            return False
+        settler = self._bench.settler
+        load = settler.take()
+        try:
+            exchange = await self._bench.member.exchange(
+                [settlement for settlement, _ in load.settlements],
+                load.progress,
+                want,
+                load.returned,
+            )
+        except BaseException:
+            settler.put_back(load)
+            raise
+        settler.stored(load)
+        self._deliver(exchange, want)
+        self._after(load.settlements, exchange)
+        return True
 
     def _deliver(self, exchange: Exchange, want: Want | None) -> None:
         if not exchange.member:
@@ -121,7 +125,8 @@ class Dispatcher:
         for lease in exchange.leases:
             if lease.crashes:
                 self._bench.crashed.add(lease.ref)
-            if not self._claiming:  # stopped while the trip was under way
+            # Stopped while the trip was under way, or no room after all.
+            if not self._claiming or self._bench.internal_queue.full():
                 self._bench.hand_back(lease)
             elif lease.lane:
                 self._start_on_time(lease)
@@ -144,7 +149,10 @@ class Dispatcher:
 
         def due() -> None:
             del self._timers[lease.ref]
-            self._bench.internal_queue.put_nowait(lease)
+            if self._bench.internal_queue.full():
+                self._bench.hand_back(lease)
+            else:
+                self._bench.internal_queue.put_nowait(lease)
 
         timer = asyncio.get_running_loop().call_later(delay, due)
         self._timers[lease.ref] = (timer, lease)
@@ -199,11 +207,12 @@ class Dispatcher:
             self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         prefetch = self._prefetch() if ordinary is None else 0
+        lanes = self._lane_room() if self._has_lanes else 0
         limit = 0
         if waiting <= prefetch // 10:  # else enough at hand: claim many at once, later
             free = self._settings.max_workers - bench.busy - waiting + prefetch
-            limit = max(0, min(free, bench.internal_queue.maxsize - waiting - len(self._timers)))
-        lanes = self._lane_room() if self._has_lanes else 0
+            room = bench.internal_queue.maxsize - waiting - len(self._timers) - lanes
+            limit = max(0, min(free, room))
         if not limit and not lanes:
             return None
         return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes, ordinary=ordinary)
@@ -228,7 +237,9 @@ class Dispatcher:
             if ref not in bench.in_lanes and now - run.started_at > PREFETCH_HORIZON
         )
         taken = lasting + len(bench.stuck) + len(bench.in_lanes)
-        return max(0, self._settings.max_workers - taken)
+        # The internal queue is shared: jobs without a lane keep at least half of it.
+        most = bench.internal_queue.maxsize // 2
+        return max(0, min(self._settings.max_workers - taken, most - len(self._timers)))
 
     def _prefetch(self) -> int:
         ahead = self._settings.max_workers * PREFETCH_HORIZON

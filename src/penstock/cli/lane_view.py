@@ -1,0 +1,111 @@
+"""How a lane is shown: a line in a list, and what is the matter with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import Column, print_table
+from penstock.cli.text import duration, printable
+from penstock.lanes.breaker import FOR_EVER
+
+if TYPE_CHECKING:
+    from penstock.ports.queue import LaneInfo
+
+STYLES = {
+    "open": "bold red",
+    "suspect": "yellow",
+    "paused": "magenta",
+    "rate": "yellow",
+    "credentials": "bold red",
+}
+
+
+def as_dict(lane: LaneInfo) -> dict[str, Any]:
+    """The lane for programs. `blocked_until` is null while only a person can lift the block."""
+    lifted = lane.blocked_until is None or lane.blocked_until >= FOR_EVER
+    return {
+        **asdict(lane),
+        "starts_per_second": 1 / lane.spacing if lane.spacing else None,
+        "blocked_until": None if lifted else lane.blocked_until,
+        "trouble": trouble(lane),
+    }
+
+
+def trouble(lane: LaneInfo) -> str | None:
+    """Why the lane starts nothing, or only a try now and then; None when all is well."""
+    if lane.blocked_why is not None:
+        return _blocked(lane)
+    if lane.breaker == "open":
+        return f"breaker {_breaker(lane)}"
+    return "daily limit used up" if _spent(lane) else None
+
+
+def troubled(lanes: Iterable[LaneInfo]) -> list[LaneInfo]:
+    return [lane for lane in lanes if trouble(lane)]
+
+
+def sentence(lanes: Iterable[LaneInfo]) -> str:
+    """Lanes and what is the matter with each, on one line."""
+    parts = []
+    for lane in lanes:
+        waiting = f", {lane.waiting:,} waiting" if lane.waiting else ""
+        parts.append(f"{printable(lane.name)} ({trouble(lane)}{waiting})")
+    return ", ".join(parts)
+
+
+def print_lanes(lanes: Sequence[LaneInfo]) -> None:
+    """A table of lanes; columns that say nothing are left out."""
+    parents = any(lane.parent for lane in lanes)
+    columns = [Column("lane", fit="fold")]
+    columns += [Column("parent")] if parents else []
+    columns += [
+        Column("in use", right=True),
+        Column("starts/s", right=True),
+        Column("waiting", right=True),
+        Column("breaker", style=_style),
+        Column("blocked", style=_style),
+        Column("today", right=True),
+    ]
+    rows = []
+    for lane in lanes:
+        row = [printable(lane.name)]
+        row += [printable(lane.parent or "-")] if parents else []
+        row += [
+            f"{lane.in_flight} of {lane.max_parallel}",
+            f"{1 / lane.spacing:.3g}" if lane.spacing else "no limit",
+            f"{lane.waiting:,}",
+            _breaker(lane),
+            _blocked(lane) if lane.blocked_why else "-",
+            _today(lane),
+        ]
+        rows.append(row)
+    print_table(columns, rows)
+
+
+def _breaker(lane: LaneInfo) -> str:
+    if lane.retry_at is None:
+        return lane.breaker
+    away = lane.retry_at - time.time()
+    return f"open, next try in {duration(away)}" if away > 0 else "open, trying now"
+
+
+def _blocked(lane: LaneInfo) -> str:
+    if lane.blocked_until is None or lane.blocked_until >= FOR_EVER:
+        return str(lane.blocked_why)
+    return f"{lane.blocked_why}, {duration(lane.blocked_until - time.time())} more"
+
+
+def _today(lane: LaneInfo) -> str:
+    used = f"{lane.used_today:,}"
+    return used if lane.per_day is None else f"{used} of {lane.per_day:,}"
+
+
+def _spent(lane: LaneInfo) -> bool:
+    return lane.per_day is not None and lane.used_today >= lane.per_day
+
+
+def _style(cell: str) -> str | None:
+    return STYLES.get(cell.replace(",", " ").split(" ")[0])
