@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 
 from penstock.adapters.sqlite import changes
@@ -83,8 +84,7 @@ def _insert(
     scheduled = batch.run_at is not None and batch.run_at > tx.now
     turns = {item.lane: (0.0, 0.0) for item in items}
     if not scheduled:
-        for lane in turns:
-            count = sum(item.lane == lane for item in items) if len(turns) > 1 else len(items)
+        for lane, count in Counter(item.lane for item in items).items():
             turns[lane] = take_turns(tx, lane, batch.priority, batch.tenant, count, weights)
     placed = []
     for item in items:

@@ -14,7 +14,7 @@ from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.ports.queue import Lease, Want
 
-LINES_PER_CLAIM = 64
+LINES_PER_CLAIM = 32
 """Lines looked at in one trip; with more, the ones that have waited longest come first."""
 LATER_SECONDS = 1.0
 """When to look again at a line whose jobs this process may not take just now."""

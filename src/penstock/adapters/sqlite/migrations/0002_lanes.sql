@@ -59,16 +59,19 @@ CREATE TABLE lines (
 CREATE INDEX lines_wake ON lines (kind, wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX lines_waiting ON lines (waits_for, since) WHERE waits_for IS NOT NULL;
 
--- However a job joins a lane's line, the line is there to be looked at.
+-- However a job joins a lane's line, the line is there to be looked at: at once, or when the
+-- lane may be used again.
 CREATE TRIGGER jobs_join_line AFTER INSERT ON jobs
 WHEN NEW.ready > 0 AND NEW.lane NOT IN ('', '?')
 BEGIN
     INSERT OR IGNORE INTO lines (lane, kind, wake_at, since)
-    VALUES (NEW.lane, NEW.kind, 0, NEW.since);
+    SELECT NEW.lane, NEW.kind, coalesce(max(lanes.blocked_until, lanes.retry_at), 0), NEW.since
+    FROM (SELECT 1) LEFT JOIN lanes ON lanes.name = NEW.lane;
 END;
 CREATE TRIGGER jobs_rejoin_line AFTER UPDATE OF ready, lane ON jobs
 WHEN NEW.ready > 0 AND NEW.lane NOT IN ('', '?')
 BEGIN
     INSERT OR IGNORE INTO lines (lane, kind, wake_at, since)
-    VALUES (NEW.lane, NEW.kind, 0, NEW.since);
+    SELECT NEW.lane, NEW.kind, coalesce(max(lanes.blocked_until, lanes.retry_at), 0), NEW.since
+    FROM (SELECT 1) LEFT JOIN lanes ON lanes.name = NEW.lane;
 END;
