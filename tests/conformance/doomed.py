@@ -1,6 +1,6 @@
 """A worker process that claims jobs, starts some of them, and is gone.
 
-    python -m tests.conformance.doomed BACKEND URL --claim 5 --start 2 [--wait]
+    python -m tests.conformance.doomed BACKEND URL --claim 5 --start 2 [--lanes 3] [--wait]
 
 It kills itself with SIGKILL; with --wait it first says so and waits for a line.
 """
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from tests.conformance.support import BACKENDS, KIND, LONG, claim
+from tests.conformance.support import BACKENDS, KIND, LONG, exchange, want
 
 
 async def main() -> None:
@@ -20,12 +20,14 @@ async def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--claim", type=int, default=1)
     parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--lanes", type=int, default=0, help="how many of them in lanes")
     parser.add_argument("--wait", action="store_true")
     options = parser.parse_args()
     queue = BACKENDS[options.backend].queue(options.url)
     await queue.open()
     member = await queue.join([KIND], 10, LONG)
-    leases = await claim(member, options.claim)
+    wanted = want(options.claim - options.lanes)._replace(lanes=options.lanes)
+    leases = (await exchange(member, wanted=wanted)).leases
     assert len(leases) == options.claim
     for lease in leases[: options.start]:
         member.mark_started(lease)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.model.ids import new_ids
 from penstock.model.job import Job
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
     NO_LANE,
     Exchange,
@@ -41,6 +42,11 @@ PATIENCE = 10.0
 ROOT = Path(__file__).parents[2]
 
 
+def no_limits(name: str) -> LaneConfig:
+    """A lane for tests that are not about its limits."""
+    return LaneConfig(min_interval_seconds=0.0, max_parallel=1000)
+
+
 class Backend(Protocol):
     """How to open queues of one kind, and to move their clock."""
 
@@ -55,10 +61,15 @@ class Backend(Protocol):
         ageing_seconds: float = 300.0,
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = no_limits,
     ) -> JobQueue: ...
 
     def lapse(self, url: str, member: str) -> None:
         """Let the lease of `member` run out now, as if it had not been renewed."""
+        ...
+
+    def idle(self, url: str, seconds: float) -> None:
+        """Let every lane have been used last that long ago."""
         ...
 
 
@@ -75,6 +86,7 @@ class SqliteBackend:
         ageing_seconds: float = 300.0,
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = no_limits,
     ) -> JobQueue:
         return SqliteQueue(
             url,
@@ -82,12 +94,18 @@ class SqliteBackend:
             ageing_seconds=ageing_seconds,
             retention_seconds=retention_seconds,
             weights=weights,
+            lane_config=lane_config,
         )
 
     def lapse(self, url: str, member: str) -> None:
         path = url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("UPDATE processes SET lease_until = 1 WHERE id = ?", (member,))
+
+    def idle(self, url: str, seconds: float) -> None:
+        path = url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("UPDATE lanes SET touched_at = touched_at - ?", (seconds,))
 
 
 BACKENDS: dict[str, Backend] = {
@@ -125,6 +143,9 @@ class Ledger:
 
     def lapse(self, member: Member) -> None:
         self.backend.lapse(self.url, member.id)
+
+    def idle(self, seconds: float) -> None:
+        self.backend.idle(self.url, seconds)
 
     async def close(self) -> None:
         for member in self._members:
@@ -298,8 +319,9 @@ async def doomed(ledger: Ledger, *options: str) -> asyncio.subprocess.Process:
     )
 
 
-async def dies(ledger: Ledger, *, claims: int = 1, starts: int = 0) -> None:
-    """Let a process claim and start jobs, and be killed."""
-    process = await doomed(ledger, "--claim", str(claims), "--start", str(starts))
+async def dies(ledger: Ledger, *, claims: int = 1, starts: int = 0, lanes: int = 0) -> None:
+    """Let a process claim and start jobs (`lanes` of them in lanes), and be killed."""
+    counts = ("--claim", str(claims), "--start", str(starts), "--lanes", str(lanes))
+    process = await doomed(ledger, *counts)
     await process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -24,7 +24,8 @@ def rates(draw: st.DrawFn, *, least_interval: float = 0.1) -> LaneConfig:
     """A rate, with or without a minimum interval that may bind more or less than it."""
     requests = draw(st.integers(1, 20))
     interval = draw(st.floats(least_interval, 60.0))
-    gap = draw(st.none() | st.floats(0.0, 2.0).map(lambda share: share * interval / requests))
+    shares = st.just(0.0) | st.floats(0.01, 2.0)
+    gap = draw(st.none() | shares.map(lambda share: share * interval / requests))
     return LaneConfig(
         requests_per_interval=requests,
         interval_seconds=interval,
@@ -136,7 +137,7 @@ FAMILY: st.SearchStrategy[Family] = st.lists(
 )
 
 
-@given(config=rates(), parallel=st.integers(1, 4), gap=st.floats(0.0, 0.5), asks=FAMILY)
+@given(config=rates(), parallel=st.integers(1, 4), gap=st.just(0.0) | st.floats(0.01, 0.5), asks=FAMILY)
 def test_limits_of_a_parent_hold_for_all_its_children_together(
     config: LaneConfig, parallel: int, gap: float, asks: Family
 ) -> None:

@@ -43,13 +43,17 @@ class Renewer:
         self._thread.join()
 
     def _loop(self) -> None:
-        pause = self._interval
+        pause, failing = self._interval, False
         while not self._stop.wait(pause):
             pause = self._interval
             try:
                 if not self._member.renew(self._status(), self._holds()):
                     self._lapsed()
                     return
+                if failing:
+                    log.warning("leases are renewed again")
+                failing = False
             except QueueError as error:
-                log.warning("cannot renew leases: %s", error)
-                pause = self._interval / 5
+                if not failing:
+                    log.warning("cannot renew leases, trying on: %s", error)
+                pause, failing = self._interval / 5, True

@@ -1,0 +1,65 @@
+"""Permits: several requests inside one job, each with the lane's leave, and no worker left waiting."""
+
+import asyncio
+import time
+from tempfile import TemporaryDirectory
+
+from penstock import JobContext, Penstock
+
+LANES = {
+    "api": {"min_interval_seconds": 0.05, "max_parallel": 2},
+    "slow": {"min_interval_seconds": 1.5, "max_parallel": 1},
+}
+
+starts: list[float] = []
+open_now = most_open = 0
+
+
+async def request(n: int) -> int:
+    """What would be a call of an outside service."""
+    global open_now, most_open
+    starts.append(time.monotonic())
+    open_now += 1
+    most_open = max(most_open, open_now)
+    await asyncio.sleep(0.15)
+    open_now -= 1
+    return n
+
+
+async def main(folder: str) -> None:
+    app = Penstock(f"sqlite:///{folder}/jobs.db", lanes=LANES)
+
+    @app.job("report")  # not in a lane itself: it starts at once, and asks for each request
+    async def report(ctx: JobContext, pages: int) -> int:
+        total = 0
+        for page in range(pages):
+            async with ctx.lanes.permit("api"):
+                total += await request(page)
+        return total
+
+    @app.job("rare")
+    async def rare(ctx: JobContext) -> None:
+        # No permit within a second? Then this raises LaneBusy. Let it pass: the job goes back
+        # to the queue until the lane is ready, and neither a worker nor an attempt is spent.
+        async with ctx.lanes.permit("slow"):
+            pass
+
+    async with app.running():
+        reports = await app.enqueue_many("report", [{"pages": 4}] * 3)
+        rares = await app.enqueue_many("rare", [None, None])
+        for job in reports:
+            assert (await app.wait(job.id, timeout=30)).result == 0 + 1 + 2 + 3
+        gaps = [after - before for before, after in zip(starts, starts[1:], strict=False)]
+        print(f"{len(starts)} requests, at most {most_open} at a time, {min(gaps):.3f} s apart")
+        assert most_open == 2
+        assert min(gaps) > 0.04  # 0.05, less what a busy machine takes from one for the next
+
+        ended = [await app.wait(job.id, timeout=30) for job in rares]
+        print("releases:", sorted(job.releases for job in ended))
+        assert sorted(job.releases for job in ended) == [0, 1]
+        assert all((job.state, job.attempts) == ("completed", 1) for job in ended)
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        asyncio.run(main(folder))

@@ -1,0 +1,95 @@
+"""Which limits a lane has: as configured, by pattern, or the safe default."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from penstock import ConfigError, LaneConfig
+from penstock.lanes.registry import LaneRegistry
+from penstock.model.lane import BUILT_IN
+
+
+def test_built_in_lanes_are_there_without_a_word() -> None:
+    lanes = LaneRegistry()
+    assert lanes.config("openalex") == BUILT_IN["openalex"]
+    assert lanes.config("host:example.org") == BUILT_IN["host:*"]
+    assert lanes.config("llm.answer") == BUILT_IN["llm.*"]
+
+
+def test_name_itself_goes_before_a_pattern_that_matches_it() -> None:
+    assert LaneRegistry().config("llm.ingest") == BUILT_IN["llm.ingest"]
+
+
+def test_longest_pattern_wins() -> None:
+    lanes = LaneRegistry(
+        {"host:*.gov": {"max_parallel": 1, "parent": "fetch"}, "*": {"max_parallel": 9}}
+    )
+    assert lanes.config("host:data.gov").max_parallel == 1
+    assert lanes.config("host:example.org").max_parallel == BUILT_IN["host:*"].max_parallel
+    assert lanes.config("anything").max_parallel == 9
+
+
+def test_what_is_given_for_a_built_in_lane_changes_only_that() -> None:
+    lanes = LaneRegistry({"openalex": {"max_parallel": 5}, "host:*": {"max_parallel": 1}})
+    assert lanes.config("openalex").max_parallel == 5
+    assert lanes.config("openalex").spacing == BUILT_IN["openalex"].spacing
+    host = lanes.config("host:example.org")
+    assert (host.max_parallel, host.parent) == (1, "fetch")
+
+
+def test_configuration_in_code_is_taken_as_it_is() -> None:
+    config = LaneConfig(min_interval_seconds=9.0)
+    assert LaneRegistry({"openalex": config}).config("openalex") == config
+
+
+def test_one_registry_does_not_change_another() -> None:
+    LaneRegistry({"openalex": {"max_parallel": 5}})
+    assert LaneRegistry().config("openalex") == BUILT_IN["openalex"]
+
+
+def test_lane_nobody_configured_gets_the_safe_default_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lanes = LaneRegistry()
+    with caplog.at_level(logging.WARNING, "penstock.lanes"):
+        assert [lanes.config("mystery") for _ in range(3)] == [LaneConfig()] * 3
+        lanes.config("openalex")
+        lanes.config("host:example.org")
+
+    (record,) = caplog.records
+    assert "'mystery' is not configured" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("lanes", "message"),
+    [
+        ({"a": {"max_parallel": 0}}, "lane 'a': max_parallel"),
+        ({"a": {"colour": "red"}}, "lane 'a': unknown key 'colour'"),
+        ({"a": {"parent": "nowhere"}}, "lane 'a': its parent 'nowhere' is not configured"),
+        ({"a": {"parent": "llm.ingest"}}, "lane 'a': its parent 'llm.ingest' has a parent"),
+        ({"a": {"parent": "a"}}, "lane 'a': its parent 'a'"),
+        ({"a": {"parent": "b"}, "b": {"parent": "a"}}, "its parent"),
+    ],
+)
+def test_mistakes_are_refused_and_name_the_lane(
+    lanes: dict[str, dict[str, object]], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        LaneRegistry(lanes)
+
+
+def test_named_lanes_are_those_that_are_no_patterns() -> None:
+    named = LaneRegistry({"mine": {"max_parallel": 1}}).named()
+    assert "mine" in named
+    assert "host:*" not in named
+    assert {"openalex", "embedder", "fetch"} <= named.keys()
+
+
+def test_profile_applies_where_its_credential_is_set() -> None:
+    given = {"openalex": {"profiles": {"OPENALEX_KEY": {"requests_per_interval": 100}}}}
+    assert LaneRegistry(given, {}).config("openalex").requests_per_interval == 10
+    with_key = LaneRegistry(given, {"OPENALEX_KEY": "k"}).config("openalex")
+    assert with_key.requests_per_interval == 100
+    assert with_key.max_parallel == BUILT_IN["openalex"].max_parallel
