@@ -9,7 +9,7 @@ UV := $(BIN)/uv
 STAMP := $(VENV)/.setup-stamp
 
 # Directories that exist today; mypy refuses a path that does not.
-CODE := $(wildcard src tests examples benchmarks)
+CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run test check bench chaos docs lock clean
@@ -68,4 +68,4 @@ lock: $(UV) ## resolve requirements/dev.txt again (UPGRADE=1 takes newer version
 clean: ## remove .venv, caches and build output
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	rm -rf htmlcov .coverage .coverage.*
-	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

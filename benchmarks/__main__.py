@@ -18,10 +18,13 @@ from benchmarks import (
     cli_help,
     enqueue,
     fencing,
+    head_of_line,
     idle,
     jobs,
+    lane_use,
     latency,
     machine,
+    outage,
     recovery,
     waiters,
 )
@@ -39,6 +42,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "fencing": fencing.run,
     "claim": claim.run,
     "waiters": waiters.run,
+    "lane_use": lane_use.run,
+    "head_of_line": head_of_line.run,
+    "outage": outage.run,
     "cli_help": cli_help.run,
 }
 

@@ -53,7 +53,16 @@ class AtMost:
         return f"<= {self.value:g} {self.unit}"
 
 
-Target = TimesThePeer | AtMost
+@dataclass(slots=True, frozen=True)
+class AtLeast:
+    value: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f">= {self.value:g} {self.unit}"
+
+
+Target = TimesThePeer | AtMost | AtLeast
 
 
 class Verdict(Enum):
@@ -99,6 +108,8 @@ class Result:
                 return Verdict.MET if self.ratio >= factor else Verdict.MISSED
             case AtMost(value):
                 return Verdict.MET if self.ours.value <= value else Verdict.MISSED
+            case AtLeast(value):
+                return Verdict.MET if self.ours.value >= value else Verdict.MISSED
 
     @property
     def good(self) -> bool:

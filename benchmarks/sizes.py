@@ -31,6 +31,10 @@ class Sizes:
     """SIGSTOP, takeover, SIGCONT: this many times."""
     help_runs: int
     waiters: int
+    lane_seconds: float
+    blocked_jobs: int
+    others: int
+    outage_seconds: float
 
 
 FULL = Sizes(
@@ -51,6 +55,10 @@ FULL = Sizes(
     frozen_processes=3,
     help_runs=10,
     waiters=10_000,
+    lane_seconds=20.0,
+    blocked_jobs=100_000,
+    others=2_000,
+    outage_seconds=60.0,
 )
 
 QUICK = Sizes(
@@ -71,6 +79,10 @@ QUICK = Sizes(
     frozen_processes=1,
     help_runs=5,
     waiters=10_000,
+    lane_seconds=5.0,
+    blocked_jobs=20_000,
+    others=1_000,
+    outage_seconds=8.0,
 )
 
 TINY = Sizes(
@@ -91,5 +103,9 @@ TINY = Sizes(
     frozen_processes=1,
     help_runs=1,
     waiters=100,
+    lane_seconds=1.0,
+    blocked_jobs=500,
+    others=100,
+    outage_seconds=1.5,
 )
 """For the harness's own tests; the figures mean nothing."""

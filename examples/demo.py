@@ -13,37 +13,27 @@ import argparse
 import asyncio
 import os
 import random
-import re
-import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.bar import Bar
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from penstock import JobContext, JobState, Penstock
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # it is started by its path, and by its workers as a module
+
+from examples.demo_view import Progress, Show, WorkerProcess, next_steps  # noqa: E402
 
 PICTURES, UPLOADS, ALBUMS, THUMBNAILS = 279, 60, 15, 3
 TOTAL = PICTURES + UPLOADS + ALBUMS * (1 + THUMBNAILS) + 1
 TASK = "demo"
 LIMIT_SECONDS = 90
-ROOT = Path(__file__).resolve().parent.parent
-STATES = {"queued": "cyan", "running": "yellow", "completed": "green", "failed": "red"}
 
 
 def build(queue: str | None = None) -> Penstock:
@@ -79,123 +69,6 @@ def build(queue: str | None = None) -> Penstock:
 
 
 app = build()  # what `penstock worker examples.demo:app` looks for
-
-
-@dataclass(slots=True)
-class WorkerProcess:
-    number: int
-    process: subprocess.Popen[bytes]
-    state: str = "starting"
-    done: int = 0
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-
-@dataclass(slots=True)
-class Progress:
-    """What is shown."""
-
-    began: float = field(default_factory=time.monotonic)
-    states: Counter[str] = field(default_factory=Counter)
-    workers: list[WorkerProcess] = field(default_factory=list)
-    samples: deque[tuple[float, int]] = field(default_factory=deque)
-    """(seconds, jobs finished) at every look."""
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.began
-
-    @property
-    def finished(self) -> int:
-        return self.states["completed"] + self.states["failed"]
-
-    def rate(self) -> float:
-        """Jobs finished per second, over the last second or so."""
-        recent = [sample for sample in self.samples if sample[0] > self.seconds - 1.2]
-        if len(recent) < 2 or recent[-1][0] == recent[0][0]:
-            return 0.0
-        return (recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0])
-
-    def graph(self) -> str:
-        """Jobs finished in each third of a second so far, as a line of little bars."""
-        at_end_of = {int(at * 3): count for at, count in self.samples}
-        counts = [at_end_of[slot] for slot in sorted(at_end_of)]
-        steps = [after - before for before, after in pairwise(counts[:-1])]
-        most = max(steps, default=0) or 1
-        return "".join("▁▂▃▄▅▆▇█"[step * 7 // most] for step in steps[-40:])
-
-
-class Show:
-    """Events scroll by above; below them, on a terminal, a view that is drawn again and again."""
-
-    def __init__(self, progress: Progress, *, record: bool) -> None:
-        # A recording has no live view: it would be in it a hundred times.
-        self.console = (
-            Console(record=True, width=92, force_terminal=True, highlight=False)
-            if record
-            else Console(highlight=False)
-        )
-        self._progress = progress
-        self._record = record
-        self._live = (
-            Live(get_renderable=self._view, console=self.console, transient=True)
-            if self.console.is_terminal and not record
-            else None
-        )
-        self._spoken = 0.0
-
-    def __enter__(self) -> Show:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def event(self, text: str, style: str = "") -> None:
-        at = f"{self._progress.seconds:5.1f} s  "
-        self.console.print(Text.assemble("  ", (at, "dim"), (text, style)), soft_wrap=True)
-
-    def picture(self) -> None:
-        """For a recording: the view as it stands."""
-        if self._record:
-            self.console.print(self._view(), "")
-
-    def tick(self) -> None:
-        """Where nothing can be redrawn, a line now and then."""
-        progress = self._progress
-        if self._live is None and not self._record and progress.seconds - self._spoken >= 1.5:
-            self._spoken = progress.seconds
-            counts = ", ".join(f"{progress.states[name]} {name}" for name in STATES)
-            self.event(f"{counts}, {progress.rate():.0f} jobs/s", "dim")
-
-    def _view(self) -> RenderableType:
-        progress = self._progress
-        width = max(20, min(60, self.console.width - 40))
-        bars = Table.grid(padding=(0, 2))
-        for name, colour in STATES.items():
-            count = progress.states[name]
-            bar = Bar(TOTAL, 0, count, width=width, color=colour, bgcolor="grey15")
-            bars.add_row(Text(name, colour), bar, Text(f"{count:>4}", colour))
-        workers = Table.grid(padding=(0, 2))
-        colours = {"starting": "dim", "working": "green", "killed": "bold red", "stopped": "dim"}
-        for worker in progress.workers:
-            colour = colours[worker.state]
-            workers.add_row(
-                f"worker {worker.number}",
-                Text(f"process {worker.pid}", "dim"),
-                Text(worker.state, colour),
-                Text(f"{worker.done:>4} jobs done"),
-            )
-        head = Text.assemble(
-            (f"{progress.finished} of {TOTAL} jobs", "bold"),
-            f"   {progress.seconds:4.1f} s   {progress.rate():3.0f} jobs/s   ",
-            (progress.graph(), "green"),
-        )
-        return Padding(Group("", head, "", bars, "", workers), (0, 2))
 
 
 class Demo:
@@ -263,16 +136,11 @@ class Demo:
         await self._until(lambda: all(w.state != "starting" for w in self._progress.workers))
 
     def _start_worker(self, number: int) -> None:
-        with open(self._folder / f"worker-{number}.log", "wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "penstock.cli", "worker", "examples.demo:app"],
-                cwd=ROOT,
-                env=os.environ | {"PENSTOCK_QUEUE": self._url},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self._progress.workers.append(WorkerProcess(number, process))
+        command = [sys.executable, "-m", "penstock.cli", "worker", "examples.demo:app"]
+        worker = WorkerProcess.start(
+            number, [*command, "--queue", self._url], ROOT, self._folder / f"worker-{number}.log"
+        )
+        self._progress.workers.append(worker)
 
     async def _kill_one(self) -> None:
         victim = self._progress.workers[1]
@@ -373,31 +241,25 @@ class Demo:
         dead = await self._app.dead_letters()
         lost = [i for i in self.queued if i not in jobs or not jobs[i].state.finished]
         twice = [job_id for job_id, times in self.completions.items() if times > 1]
-        unrecorded = [
-            job.id
-            for job in jobs.values()
-            if job.state is JobState.COMPLETED and self.completions[job.id] != 1
-        ]
+        completed = {job.id for job in jobs.values() if job.state is JobState.COMPLETED}
         retries = sum(job.attempts - 1 for job in jobs.values())
         killed = len(self.lost_with_process)
 
-        table = Table.grid(padding=(0, 3))
-        table.add_column()
-        table.add_column(justify="right", style="bold")
-        table.add_column(style="dim")
         children = sum(job.parent_id is not None for job in jobs.values())
-        table.add_row("jobs enqueued", str(len(self.queued)), f"{children} of them by other jobs")
-        table.add_row("completed", Text(str(by_state[JobState.COMPLETED]), "green"), "")
         runs = ", ".join(f"{job.payload['picture']} after {job.attempts} runs" for job in dead)
-        table.add_row("dead letters", Text(str(len(dead)), "red"), runs)
-        table.add_row("lost", _zero(len(lost)), "of all that were ever stored")
-        table.add_row("results recorded twice", _zero(len(twice)), "although some ran twice")
-        table.add_row("retries", str(retries), f"{killed} because their process was killed")
-        table.add_row("seconds", f"{seconds:.1f}", f"{len(jobs) / seconds:.0f} jobs/s")
-        self._show.console.print(Padding(table, (1, 2), expand=False))
-
+        rows: list[tuple[str, float, str]] = [
+            ("jobs enqueued", len(self.queued), f"{children} of them by other jobs"),
+            ("completed", by_state[JobState.COMPLETED], ""),
+            ("dead letters", len(dead), runs),
+            ("lost", len(lost), "of all that were ever stored"),
+            ("results recorded twice", len(twice), "although some ran twice"),
+            ("retries", retries, f"{killed} because their process was killed"),
+            ("seconds", round(seconds, 1), f"{len(jobs) / seconds:.0f} jobs/s"),
+        ]
+        self._show.sums(rows)
         return (
-            not (lost or twice or unrecorded)
+            not (lost or twice)
+            and completed == self.completions.keys()
             and set(jobs) == self.queued
             and len(jobs) == TOTAL
             and [job.payload for job in dead] == [{"picture": "broken.jpg"}]
@@ -405,40 +267,12 @@ class Demo:
         )
 
 
-def _zero(count: int) -> Text:
-    return Text(str(count), "red" if count else "green")
-
-
-def next_steps(console: Console, kept: str | None) -> None:
-    here = Path(sys.executable).parent
-    bin_ = "" if shutil.which("penstock") else f"{os.path.relpath(here)}/"
-    steps = {
-        f"{bin_}python examples/demo.py --keep demo-queue": "again, and keep the queue",
-        f"{bin_}python examples/quickstart.py": "a whole program in 20 lines",
-        f"{bin_}penstock --help": "the command line",
-    }
-    if kept is not None:
-        steps = {
-            f"export PENSTOCK_QUEUE=sqlite:///{kept}/jobs.db": "which queue is meant",
-            f"{bin_}penstock status": "what there is",
-            f"{bin_}penstock dead-letters list": "what failed",
-            f"{bin_}penstock dead-letters redrive --all": "queue it again",
-            f"{bin_}penstock worker examples.demo:app --drain": "run it",
-        }
-    width = max(map(len, steps))
-    console.print("  Try next:", style="bold")
-    for command, about in steps.items():
-        line = Text.assemble("    ", (command.ljust(width), "cyan"), "   ", (about, "dim"))
-        console.print(line, soft_wrap=True)
-    console.print()
-
-
 def main() -> int:
     options = argparse.ArgumentParser(description="Watch Penstock work.")
     options.add_argument("--keep", metavar="DIR", help="keep the queue in this new folder")
     options.add_argument("--svg", metavar="FILE", help="save a picture of what was shown")
     chosen = options.parse_args()
-    progress = Progress()
+    progress = Progress(TOTAL)
     show = Show(progress, record=chosen.svg is not None)
     show.console.print("\n  [bold]Penstock[/bold]: 400 jobs, two worker processes, one SIGKILL\n")
 
@@ -456,9 +290,7 @@ def main() -> int:
         if not good:
             show.console.print("  [bold red]this is not what was promised[/bold red]")
         if chosen.svg is not None:
-            # Without the web font of the template: the picture must not load anything.
-            template = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-            show.console.save_svg(chosen.svg, title="make demo", code_format=template)
+            show.save(chosen.svg)
         return 0 if good else 1
     return 130
 

@@ -22,6 +22,7 @@ import typer
 from penstock.cli import cli, main
 from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
+from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -46,6 +47,73 @@ All times are in seconds.
 |---|---|---|
 {rows}
 """
+
+LANES = """\
+# Lanes
+
+<!-- Written by `python -m tools.reference` from src/penstock/model/lane.py. -->
+
+What each key of a lane means, and the lanes that are there without any configuration. How to use
+them is in the [guide](guide-lanes.md).
+
+## Keys
+
+In `{file}` under `lanes:` and the lane's name, in code in `Penstock(lanes={{...}})`. An unknown
+key or a wrong value is a `ConfigError`, which for a file names the line. What is given for a
+built-in lane changes only the keys that are given. All times are in seconds.
+
+| key | default | meaning |
+|---|---|---|
+{keys}
+
+## Starts are spaced
+
+Starts in a lane are allowed this far apart: `interval_seconds / requests_per_interval` or
+`min_interval_seconds`, whichever is longer, and {spare} more, because spacing of exactly a tenth
+of a second lets eleven starts into some windows of one second. If neither is given it is
+{unknown} s, and {spare} more. While a lane is slowed down after repeated 429 it is a multiple of
+that. A start that is late by more than {late:g} ms (or 1% of the window, if that is more) is given
+up and asked for again.
+
+## Built-in lanes
+
+The column "apart" is the spacing that follows. A name with `*` is a pattern: each name that matches
+is a lane of its own, with these limits. Where several patterns match, the longest is taken.
+
+| lane | rate | apart | at a time | timeout | parent |
+|---|---|---|---|---|---|
+{built_in}
+
+A lane that nobody configured and no pattern matches gets a start every {unknown} s, {parallel} at
+a time, and a warning in the log, once in each process.
+"""
+
+KEYS = {
+    "requests_per_interval": "At most this many starts in any window of `interval_seconds`.",
+    "interval_seconds": "The window of `requests_per_interval`; the two go together.",
+    "min_interval_seconds": "Two starts are at least this far apart, whatever the rate allows. "
+    "0, and no rate: as fast as they come.",
+    "max_parallel": "Requests (or running jobs) at a time.",
+    "requests_per_day": "Starts in a day, by UTC.",
+    "timeout_seconds": "A run of a job in this lane ends after this, or after the job's own "
+    "timeout, whichever is shorter.",
+    "breaker_first_seconds": "While the breaker is open, the first try waits this long; each "
+    "further one twice as long as the one before.",
+    "breaker_cap_seconds": "But no longer than this. Each wait is shortened by up to a fifth, at "
+    "random.",
+    "health_url": "What the probe asks while the lane is in trouble: `http://...` or "
+    "`https://...` (anything but a 5xx is good), or `host:port` (a connection is good). Without "
+    "it, the host and port that `ctx.http` last could not reach.",
+    "probe_seconds": "How often the probe asks, at most.",
+    "parent": "Another lane, whose limits hold for all its children together. It must be "
+    "configured, and have no parent itself.",
+}
+"""What each field of LaneConfig means to whoever writes it."""
+
+PROFILES_KEY = (
+    "Changes by credential: `{environment variable: {key: value}}`. Those whose variable is set "
+    "are applied, in the order given."
+)
 
 COMMANDS = """\
 # Command line
@@ -91,6 +159,40 @@ def _value(default: Any) -> str:
             return str(default)
 
 
+def lanes_page() -> str:
+    default = LaneConfig()
+    unknown = {"min_interval_seconds": f"{default.spacing / SPARE:g} without a rate, else 0"}
+    unknown["max_parallel"] = str(default.parallel)
+    keys = []
+    for field in fields(LaneConfig):
+        value = unknown.get(field.name) or f"`{_value(field.default)}`"
+        shown = "none" if field.default is None and field.name not in unknown else value
+        keys.append(f"| `{field.name}` | {shown} | {KEYS[field.name]} |")
+    keys.append(f"| `{PROFILES}` | none | {PROFILES_KEY} |")
+    return LANES.format(
+        file=DEFAULT_FILE,
+        keys="\n".join(keys),
+        built_in="\n".join(_lane_row(name, lane) for name, lane in BUILT_IN.items()),
+        spare=f"{SPARE - 1:.0%}",
+        unknown=f"{default.spacing / SPARE:g}",
+        late=1000 * LEAST_TOLERANCE,
+        parallel=default.parallel,
+    )
+
+
+def _lane_row(name: str, lane: LaneConfig) -> str:
+    per, window = lane.requests_per_interval, lane.interval_seconds
+    cells = [
+        f"`{name}`",
+        f"{per} in {window:g} s" if per and window else "",
+        f"{lane.spacing:.4g} s" if lane.spacing else "not spaced",
+        str(lane.parallel),
+        f"{lane.timeout_seconds:g} s" if lane.timeout_seconds else "",
+        f"`{lane.parent}`" if lane.parent else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
 def commands_page() -> str:
     parts = [COMMANDS]
     for path in _commands(typer.main.get_command(cli), []):
@@ -114,7 +216,11 @@ def _help(path: list[str]) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
 
 
-PAGES = {"reference-settings.md": settings_page, "reference-cli.md": commands_page}
+PAGES = {
+    "reference-settings.md": settings_page,
+    "reference-lanes.md": lanes_page,
+    "reference-cli.md": commands_page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -21,13 +21,15 @@ READ_COMMANDS = [
     ["dead-letters", "show", NOBODY],
     ["dead-letters", "redrive", "--all"],
     ["dead-letters", "discard", "--all", "--yes"],
+    ["lanes"],
+    ["lanes", "pause", "embedder"],
     ["status"],
 ]
 
 
 def test_help_names_every_command_and_exit_code(cli: Cli) -> None:
     shown = cli("--help").out
-    for word in ("worker", "enqueue", "jobs", "dead-letters", "status", "config"):
+    for word in ("worker", "enqueue", "jobs", "dead-letters", "lanes", "status", "config"):
         assert f"\n  {word} " in shown
     for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 "):
         assert f"\n    {code}" in shown
@@ -124,6 +126,17 @@ def test_queue_option_wins_over_environment_over_file(cli: Cli) -> None:
     cli("enqueue", "add", "--queue", "sqlite:///from-option.db")
     made = {path.name for path in cli.folder.glob("*.db")}
     assert made == {"from-file.db", "from-other.db", "from-environment.db", "from-option.db"}
+
+
+def test_options_of_all_commands_may_stand_before_the_command(cli: Cli) -> None:
+    nowhere = {"PENSTOCK_QUEUE": "sqlite:///nowhere.db"}
+    job_id = cli.enqueue("add")
+    assert cli("--queue", cli.url, "status", environment=nowhere).out.startswith("queue  ")
+    listed = cli("--json", "--queue", cli.url, "jobs", "list", environment=nowhere).json
+    assert [job["id"] for job in listed] == [job_id]
+    (cli.folder / "other.yaml").write_text(f"queue: {cli.url}\n")
+    assert cli("--config", "other.yaml", "status", environment={"PENSTOCK_QUEUE": ""}).out
+    assert cli("--json", "jobs", "list", "--limit", "0", code=2).error["type"] == "UsageError"
 
 
 def test_config_tells_values_and_sources(cli: Cli) -> None:

@@ -105,6 +105,18 @@ def test_show_of_a_missing_job_is_exit_code_3(cli: Cli) -> None:
     assert done.error == {"type": "JobNotFound", "message": f"no job with id '{NOBODY}'"}
 
 
+def test_show_takes_the_beginning_or_end_of_an_id(cli: Cli) -> None:
+    first, second = cli.enqueue("add"), cli.enqueue("mail.send")
+    assert cli("jobs", "show", first[-6:], "--json").json["id"] == first
+    assert cli("jobs", "show", second[:-1], "--json").json["id"] == second
+    common = first[:6]
+    assert second.startswith(common), "made within the same hours"
+    done = cli("jobs", "show", common, code=2)
+    assert done.err == f"error: 2 jobs have {common!r} in their id; give more of it\n"
+    assert "no job with id" in cli("jobs", "show", first[-5:], code=3).err
+    assert "none of the newest 1,000 jobs" in cli("jobs", "show", "abcdefgh", code=3).err
+
+
 def test_cancel_says_what_became_of_each(cli: Cli) -> None:
     finished = cli.enqueue("add")
     cli("worker", "shop:app", "--drain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 
 def most_in_window(times: Iterable[float], seconds: float) -> int:
@@ -18,7 +19,7 @@ def least_gap(times: Iterable[float]) -> float:
     """The shortest time from one to the next."""
     ordered = sorted(times)
     return min(
-        (later - earlier for earlier, later in zip(ordered, ordered[1:], strict=False)),
+        (later - earlier for earlier, later in pairwise(ordered)),
         default=float("inf"),
     )
 

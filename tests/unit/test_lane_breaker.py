@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.lanes import breaker
-from penstock.lanes.breaker import FOR_EVER, PRAISE, REFUSALS, SLOWEST, Fault
+from penstock.lanes.breaker import FOR_EVER, PRAISE, SLOWEST, Fault
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig

@@ -13,9 +13,7 @@ from penstock.model.lane import BUILT_IN, SPARE, LaneConfig
 
 
 def test_rate_and_minimum_interval_both_bind() -> None:
-    by_rate = LaneConfig(
-        requests_per_interval=10, interval_seconds=1.0, min_interval_seconds=0.01
-    )
+    by_rate = LaneConfig(requests_per_interval=10, interval_seconds=1.0, min_interval_seconds=0.01)
     by_gap = LaneConfig(requests_per_interval=10, interval_seconds=1.0, min_interval_seconds=0.5)
 
     assert by_rate.spacing == pytest.approx(0.1 * SPARE)
@@ -94,7 +92,7 @@ def test_changes_keep_the_rest() -> None:
 
 
 def test_unknown_key_is_refused_and_the_known_ones_named() -> None:
-    with pytest.raises(ConfigError, match="max_paralel.*max_parallel"):
+    with pytest.raises(ConfigError, match=r"max_paralel.*max_parallel"):
         LaneConfig().with_changes({"max_paralel": 1})
 
 

@@ -77,9 +77,7 @@ def test_minimum_interval_alone_is_kept(gap: float, asks: Asks) -> None:
     assert least_gap(starts) >= gap
 
 
-@given(
-    slowdown=st.sampled_from([2.0, 8.0, 64.0]), gap=st.floats(0.01, 1.0), asks=ASKS.filter(bool)
-)
+@given(slowdown=st.sampled_from([2.0, 8.0, 64.0]), gap=st.floats(0.01, 1.0), asks=ASKS.filter(bool))
 def test_slowed_lane_keeps_the_longer_interval(slowdown: float, gap: float, asks: Asks) -> None:
     lane = lane_state(LaneConfig(min_interval_seconds=gap, max_parallel=1), slowdown=slowdown)
     now, starts = NOON, list[float]()
@@ -137,7 +135,9 @@ FAMILY: st.SearchStrategy[Family] = st.lists(
 )
 
 
-@given(config=rates(), parallel=st.integers(1, 4), gap=st.just(0.0) | st.floats(0.01, 0.5), asks=FAMILY)
+@given(
+    config=rates(), parallel=st.integers(1, 4), gap=st.just(0.0) | st.floats(0.01, 0.5), asks=FAMILY
+)
 def test_limits_of_a_parent_hold_for_all_its_children_together(
     config: LaneConfig, parallel: int, gap: float, asks: Family
 ) -> None:

@@ -1,0 +1,175 @@
+"""Words for the conformance tests of lanes. Everything goes through the ports."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import (
+    Busy,
+    Exchange,
+    JobQueue,
+    KindDefaults,
+    LaneInfo,
+    Lease,
+    Member,
+    News,
+    Outcome,
+    Permit,
+    PermitRequest,
+    Report,
+    Returned,
+    Settlement,
+    Want,
+)
+from tests.conformance.support import (
+    KIND,
+    Ledger,
+    clock_passes,
+    completed,
+    error_of,
+    no_limits,
+    until,
+)
+
+LANE = "api"
+QUICK = 0.05
+"""Seconds the first try waits in the lanes of these tests, unless they say otherwise."""
+
+
+def config_of(**lanes: dict[str, Any]) -> Callable[[str], LaneConfig]:
+    """The limits given; lanes without a rate, and with many slots, else. Breakers are quick."""
+    given = {
+        name: LaneConfig(
+            **{
+                "min_interval_seconds": 0.0,
+                "max_parallel": 1000,
+                "breaker_first_seconds": QUICK,
+                "breaker_cap_seconds": 4 * QUICK,
+                **values,
+            }
+        )
+        for name, values in lanes.items()
+    }
+    return lambda name: given.get(name) or no_limits(name)
+
+
+async def open_lanes(ledger: Ledger, **lanes: dict[str, Any]) -> JobQueue:
+    return await ledger.open(lane_config=config_of(**lanes))
+
+
+def want_lanes(
+    lanes: int = 10, *kinds: str, limit: int = 0, crashed: bool = True, **defaults: Any
+) -> Want:
+    known = {kind: KindDefaults(30.0, 3, **defaults) for kind in kinds or (KIND,)}
+    return Want(limit, known, crashed, lanes)
+
+
+async def claim_lanes(
+    member: Member, lanes: int = 10, *kinds: str, limit: int = 0, crashed: bool = True
+) -> list[Lease]:
+    wanted = want_lanes(lanes, *kinds, limit=limit, crashed=crashed)
+    return (await member.exchange([], [], wanted)).leases
+
+
+async def claim_one_in_lane(member: Member, *kinds: str) -> Lease:
+    (lease,) = await claim_lanes(member, 1, *kinds)
+    return lease
+
+
+async def claimed_soon(member: Member, *kinds: str, lanes: int = 10) -> list[Lease]:
+    """What can be claimed as soon as anything can."""
+
+    async def some() -> list[Lease]:
+        return await claim_lanes(member, lanes, *kinds)
+
+    return await until(some, "something to claim", patience=3.0)
+
+
+async def info(queue: JobQueue, name: str = LANE) -> LaneInfo:
+    (found,) = [lane for lane in await queue.lanes() if lane.name == name]
+    return found
+
+
+async def try_is_due(queue: JobQueue, name: str = LANE) -> None:
+    """Wait until the open breaker of a lane allows the next try."""
+    lane = await info(queue, name)
+    assert lane.breaker == "open"
+    assert lane.retry_at is not None
+    await clock_passes(lane.retry_at)
+
+
+def up(lease: Lease) -> Settlement:
+    """Completed: the lane's dependency is there."""
+    return completed(lease)._replace(report=Report(News.SUCCESS))
+
+
+def _failed(lease: Lease, report: Report, run_at: float) -> Settlement:
+    """What the engine makes of a failure: a retry, or the end if the attempts are spent."""
+    now, retries = time.time(), 3 if lease.max_retries is None else lease.max_retries
+    spent = lease.attempts > retries
+    return Settlement(
+        lease,
+        Outcome.FAILED if spent else Outcome.RETRY,
+        now - 1,
+        now,
+        error=error_of("Unavailable", "not there"),
+        run_at=0.0 if spent else run_at or now,
+        report=report,
+    )
+
+
+def down(
+    lease: Lease, *, lane: str | None = None, address: str | None = None, run_at: float = 0.0
+) -> Settlement:
+    """Failed: the dependency could not be reached."""
+    return _failed(lease, Report(News.UNAVAILABLE, None, lane, address), run_at)
+
+
+def limited(lease: Lease, retry_after: float | None, *, lane: str | None = None) -> Settlement:
+    return _failed(lease, Report(News.RATE_LIMITED, retry_after, lane), 0.0)
+
+
+def refused(lease: Lease, *, lane: str | None = None) -> Settlement:
+    return _failed(lease, Report(News.REFUSED, None, lane), 0.0)
+
+
+def own_fault(lease: Lease, run_at: float = 0.0) -> Settlement:
+    """Failed in a way that tells nothing of the lane: a 4xx, a bug."""
+    return _failed(lease, Report(News.SUCCESS), run_at)._replace(report=None)
+
+
+async def end(member: Member, *settlements: Settlement) -> Exchange:
+    return await member.exchange(settlements, [], None)
+
+
+_refs = itertools.count(-1, -1)
+
+
+def ask(
+    lane: str = LANE, *, rate_only: bool = False, patience: float = 1.0, ref: int | None = None
+) -> PermitRequest:
+    return PermitRequest(lane, next(_refs) if ref is None else ref, rate_only, patience)
+
+
+async def permit(member: Member, lane: str = LANE, **options: Any) -> Permit | Busy:
+    (answer,) = await member.permits([ask(lane, **options)])
+    return answer
+
+
+async def permitted(member: Member, lane: str = LANE, **options: Any) -> Permit:
+    answer = await permit(member, lane, **options)
+    assert isinstance(answer, Permit), answer
+    return answer
+
+
+async def give_back(
+    member: Member, permits: Sequence[Permit], news: News | None = None, lease: Lease | None = None
+) -> None:
+    """Return permits; with `news`, as the requests of `lease` went."""
+    report = None if news is None else Report(news)
+    job, token = (0, 0) if lease is None else lease.ref
+    await member.exchange([], [], None, [Returned(one, report, job, token) for one in permits])
