@@ -46,6 +46,10 @@ All times are in seconds.
 | setting | default | meaning |
 |---|---|---|
 {rows}
+
+Two more are sections of `{file}` or arguments of `Penstock`, and not in the environment: `lanes`
+([reference](reference-lanes.md)) and `tenant_weights`
+([guide](guide-lanes.md#tenants-and-urgent-work)).
 """
 
 LANES = """\

@@ -61,10 +61,8 @@ async def open_lanes(ledger: Ledger, **lanes: dict[str, Any]) -> JobQueue:
     return await ledger.open(lane_config=config_of(**lanes))
 
 
-def want_lanes(
-    lanes: int = 10, *kinds: str, limit: int = 0, crashed: bool = True, **defaults: Any
-) -> Want:
-    known = {kind: KindDefaults(30.0, 3, **defaults) for kind in kinds or (KIND,)}
+def want_lanes(lanes: int = 10, *kinds: str, limit: int = 0, crashed: bool = True) -> Want:
+    known = {kind: KindDefaults(30.0, 3) for kind in kinds or (KIND,)}
     return Want(limit, known, crashed, lanes)
 
 

@@ -4,16 +4,21 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from penstock.config import load
+from penstock.model.lane import LaneConfig
 from tests.docs.run_blocks import blocks
+from tools.reference import KEYS as LANE_KEYS
 from tools.reference import PAGES as REFERENCES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+GUIDES = sorted(DOCS.glob("guide-*.md"))
 RUN_BLOCKS = Path(__file__).parent / "run_blocks.py"
 
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -80,8 +85,8 @@ def test_every_page_and_example_can_be_reached_from_the_readme() -> None:
             local = [link.split("#")[0] for link in links(page) if "://" not in link]
             ahead += [(page.parent / path).resolve() for path in local if path]
     assert set(PAGES) <= reached
-    named = FENCED.sub("", (DOCS / "guide-jobs.md").read_text())
-    own = {"demo.py", "quickstart.py"}
+    named = "".join(FENCED.sub("", guide.read_text()) for guide in GUIDES)
+    own = {"demo.py", "demo_view.py", "quickstart.py"}
     missing = [f.name for f in (ROOT / "examples").glob("*.py") if f.name not in named]
     assert set(missing) <= own
 
@@ -102,8 +107,19 @@ def test_program_of_the_readme_runs(tmp_path: Path) -> None:
     assert run([sys.executable, "program.py"], tmp_path).startswith("completed {")
 
 
-def test_snippets_of_the_guide_run(tmp_path: Path) -> None:
-    run([sys.executable, str(RUN_BLOCKS), str(DOCS / "guide-jobs.md")], tmp_path)
+@pytest.mark.parametrize("guide", GUIDES, ids=name)
+def test_snippets_of_a_guide_run(guide: Path, tmp_path: Path) -> None:
+    run([sys.executable, str(RUN_BLOCKS), str(guide)], tmp_path)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=name)
+def test_yaml_of_a_guide_is_a_config(guide: Path, tmp_path: Path) -> None:
+    for language, text, line in blocks(guide.read_text()):
+        if language == "yaml":
+            (tmp_path / "lanes.yaml").write_text("catalogue: {max_parallel: 2}\n")
+            (tmp_path / "penstock.yaml").write_text(text)
+            config = load({}, file=tmp_path / "penstock.yaml", environment={})
+            assert config.lanes or config.tenant_weights, f"{name(guide)} line {line}"
 
 
 def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
@@ -141,7 +157,7 @@ def test_every_guarantee_has_limits_and_a_test_that_attacks_it() -> None:
     page = (DOCS / "guarantees.md").read_text()
     sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
     numbered = [section for section in sections if section[0].isdigit()]
-    assert len(numbered) == 10
+    assert len(numbered) == 12
     for section in numbered:
         title = section.splitlines()[0]
         for part in ("**Limits**", "**How.**", "**Attacked by**"):
@@ -157,3 +173,15 @@ def test_every_guarantee_has_limits_and_a_test_that_attacks_it() -> None:
 def test_reference_is_what_would_be_written(page: str) -> None:
     written, current = (DOCS / page).read_text(), REFERENCES[page]()
     assert written == current, "run: .venv/bin/python -m tools.reference"
+
+
+def test_reference_of_lanes_explains_every_key() -> None:
+    assert list(LANE_KEYS) == [field.name for field in fields(LaneConfig)]
+
+
+def test_pictures_load_nothing_from_elsewhere() -> None:
+    pictures = {picture.name: picture.read_text() for picture in DOCS.glob("*.svg")}
+    assert {"demo.svg", "outage.svg"} <= set(pictures)
+    for picture, text in pictures.items():
+        assert text.startswith("<svg "), picture
+        assert not re.search(r"""(href|src)=["']?http|url\(["']?http|@import""", text), picture

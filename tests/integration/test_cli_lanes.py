@@ -166,6 +166,8 @@ def test_the_daily_limit_is_shown(cli: Cli) -> None:
     work_until_lane(cli, "daily", used_today=1, in_flight=0)
     assert row(cli, "daily").endswith("1 of 1")
     assert lane(cli, "daily")["trouble"] == "daily limit used up"
+    # As it should be: the command line knows the lanes too.
+    (cli.folder / "penstock.yaml").write_text(json.dumps({"lanes": LANES}))
     cli("lanes", "reset", "daily")
     assert row(cli, "daily").endswith("0 of 1")
 

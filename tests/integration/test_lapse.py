@@ -92,14 +92,14 @@ async def test_joining_again_outlasts_a_queue_that_cannot_be_reached(
         assert isinstance(queue, SqliteQueue)
         reach = queue.write
 
-        async def write(operation: Callable[[Any], Any]) -> Any:
+        async def write(operation: Callable[[Any], Any], **options: Any) -> Any:
             # The membership's sign-off, and whatever follows it, fails a few times.
             nonlocal failures
             if "leave" in getattr(operation, "__qualname__", "") or failures:
                 failures += 1
                 if failures <= 4:
                     raise QueueUnavailable("gone for a moment")
-            return await reach(operation)
+            return await reach(operation, **options)
 
         monkeypatch.setattr(queue, "write", write)
         await lapse()
@@ -117,7 +117,7 @@ async def test_a_sign_off_that_fails_closes_no_file_twice(
         assert isinstance(queue, SqliteQueue)
         member = await queue.join(["work"], 1, 60.0)
 
-        async def write(operation: Callable[[Any], Any]) -> Any:
+        async def write(operation: Callable[[Any], Any], **options: Any) -> Any:
             raise QueueUnavailable("gone for a moment")
 
         with monkeypatch.context() as patch:

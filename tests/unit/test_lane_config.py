@@ -82,7 +82,7 @@ def test_what_makes_no_sense_is_refused_and_named(values: dict[str, Any]) -> Non
 def test_time_that_is_always_needed_cannot_be_left_empty(name: str) -> None:
     """As in YAML: `probe_seconds:` with nothing behind it."""
     with pytest.raises(ConfigError, match=name):
-        LaneConfig(**{name: None})
+        LaneConfig().with_changes({name: None})
 
 
 def test_changes_keep_the_rest() -> None:

@@ -45,6 +45,11 @@ class Arguments:
         self._typed = any(p.annotation is not inspect.Parameter.empty for p in self._parameters)
         self._validate: Callable[[str], dict[str, Any]] | None = None
 
+    def prepare(self) -> None:
+        """Build what checking needs now, and not with the first job."""
+        if self._typed and self._validate is None:
+            self._validate = self._build()
+
     def parse(self, payload: str) -> dict[str, Any]:
         """The keyword arguments in a payload's JSON text, or ValidationError."""
         if self._open and f'"{self._context}"' in payload and self._context in json.loads(payload):

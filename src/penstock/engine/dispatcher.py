@@ -102,6 +102,8 @@ class Dispatcher:
             return False
         settler = self._bench.settler
         load = settler.take()
+        if want is not None:
+            self._may_claim = False  # before the trip: a wake-up that comes meanwhile must count
         try:
             exchange = await self._bench.member.exchange(
                 [settlement for settlement, _ in load.settlements],
@@ -111,6 +113,7 @@ class Dispatcher:
             )
         except BaseException:
             settler.put_back(load)
+            self._may_claim = True
             raise
         settler.stored(load)
         self._deliver(exchange, want)
@@ -119,8 +122,7 @@ class Dispatcher:
 
     def _deliver(self, exchange: Exchange, want: Want | None) -> None:
         if not exchange.member:
-            self._may_claim = False  # until it has joined again
-            self._lapsed()
+            self._lapsed()  # nothing can be claimed until it has joined again
             return
         for lease in exchange.leases:
             if lease.crashes:
@@ -135,9 +137,9 @@ class Dispatcher:
         if want is not None:
             self._next_at = exchange.next_at
             without_lane = sum(not lease.lane for lease in exchange.leases)
-            if without_lane < want.limit or not want.limit:
-                self._may_claim = False
-                self._ordinary_left = self._ordinary_room() or 0
+            if want.limit and without_lane >= want.limit:
+                self._may_claim = True  # there may be more
+            self._ordinary_left = self._ordinary_room() or 0
 
     def _start_on_time(self, lease: Lease) -> None:
         """A permit may lie slightly ahead; its job waits here, and no worker with it."""

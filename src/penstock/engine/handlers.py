@@ -76,7 +76,12 @@ class Handler:
         """The lane of a job with this payload; '' for none."""
         if self.lane is None:
             return NO_LANE
-        name: Any = self.lane(payload) if callable(self.lane) else self.lane
+        try:
+            name: Any = self.lane(payload) if callable(self.lane) else self.lane
+        except Exception as error:
+            raise ValidationError(
+                f"the lane of a {self.kind!r} job cannot be computed: {error!r}"
+            ) from error
         if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
             raise ValidationError(f"the lane of a {self.kind!r} job cannot be {name!r}")
         return name

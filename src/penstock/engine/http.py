@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -30,6 +31,7 @@ READ_PAUSE = 0.2
 HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
 REDIRECTS = (301, 302, 303, 307, 308)
+LONGEST_RETRY_AFTER = 7 * 86400.0
 BRIEF = (502, 503, 504)
 
 
@@ -211,7 +213,12 @@ def retry_after(value: str | None) -> float | None:
         return None
     try:
         if value.strip().isdigit():
-            return float(value)
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
+            seconds = float(value)
+        else:
+            date = parsedate_to_datetime(value)
+            if date.tzinfo is None:  # "-0000" and nothing at all mean UTC
+                date = date.replace(tzinfo=UTC)
+            seconds = date.timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
         return None
+    return min(max(0.0, seconds), LONGEST_RETRY_AFTER)

@@ -94,6 +94,7 @@ class JobOrchestrator:
     async def start(self) -> None:
         if self.running:
             raise PenstockError("this orchestrator is already running")
+        await asyncio.to_thread(self._prepare)
         member = await self._join()
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
@@ -131,6 +132,10 @@ class JobOrchestrator:
         ]
         self._start_renewer(member)
         self.running = True
+
+    def _prepare(self) -> None:
+        for handler in self._handlers.values():
+            handler.arguments.prepare()
 
     async def stop(self, grace: float | None = None) -> None:
         """Claim nothing more, let running jobs finish for `grace` seconds, hand back the rest.

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run
-from penstock.model.errors import LaneBusy, Unavailable
+from penstock.model.errors import AuthenticationError, LaneBusy, Unavailable
 from penstock.ports.queue import (
     Busy,
     Member,
@@ -139,14 +139,15 @@ class JobLanes:
         try:
             yield permit
             report = Report(News.SUCCESS)
-        except Unavailable as error:
+        except (Unavailable, AuthenticationError) as error:
             error.lane = error.lane or name
             report = report_of(error)
+            error.told = True
             raise
         except (ConnectionError, TimeoutError) as error:
             report = Report(News.UNAVAILABLE)
             problem = Unavailable(f"{type(error).__name__}: {error}")
-            problem.lane = name
+            problem.lane, problem.told = name, True
             raise problem from error
         except Exception as error:
             report = report_of(error)

@@ -24,26 +24,40 @@ def grant(
     most = min(wanted, *(lane.free_slots() for lane in lanes)) if slots else wanted
     if any(lane.open for lane in lanes):
         most = min(most, 1)  # one try at a time
-    most = int(min(most, *(lane.left_today(now) for lane in lanes)))
     starts: list[float] = []
     while len(starts) < most:
-        start = max(now, *(lane.next_start for lane in lanes))
-        if start > now + ahead:
+        start = _next_start(lanes, now, ahead)
+        if start is None:
             break
         starts.append(start)
         for lane in lanes:
-            lane.next_start = start + lane.spacing * lane.slowdown
-    for lane in lanes:
-        _charge(lane, len(starts), now)
-        if slots:
-            lane.in_flight += len(starts)
+            _charge(lane, start)
+            if slots:
+                lane.in_flight += 1
     return starts
 
 
-def _charge(lane: LaneState, count: int, now: float) -> None:
-    today = int(now // DAY)
-    lane.used_today = count + (lane.used_today if lane.day == today else 0)
-    lane.day = today
+def _next_start(lanes: list[LaneState], now: float, ahead: float) -> float | None:
+    """When all of `lanes` can take one more start, if that is soon enough."""
+    own, *parents = (max(now, lane.next_start) if lane.pace else now for lane in lanes)
+    start = max(own, *parents) if parents else own
+    if start > now + ahead:
+        return None
+    # A start that waits for the lane itself would leave its parent idle until then, for all the
+    # parent's children. So far ahead only the parent's own pace is waited for.
+    if parents and own > max(parents) and start > now + AHEAD_SECONDS and lanes[1].pace:
+        return None
+    if any(lane.left_today(start) < 1 for lane in lanes):
+        return None
+    return start
+
+
+def _charge(lane: LaneState, start: float) -> None:
+    if lane.pace:
+        lane.next_start = start + lane.pace
+    day = int(start // DAY)
+    lane.used_today = 1 + (lane.used_today if lane.day == day else 0)
+    lane.day = day
 
 
 def next_chance(lanes: list[LaneState], now: float) -> float | None:
@@ -53,7 +67,9 @@ def next_chance(lanes: list[LaneState], now: float) -> float | None:
         return None
     at = now
     for lane in lanes:
-        at = max(at, lane.blocked_until, lane.retry_at, lane.next_start - AHEAD_SECONDS)
+        at = max(at, lane.blocked_until, lane.retry_at)
+        if lane.pace:
+            at = max(at, lane.next_start - AHEAD_SECONDS)
         if lane.left_today(now) < 1:
             at = max(at, (now // DAY + 1) * DAY)
     return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DAY = 86400.0
+SLOWED_SPACING = 0.05
 
 
 @dataclass(slots=True)
@@ -41,7 +42,13 @@ class LaneState:
     retry_at: float = 0.0
     trial: int | None = None
     """The job making the one try while the breaker is open."""
+    trial_holder: int | None = None
+    """The member it is made by; permits of two members can have the same number."""
     last_trial: int | None = None
+    tried: str = "[]"
+    """The jobs that failed in this outage; the next try is made with another."""
+    doubted: str = "[]"
+    """Jobs that failed while, as it turned out, others did not: next time it is their own."""
     suspect: int | None = None
     """The job whose failure may be the lane's fault or its own."""
     suspect_token: int = 0
@@ -51,6 +58,13 @@ class LaneState:
     """How the last probe went, since the trouble began."""
     in_flight: int = 0
     """Slots taken. Counted from the slots themselves, so it cannot drift."""
+
+    @property
+    def pace(self) -> float:
+        """Seconds between starts now. A lane without a rate gets one when it has to slow down."""
+        if self.slowdown == 1:
+            return self.spacing
+        return (self.spacing or SLOWED_SPACING) * self.slowdown
 
     @property
     def open(self) -> bool:
@@ -66,7 +80,10 @@ class LaneState:
         return not self.open or (self.trial is None and self.retry_at <= now)
 
     def left_today(self, now: float) -> float:
-        """Requests left of the daily limit (UTC days)."""
+        """Requests left of the daily limit of the UTC day that `now` is in."""
         if self.per_day is None:
             return float("inf")
-        return self.per_day - (self.used_today if self.day == int(now // DAY) else 0)
+        today = int(now // DAY)
+        return (
+            0 if today < self.day else self.per_day - (self.used_today if self.day == today else 0)
+        )

@@ -119,6 +119,8 @@ class Unavailable(PenstockError):
     """host:port of what could not be reached, for the probe."""
     status: int | None = None
     """The HTTP status, if there was an answer."""
+    told = False
+    """The lane has learnt of it: the permit it happened under has been given back."""
 
 
 class RateLimited(Unavailable):
@@ -180,6 +182,7 @@ class AuthenticationError(PermanentError):
     """Credentials were refused. Three in a row block the lane, so that nothing dies of it."""
 
     lane: str | None = None
+    told = False
 
 
 class HttpError(PermanentError):

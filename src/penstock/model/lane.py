@@ -75,12 +75,15 @@ PROFILES = "profiles"
 """A lane's changes by credential: {environment variable: {key: value}}, for those that are set."""
 
 _TEXTS = ("health_url", "parent")
+_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds")
 _WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
 
 
 def check_value(name: str, value: Any) -> None:
     """ConfigError unless `value` can be the value of a lane's key `name`."""
     if value is None:
+        if name in _NEEDED:
+            raise ConfigError(f"{name} cannot be left empty")
         return
     if name in _TEXTS:
         if not isinstance(value, str) or not value:

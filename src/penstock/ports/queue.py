@@ -126,6 +126,8 @@ class Report(NamedTuple):
     """Where it happened, if not in the job's own lane."""
     address: str | None = None
     """host:port of what could not be reached."""
+    told: bool = False
+    """The lane knows already: the permit it happened under has come back with it."""
 
 
 class News(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.adapters.sqlite import changes, takeover
 from penstock.adapters.sqlite.database import Transaction, sql
@@ -13,6 +13,7 @@ from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.pick import pick, within
 from penstock.adapters.sqlite.turns import Weights, place
+from penstock.model.errors import describe
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want
@@ -55,7 +56,7 @@ def claim(
     if unknown or due:
         _adopt(tx, want, weights, lane_config)
     lines = lines or due or unknown or any_lapsed
-    in_lanes = claim_in_lanes(tx, member, want) if lines and want.lanes else []
+    in_lanes = claim_in_lanes(tx, member, want, lane_config) if lines and want.lanes else []
     kinds = tuple(want.kinds)
     ordinary = want.ordinary
     if ordinary is not None:
@@ -96,15 +97,7 @@ def fail_overdue(tx: Transaction) -> None:
             "limit": STAGE_LIMIT,
         },
     ).fetchall()
-    changes.append(
-        tx,
-        [
-            changes.Entry(tenant, task, "failed", job_id, {"error": error})
-            for job_id, tenant, task in rows
-            if task is not None
-        ],
-    )
-    tx.wake(Topic.FINISHED)
+    _announce_failed(tx, rows, error)
 
 
 def _stage(tx: Transaction, weights: Weights) -> None:
@@ -143,7 +136,37 @@ def _adopt(
             )
             placed = []
             for seq, band, tenant, payload in rows:
-                lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+                try:
+                    lane = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+                except Exception as error:
+                    _refuse(tx, seq, error)
+                    continue
                 placed.append((seq, lane, band, tenant))
             configure(tx, {lane for _, lane, _, _ in placed if lane}, lane_config)
             place(tx, placed, weights)
+
+
+def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
+    """A payload from which no lane can be computed: only its own job fails."""
+    described = describe(error, retryable=False)
+    described["message"] = f"its lane cannot be computed from the payload: {described['message']}"
+    record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": described}
+    rows = tx.execute(
+        "UPDATE jobs SET state = 'failed', ready = 0, finished_at = ?, error = ?,"
+        " history = json_insert(history, '$[#]', json(?)) WHERE seq = ?"
+        " RETURNING id, tenant, task",
+        (tx.now, json.dumps(described), json.dumps(record), seq),
+    ).fetchall()
+    _announce_failed(tx, rows, described)
+
+
+def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) -> None:
+    changes.append(
+        tx,
+        [
+            changes.Entry(tenant, task, "failed", job_id, {"error": error})
+            for job_id, tenant, task in rows
+            if task is not None
+        ],
+    )
+    tx.wake(Topic.FINISHED)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
@@ -120,6 +120,13 @@ def _writable(path: Path) -> bool:
     return all(os.access(place, os.W_OK) for place in places if place.exists())
 
 
+class _Order(NamedTuple):
+    operation: Callable[[Any], Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    soft: bool
+
+
 class _Thread:
     """A thread that owns a connection and runs what it is handed, in order."""
 
@@ -127,19 +134,17 @@ class _Thread:
         self._open_connection = open_connection
         self._connection: sqlite3.Connection | None = None
         self._path = path
-        self._inbox: queue.SimpleQueue[
-            tuple[Callable[[Any], Any], asyncio.Future[Any], asyncio.AbstractEventLoop] | None
-        ] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, operation: Callable[[Any], T]) -> asyncio.Future[T]:
+    def submit(self, operation: Callable[[Any], T], *, soft: bool = False) -> asyncio.Future[T]:
         if self._closed:
             raise QueueError("the queue is closed; use it inside `async with app:`")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._inbox.put((operation, future, loop))
+        self._inbox.put(_Order(operation, future, loop, soft))
         return future
 
     def close(self) -> None:
@@ -176,10 +181,11 @@ class _Thread:
                     last = True
                 else:
                     batch.append(item)
-            outcomes = self._perform([operation for operation, _, _ in batch])
+            soft = all(order.soft for order in batch)
+            outcomes = self._perform([order.operation for order in batch], soft)
             by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-            for (_, future, loop), outcome in zip(batch, outcomes, strict=True):
-                by_loop.setdefault(loop, []).append((future, outcome))
+            for order, outcome in zip(batch, outcomes, strict=True):
+                by_loop.setdefault(order.loop, []).append((order.future, outcome))
             for loop, answers in by_loop.items():
                 try:
                     loop.call_soon_threadsafe(_answer, answers)
@@ -189,7 +195,7 @@ class _Thread:
                 break
         self.drop_connection()
 
-    def _perform(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
         raise NotImplementedError
 
 
@@ -215,21 +221,30 @@ def _answer(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
 class Writer(_Thread):
     """Runs operations in write transactions. `committed` hears of the topics to wake.
 
-    An operation that refuses (raises a PenstockError) must do so before it writes.
+    An operation that refuses (raises a PenstockError) must do so before it writes. A `soft` one
+    (a claim) may be forgotten by a power loss, as long as nothing that follows it is: then its
+    jobs are queued, as they were. It needs no fsync of its own; the next commit's covers it.
     """
+
+    def drop_connection(self) -> None:
+        super().drop_connection()
+        self._soft = False
 
     def __init__(
         self,
         path: Path,
         open_connection: Callable[[], sqlite3.Connection],
         committed: Callable[[set[Topic]], None],
+        synchronous: str,
     ) -> None:
         self._committed = committed
+        self._synchronous = synchronous
+        self._soft = False
         super().__init__("penstock-write", open_connection, path)
 
-    def _perform(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
         try:
-            return self._commit(operations)
+            return self._commit(operations, soft)
         except sqlite3.OperationalError as error:
             self.drop_connection()
             return [Failure(explain(error, self._path))] * len(operations)
@@ -241,10 +256,13 @@ class Writer(_Thread):
             if len(operations) == 1:
                 return [Failure(error)]
         # One of several is at fault; the rest must not pay for it.
-        return [self._perform([operation])[0] for operation in operations]
+        return [self._perform([operation], soft)[0] for operation in operations]
 
-    def _commit(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    def _commit(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
         connection = self.connection()
+        if soft != self._soft:
+            connection.execute(f"PRAGMA synchronous = {'NORMAL' if soft else self._synchronous}")
+            self._soft = soft
         connection.execute("BEGIN IMMEDIATE")
         transaction = Transaction(connection)
         try:
@@ -272,7 +290,7 @@ class Reader(_Thread):
     def __init__(self, path: Path, open_connection: Callable[[], sqlite3.Connection]) -> None:
         super().__init__("penstock-read", open_connection, path)
 
-    def _perform(self, operations: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
         return [self._read(operation) for operation in operations]
 
     def _read(self, operation: Callable[[sqlite3.Connection], Any]) -> Any:

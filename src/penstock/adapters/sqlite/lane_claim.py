@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.adapters.sqlite import lanes as store
@@ -12,15 +12,20 @@ from penstock.adapters.sqlite.pick import pick, within
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
+from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
 
-LINES_PER_CLAIM = 32
+LINES_PER_CLAIM = 16
 """Lines looked at in one trip; with more, the ones that have waited longest come first."""
+TRIAL_CHOICE = 40
+"""How far down the line a job for the next try is looked for."""
 LATER_SECONDS = 1.0
 """When to look again at a line whose jobs this process may not take just now."""
 
 
-def claim_in_lanes(tx: Transaction, member: int, want: Want) -> list[Lease]:
+def claim_in_lanes(
+    tx: Transaction, member: int, want: Want, lane_config: Callable[[str], LaneConfig]
+) -> list[Lease]:
     """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time."""
     kinds = tuple(want.kinds)
     leases: list[Lease] = []
@@ -32,7 +37,11 @@ def claim_in_lanes(tx: Transaction, member: int, want: Want) -> list[Lease]:
         ordinary = want.ordinary
         if ordinary is not None:
             ordinary -= sum(lease.priority > Priority.HIGH for lease in leases)
-        leases += _claim(tx, member, name, kinds, room, crashed, ordinary)
+        lanes = store.with_parent(tx, name)
+        if not lanes:  # it was idle for so long that it was forgotten
+            store.configure(tx, [name], lane_config)
+            lanes = store.with_parent(tx, name)
+        leases += _claim(tx, member, lanes, kinds, room, crashed, ordinary)
         crashed = crashed and not any(lease.crashes for lease in leases)
     return leases
 
@@ -63,32 +72,33 @@ def _ready(tx: Transaction, kinds: Sequence[str]) -> list[str]:
 def _claim(
     tx: Transaction,
     member: int,
-    name: str,
+    lanes: list[LaneState],
     kinds: Sequence[str],
     room: int,
     crashed: bool,
     ordinary: int | None,
 ) -> list[Lease]:
-    lanes = store.with_parent(tx, name)
-    if not lanes:
-        raise LookupError(f"lane {name!r} has jobs but no row")
-    lane = lanes[0]
-    store.end_lost_trial(tx, lane)
+    lane, name = lanes[0], lanes[0].name
+    store.end_lost_trials(tx, lanes)
     most = min(room, *(one.free_slots() for one in lanes))
     if most < 1 or any(not one.may_start(tx.now) for one in lanes):
         _look_again(tx, lanes, kinds)
+        store.pass_on(tx, lanes)
         return []
-    # While the breaker is open the next try is made with another job, if there is one.
-    rows = pick(tx, 1, name, kinds, most + lane.open)
-    if crashed and len(rows) < most:
-        rows += pick(tx, 2, name, kinds, 1)
+    rows = pick(tx, 1, name, kinds, most if not lane.open else TRIAL_CHOICE)
+    if crashed:
+        rows = pick(tx, 2, name, kinds, 1) + rows
     rows = within(rows, ordinary)
     if not rows:
         # Nobody there, or only jobs this process may not take just now.
         _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
+        store.pass_on(tx, lanes)
         return []
     if lane.open:
-        others = [row for row in rows if row[2] != lane.last_trial]
+        # The next try is made with a job that has not failed yet, if there is one.
+        tried = json.loads(lane.tried)
+        others = [row for row in rows if row[2] not in tried]
+        others = others or [row for row in rows if row[2] != lane.last_trial]
         rows = (others or rows)[:1]
     starts = grant(lanes, len(rows[:most]), tx.now)
     leases = [_lease(row, start, lane) for row, start in zip(rows, starts, strict=False)]
@@ -97,11 +107,12 @@ def _claim(
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
         store.take_slots(tx, lanes, member, seqs)
         if lane.open:
-            lane.trial = seqs[0]
+            lane.trial, lane.trial_holder = seqs[0], member
         _serve(tx, name, rows[: len(leases)])
     for one in lanes:
         store.save(tx, one)
     _look_again(tx, lanes, kinds)
+    store.pass_on(tx, lanes)
     return leases
 
 

@@ -14,6 +14,9 @@ from penstock.lanes.state import DAY, LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import LaneInfo, Steer
 
+LAST_YEAR = 253e9
+"""The calendar ends with the year 9999."""
+
 
 def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
     now = time.time()
@@ -31,7 +34,7 @@ def _info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
     return LaneInfo(
         name=lane.name,
         parent=lane.parent,
-        spacing=lane.spacing * lane.slowdown,
+        spacing=lane.pace,
         max_parallel=lane.max_parallel,
         in_flight=lane.in_flight,
         waiting=waiting,
@@ -59,8 +62,9 @@ def steer(
         breaker.succeeded(lane)
         lane.slowdown, lane.next_start = 1.0, 0.0
         lane.day = lane.used_today = 0
-        store.configure(tx, [name], lane_config)
     store.save(tx, lane)
+    if what is Steer.RESET:
+        store.configure(tx, [name], lane_config)
     store.wake_lane(tx, name)
     return True
 
@@ -87,4 +91,6 @@ def why_waiting(connection: sqlite3.Connection, name: str, now: float) -> str:
 
 
 def _clock(at: float) -> str:
+    if at > LAST_YEAR:
+        return "the end of time"
     return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")

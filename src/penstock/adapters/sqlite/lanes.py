@@ -100,28 +100,48 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         freed[lane] = freed.get(lane, 0) + 1
     for lane, count in freed.items():
         wake_waiting(tx, lane, count)
+    if any(ref < 0 for ref in refs or ()):
+        tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
 
 
-def end_lost_trial(tx: Transaction, lane: LaneState) -> None:
+def end_lost_trials(tx: Transaction, lanes: Sequence[LaneState]) -> None:
     """A trial whose slot is gone was made by somebody who is."""
-    if lane.trial is not None:
-        held = "SELECT 1 FROM slots WHERE lane = ? AND ref = ?"
-        if tx.execute(held, (lane.name, lane.trial)).fetchone() is None:
-            lane.trial = None
+    held = "SELECT 1 FROM slots WHERE lane = ? AND holder = ? AND ref = ?"
+    for lane in lanes:
+        where = (lane.name, lane.trial_holder, lane.trial)
+        if lane.trial is not None and tx.execute(held, where).fetchone() is None:
+            lane.trial = lane.trial_holder = None
+            save(tx, lane)
 
 
 def wake_waiting(tx: Transaction, lane: str, count: int) -> None:
-    """Let `count` lines that wait for a slot of `lane` be looked at again, the oldest first."""
-    woken = tx.execute(
-        "UPDATE lines SET wake_at = 0, waits_for = NULL WHERE (lane, kind) IN"
-        " (SELECT lane, kind FROM lines WHERE waits_for = ? ORDER BY since LIMIT ?)",
-        (lane, count),
-    ).rowcount
+    """Let lines that wait for a slot of `lane` be looked at again: of each kind that is handled
+    somewhere, the `count` that have waited longest."""
+    if tx.execute("SELECT 1 FROM lines WHERE waits_for = ? LIMIT 1", (lane,)).fetchone() is None:
+        return
+    woken = 0
+    for (kind,) in tx.execute("SELECT DISTINCT value FROM processes, json_each(kinds)").fetchall():
+        woken += tx.execute(
+            "UPDATE lines SET wake_at = 0, waits_for = NULL WHERE kind = ? AND lane IN"
+            " (SELECT lane FROM lines WHERE waits_for = ? AND kind = ? ORDER BY since LIMIT ?)",
+            (kind, lane, kind, count),
+        ).rowcount
     if woken:
         tx.wake(Topic.READY)
 
 
+def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:
+    """Slots that a line could not use are for others to look at."""
+    for lane in lanes:
+        if lane.free_slots() and lane.trial is None:
+            wake_waiting(tx, lane.name, lane.free_slots())
+
+
 def wake_lane(tx: Transaction, lane: str) -> None:
-    """Something changed: look at the lane's lines now."""
-    tx.execute("UPDATE lines SET wake_at = 0, waits_for = NULL WHERE lane = ?", (lane,))
+    """Something changed: look at the lines of the lane and its children now."""
+    tx.execute(
+        "UPDATE lines SET wake_at = 0, waits_for = NULL"
+        " WHERE lane = :lane OR lane IN (SELECT name FROM lanes WHERE parent = :lane)",
+        {"lane": lane},
+    )
     tx.wake(Topic.READY)

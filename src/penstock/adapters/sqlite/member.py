@@ -118,7 +118,8 @@ class SqliteMember:
             )
             return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
 
-        return await self._queue.write(trip)
+        soft = not settlements and not progress and not returned
+        return await self._queue.write(trip, soft=soft)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         return await self._queue.write(

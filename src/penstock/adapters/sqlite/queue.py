@@ -85,7 +85,7 @@ class SqliteQueue:
             self._wakeups.open()
         except OSError as error:
             raise QueueUnavailable(f"cannot use {self.folder}: {error.strerror}") from error
-        self._writer = Writer(self.path, self.connect, self._wakeups.send)
+        self._writer = Writer(self.path, self.connect, self._wakeups.send, self._synchronous)
         self._reader = Reader(self.path, self._connect_reader)
 
     def _prepare(self) -> None:
@@ -115,11 +115,11 @@ class SqliteQueue:
             await asyncio.to_thread(reader.close)
             await self._wakeups.close()
 
-    async def write(self, operation: Callable[[Transaction], T]) -> T:
-        """Run `operation` in a write transaction."""
+    async def write(self, operation: Callable[[Transaction], T], *, soft: bool = False) -> T:
+        """Run `operation` in a write transaction; see `Writer` for `soft`."""
         if self._writer is None:
             raise QueueError("the queue is not open; use it inside `async with app:`")
-        return await self._writer.submit(operation)
+        return await self._writer.submit(operation, soft=soft)
 
     async def read(self, operation: Callable[[sqlite3.Connection], T]) -> T:
         """Run `operation` on a snapshot."""

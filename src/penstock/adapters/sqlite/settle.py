@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.adapters.sqlite.lane_settle import judge
+from penstock.adapters.sqlite.lane_settle import judge, standing_leases
 from penstock.adapters.sqlite.lanes import free_slots
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.text import storable
@@ -21,10 +21,12 @@ def settle(
     """Store the outcomes whose lease still stands. Returns those that do not, and the leases
     whose failure was their lane's."""
     stale: list[Settlement] = []
-    in_lanes = [s.lease.seq for s in settlements if s.lease.lane]
     spared: frozenset[Ref] = frozenset()
-    if in_lanes or any(s.report for s in settlements):
-        settlements, spared = judge(tx, settlements)
+    in_lanes: list[int] = []
+    if any(s.lease.lane or s.report for s in settlements):
+        standing = standing_leases(tx, settlements)
+        in_lanes = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
+        settlements, spared = judge(tx, number, settlements, standing)
     for outcome, row_of in _ROWS.items():
         batch = [s for s in settlements if s.outcome is outcome]
         if batch:

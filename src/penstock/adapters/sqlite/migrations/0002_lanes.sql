@@ -21,7 +21,10 @@ CREATE TABLE lanes (
     step          INTEGER NOT NULL DEFAULT 0,
     retry_at      REAL NOT NULL DEFAULT 0,
     trial         INTEGER,
+    trial_holder  INTEGER,
     last_trial    INTEGER,
+    tried         TEXT NOT NULL DEFAULT '[]',
+    doubted       TEXT NOT NULL DEFAULT '[]',
     suspect       INTEGER,
     suspect_token INTEGER NOT NULL DEFAULT 0,
     health_url    TEXT,
@@ -57,7 +60,7 @@ CREATE TABLE lines (
     PRIMARY KEY (lane, kind)
 ) WITHOUT ROWID;
 CREATE INDEX lines_wake ON lines (kind, wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX lines_waiting ON lines (waits_for, since) WHERE waits_for IS NOT NULL;
+CREATE INDEX lines_waiting ON lines (waits_for, kind, since) WHERE waits_for IS NOT NULL;
 
 -- However a job joins a lane's line, the line is there to be looked at: at once, or when the
 -- lane may be used again.

@@ -1,0 +1,424 @@
+"""A dependency goes away and comes back: what it costs, whom, and for how long.
+
+Times are a tenth of the defaults: the first try after 0.1 s, a probe every 0.3 s, work resumed
+within 0.5 s of the dependency's return (the tests allow five times that).
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Job, JobState, Penstock
+from penstock.ports.queue import LaneInfo, Steer
+from tests.support.processes import Farm, WorkerProcess
+from tests.support.server import Answer, CountingServer
+from tests.support.waiting import until
+
+SOON = 5.0
+RESUMED = 2.5
+"""Seconds from the return of a dependency to the first job done; five times the target."""
+LANE: dict[str, Any] = {
+    "min_interval_seconds": 0.0,
+    "max_parallel": 4,
+    "breaker_first_seconds": 0.1,
+    "breaker_cap_seconds": 30.0,
+    "probe_seconds": 0.3,
+    "timeout_seconds": 0.3,
+}
+STEADY = {**LANE, "breaker_first_seconds": 30.0}
+"""A lane whose ladder is too long for the test: only a probe, a person or a new process helps."""
+JOBS = 100
+
+
+@pytest.fixture
+def server() -> Iterator[CountingServer]:
+    with CountingServer() as server:
+        yield server
+
+
+async def lane_info(app: Penstock) -> LaneInfo:
+    return next(lane for lane in await app.lane_infos() if lane.name == "api")
+
+
+def cpu_seconds(worker: WorkerProcess) -> float:
+    fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Outage:
+    """What was seen while the dependency was away."""
+
+    tries: int
+    """Runs of jobs in its lane."""
+    cpu: float
+    """Share of one core that all worker processes took together."""
+    others_seconds: float
+    """For 300 jobs that do not need it."""
+
+
+async def observe(
+    farm: Farm, app: Penstock, workers: list[WorkerProcess], seconds: float
+) -> Outage:
+    """Look at an outage for some seconds, with and without other work."""
+    start, before = time.monotonic(), sum(map(cpu_seconds, workers))
+    await asyncio.sleep(seconds)
+    took = time.monotonic() - start
+    cpu = (sum(map(cpu_seconds, workers)) - before) / took
+    tries = len(farm.side.notes(kind="call"))
+    return Outage(tries, cpu, await others(app))
+
+
+async def others(app: Penstock) -> float:
+    """Seconds that 300 jobs without a lane take."""
+    start = time.monotonic()
+    for job in await app.enqueue_many("noop", [None] * 300):
+        await app.wait(job.id, timeout=SOON)
+    return time.monotonic() - start
+
+
+async def enqueue(app: Penstock, server: CountingServer, count: int = JOBS) -> list[Job]:
+    payload = {"lane": "api", "url": server.url("/api"), "note": True}
+    return await app.enqueue_many("call", [payload] * count)
+
+
+async def all_completed(app: Penstock, jobs: list[Job], timeout: float = 10.0) -> list[Job]:
+    return [await app.wait(job.id, timeout=timeout) for job in jobs]
+
+
+FAULTS = {
+    "answers 503": Answer(503),
+    "hangs": Answer(hang=True),
+    "closes connections": Answer(reset=True),
+}
+
+
+@pytest.mark.parametrize("fault", ["refuses connections", *FAULTS])
+async def test_outage_costs_few_tries_little_time_and_no_attempts(
+    farm: Farm, server: CountingServer, fault: str
+) -> None:
+    farm.settings["lanes"] = {"api": LANE}
+    async with farm.app("laned") as app:
+        workers = [await farm.start("laned"), await farm.start("laned")]
+        alone = await others(app)
+        if fault in FAULTS:
+            server.answers["/api"] = FAULTS[fault]
+        else:
+            server.down()
+        jobs = await enqueue(app, server)
+        await until(lambda: farm.side.notes(kind="call"), "the first try")
+        seen = await observe(farm, app, workers, 2.5)
+        states = {job.state for job in await app.jobs(kind="call", limit=JOBS)}
+        server.answers["/api"] = Answer()
+        server.up()
+        back = time.monotonic()
+
+        async def first_done() -> bool:
+            return bool(await app.jobs(states=["completed"], kind="call", limit=1))
+
+        await until(first_done, "the first job done", patience=10.0)
+        resumed = time.monotonic() - back
+        done = await all_completed(app, jobs)
+        lane = await lane_info(app)
+
+    assert states <= {JobState.QUEUED, JobState.RUNNING}, "nothing died of it"
+    # Four were under way when it was noticed; then 0.1, 0.2, 0.4, 0.8, 1.6 s apart.
+    assert seen.tries <= 4 + 6
+    assert seen.cpu <= 0.2
+    assert seen.others_seconds <= 3 * alone + 0.5
+    assert resumed <= RESUMED
+    assert {job.state for job in done} == {JobState.COMPLETED}
+    assert {job.attempts for job in done} == {1}, "no attempts spent"
+    assert (lane.breaker, lane.in_flight) == ("closed", 0)
+
+
+async def test_429_pauses_the_lane_for_all_processes_as_long_as_told(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": LANE}
+    async with farm.app("laned") as app:
+        workers = [await farm.start("laned"), await farm.start("laned")]
+        server.answers["/api"] = Answer(429, headers={"retry-after": "1"})
+        jobs = await enqueue(app, server)
+        await until(lambda: server.hits, "the first try")
+        seen = await observe(farm, app, workers, 2.5)
+        lane = await lane_info(app)
+        assert (lane.breaker, lane.blocked_why) == ("closed", "rate limited")
+        server.answers["/api"] = Answer()
+        done = await all_completed(app, jobs)
+
+    arrivals = server.arrivals("/api")
+    paused = [at for at in arrivals if arrivals[0] + 0.3 < at < arrivals[0] + 0.95]
+    assert paused == [], "nobody came before the time was over"
+    assert seen.cpu <= 0.2
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+
+
+async def test_expired_key_blocks_the_lane_and_a_person_resumes_it(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": LANE}
+    async with farm.app("laned") as app:
+        workers = [await farm.start("laned"), await farm.start("laned")]
+        server.answers["/api"] = Answer(401)
+        jobs = await enqueue(app, server)
+
+        async def blocked() -> bool:
+            return (await lane_info(app)).blocked_why == "credentials"
+
+        await until(blocked, "the lane to be blocked")
+        seen = await observe(farm, app, workers, 1.0)
+        states = [job.state for job in await app.jobs(kind="call", limit=JOBS)]
+        waiting = await app.get(jobs[-1].id)
+        server.answers["/api"] = Answer()
+        await app.steer_lane("api", Steer.RESUME)
+        done = await all_completed(app, jobs)
+
+    assert set(states) == {JobState.QUEUED}, "nothing died"
+    assert waiting.waiting_for == "lane api: credentials"
+    assert len([hit for hit in server.hits if hit.status == 401]) <= 6
+    assert seen.cpu <= 0.2
+    assert {job.state for job in done} == {JobState.COMPLETED}
+    assert sum(job.attempts - 1 for job in done) <= 2, "the first two refusals were the jobs' own"
+
+
+async def test_process_that_starts_with_a_new_key_resumes_the_lane(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": LANE}
+    async with farm.app("laned") as app:
+        old = await farm.start("laned")
+        server.answers["/api"] = Answer(403)
+        jobs = await enqueue(app, server, 20)
+
+        async def blocked() -> bool:
+            return (await lane_info(app)).blocked_why == "credentials"
+
+        await until(blocked, "the lane to be blocked")
+        await old.kill()
+        await farm.start("laned")  # with the old key still
+        hits = len(server.hits)
+        await until(lambda: len(server.hits) > hits, "a try")
+        await until(blocked, "the lane to be blocked again")
+        server.answers["/api"] = Answer()
+        await farm.start("laned")
+        done = await all_completed(app, jobs)
+    assert {job.state for job in done} == {JobState.COMPLETED}
+
+
+async def test_probe_of_the_health_url_brings_recovery_forward(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": {**STEADY, "health_url": server.url("/health")}}
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        server.answers["/api"] = server.answers["/health"] = Answer(503)
+        jobs = await enqueue(app, server, 20)
+
+        async def is_open() -> bool:
+            return (await lane_info(app)).breaker == "open"
+
+        await until(is_open, "the breaker to open")
+        await until(lambda: len(server.at("/health")) >= 2, "probes")
+        tries = len(server.at("/api"))
+        server.answers["/api"] = server.answers["/health"] = Answer()
+        back = time.monotonic()
+        done = await all_completed(app, jobs)
+    assert time.monotonic() - back <= RESUMED
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+    assert tries <= 4 * 3, "probes are no tries"
+
+
+async def test_probe_of_an_address_that_refused_brings_recovery_forward(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": STEADY}
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        server.down()
+        jobs = await enqueue(app, server, 20)
+
+        async def is_open() -> bool:
+            return (await lane_info(app)).breaker == "open"
+
+        await until(is_open, "the breaker to open")
+
+        def probed() -> bool:
+            return farm.query("SELECT probe_ok FROM lanes WHERE name = 'api'") == [(0,)]
+
+        await until(probed, "a probe to fail")
+        server.up()
+        back = time.monotonic()
+        done = await all_completed(app, jobs)
+    assert time.monotonic() - back <= RESUMED
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+
+
+async def test_single_job_is_spared_when_the_probe_confirms_the_outage(
+    farm: Farm, server: CountingServer
+) -> None:
+    """There is no second job to tell a bad payload from an outage, but there is the probe."""
+    farm.settings["lanes"] = {"api": {**LANE, "probe_seconds": 0.1}}
+    async with farm.app("laned", retry_base_seconds=1.0) as app:
+        await farm.start("laned", retry_base_seconds=1.0)
+        server.down()
+        (job,) = await enqueue(app, server, 1)
+
+        async def is_open() -> bool:
+            return (await lane_info(app)).breaker == "open"
+
+        await until(is_open, "the breaker to open")
+        await until(lambda: len(farm.side.notes()) >= 5, "more tries than it has attempts")
+        assert (await app.get(job.id)).state in (JobState.QUEUED, JobState.RUNNING)
+        server.up()
+        done = await app.wait(job.id, timeout=10)
+    assert (done.state, done.attempts) == (JobState.COMPLETED, 1)
+
+
+async def test_one_payload_that_always_gets_500_dies_alone(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": LANE}
+    server.answers["/api/bad"] = Answer(500)
+    breakers: set[str] = set()
+    async with farm.app("laned") as app:
+        good = await enqueue(app, server, 50)
+        bad = await app.enqueue("call", {"lane": "api", "url": server.url("/api/bad")})
+        good += await enqueue(app, server, 50)
+        for _ in range(2):
+            await farm.start("laned")
+        while (await app.get(bad.id)).state in (JobState.QUEUED, JobState.RUNNING):
+            breakers.add((await lane_info(app)).breaker)
+            await asyncio.sleep(0.01)
+        done = await all_completed(app, good)
+        dead = await app.get(bad.id)
+        lane = await lane_info(app)
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+    assert (dead.state, dead.attempts) == (JobState.FAILED, 4)
+    assert "open" not in breakers
+    assert lane.breaker in ("closed", "suspect")
+
+
+async def test_other_process_sees_the_same_breaker_and_starts_with_one_try(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": STEADY}
+    server.answers["/api"] = Answer(500)
+    async with farm.app("laned") as app:
+        first = await farm.start("laned")
+        await enqueue(app, server, 20)
+
+        async def is_open() -> bool:
+            return (await lane_info(app)).breaker == "open"
+
+        await until(is_open, "the breaker to open")
+        await until(lambda: farm.query("SELECT 1 FROM slots") == [], "the rest to end")
+        before = len(server.hits)
+        second = await farm.start("laned")
+        await until(lambda: len(server.hits) > before, "the try of a starting process")
+        await asyncio.sleep(1.0)
+        hits = len(server.hits)
+        notes = farm.side.notes(kind="call")
+    assert hits == before + 1, "and no other"
+    assert {note.pid for note in notes} <= {first.pid, second.pid}
+
+
+async def test_service_that_is_back_is_used_by_jobs_of_several_requests(
+    farm: Farm, server: CountingServer
+) -> None:
+    """The try that closes the breaker may need more than one request."""
+    farm.settings["lanes"] = {"api": {**LANE, "timeout_seconds": 5.0}}
+    server.answers["/api"] = Answer(500)
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        payload = {"lane": "api", "url": server.url("/api"), "times": 3, "note": True}
+        jobs = await app.enqueue_many("call", [payload] * 10)
+
+        async def is_open() -> bool:
+            return (await lane_info(app)).breaker == "open"
+
+        await until(is_open, "the breaker to open")
+        server.answers["/api"] = Answer()
+        done = await all_completed(app, jobs, timeout=SOON)
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+
+
+async def test_permits_of_jobs_without_a_lane_share_in_all_of_it(
+    farm: Farm, server: CountingServer
+) -> None:
+    """An outage found under permits: no attempts, few tries, and all done afterwards."""
+    farm.settings["lanes"] = {"api": LANE}
+    server.answers["/api"] = Answer(500)
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        payload = {"url": server.url("/api"), "lane": "api"}
+        jobs = await app.enqueue_many("visit", [payload] * 30)
+
+        async def is_open() -> bool:
+            return (await lane_info(app)).breaker == "open"
+
+        await until(is_open, "the breaker to open")
+        await asyncio.sleep(1.5)
+        tries = len(server.hits)
+        states = {job.state for job in await app.jobs(kind="visit")}
+        server.answers["/api"] = Answer()
+        done = await all_completed(app, jobs)
+    assert tries <= 4 + 6
+    assert JobState.FAILED not in states
+    assert {(job.state, job.result) for job in done} == {(JobState.COMPLETED, 1)}
+
+
+@pytest.mark.parametrize("lane", ["its own", "another"])
+async def test_two_refusals_are_no_expired_key(
+    farm: Farm, server: CountingServer, lane: str
+) -> None:
+    """Two pages are forbidden; the service itself is fine."""
+    farm.settings["lanes"] = {"api": LANE}
+    server.answers["/api/secret"] = Answer(403)
+    async with farm.app("laned", max_retries=0) as app:
+        await farm.start("laned", max_retries=0)
+        kind = "call" if lane == "its own" else "visit"
+        for _ in range(2):
+            job = await app.enqueue(kind, {"lane": "api", "url": server.url("/api/secret")})
+            assert (await app.wait(job.id, timeout=SOON)).state is JobState.FAILED
+        assert (await lane_info(app)).blocked_why is None
+
+
+async def test_addresses_nobody_can_use_are_no_outage(farm: Farm, server: CountingServer) -> None:
+    """A scheme that does not exist is a mistake in the payload, however often it is made."""
+    farm.settings["lanes"] = {"api": LANE}
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        wrong = {"lane": "api", "url": "gopher://127.0.0.1/"}
+        jobs = await app.enqueue_many("call", [wrong] * 3)
+        done = await all_completed(app, jobs, timeout=SOON)
+    assert {job.state for job in done} == {JobState.FAILED}
+
+
+async def test_hanging_probe_does_not_delay_the_take_over_from_a_dead_process(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {
+        "api": {**STEADY, "health_url": server.url("/health"), "probe_seconds": 0.05}
+    }
+    server.answers["/api"] = Answer(500)
+    server.answers["/health"] = Answer(hang=True)
+    async with farm.app("laned") as app:
+        victim = await farm.start("laned", lease_seconds=60.0)
+        await app.enqueue("hold", {"lane": "free", "gate": str(farm.gate)})
+        await until(lambda: farm.side.notes(kind="hold"), "the job to run")
+        await farm.start("laned", lease_seconds=60.0)
+        await enqueue(app, server, 4)
+        await until(lambda: len(server.at("/health")) >= 2, "both to probe")
+        await victim.kill()
+        killed = time.monotonic()
+        await until(lambda: len(farm.side.notes(kind="hold")) == 2, "the take-over")
+        took = time.monotonic() - killed
+        farm.gate.touch()
+    assert took < 1.5

@@ -1,0 +1,180 @@
+"""An HTTP server on loopback that counts: who came when, and how many were there at once.
+
+It runs in a thread with an event loop of its own, and can be taken down and brought back on
+the same port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """How requests to a path are answered."""
+
+    status: int = 200
+    delay: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b"{}"
+    hang: bool = False
+    """Takes the request and never answers."""
+    reset: bool = False
+    """Closes the connection instead of answering."""
+
+
+@dataclass(slots=True)
+class Hit:
+    """One request."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: bytes
+    arrived: float
+    """On time.monotonic()."""
+    answered: float | None = None
+    status: int | None = None
+
+
+class CountingServer:
+    """Answers each path as `answers` says, the longest prefix of it that is there."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {"/": Answer()}
+        self.hits: list[Hit] = []
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="counting-server")
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Transport] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.up()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.down()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def up(self) -> None:
+        """Accept connections, always on the same port."""
+        self._run(self._listen())
+
+    def down(self) -> None:
+        """Refuse connections and drop those that are open."""
+        self._run(self._hang_up())
+
+    def at(self, path: str) -> list[Hit]:
+        return [hit for hit in list(self.hits) if hit.path == path]
+
+    def arrivals(self, path: str) -> list[float]:
+        return [hit.arrived for hit in self.at(path)]
+
+    def spans(self, path: str) -> list[tuple[float, float]]:
+        """From when to when each request was there; until now if it still is."""
+        now = time.monotonic()
+        return [(hit.arrived, hit.answered or now) for hit in self.at(path)]
+
+    def answer(self, path: str) -> Answer:
+        known = [prefix for prefix in list(self.answers) if path.startswith(prefix)]
+        return self.answers[max(known, key=len)]
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _listen(self) -> None:
+        if self._server is None:
+            self._server = await self._loop.create_server(
+                lambda: _Connection(self, self._open), "127.0.0.1", self.port, backlog=1024
+            )
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _hang_up(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for transport in list(self._open):
+                transport.abort()
+            await self._server.wait_closed()
+            self._server = None
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: CountingServer, connections: set[asyncio.Transport]) -> None:
+        self._server = server
+        self._connections = connections
+        self._transport: asyncio.Transport
+        self._buffer = b""
+        self._since = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._connections.add(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._connections.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._buffer:
+            self._since = time.monotonic()
+        self._buffer += data
+        head, found, rest = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        request, *lines = head.decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value.strip() for name, _, value in (li.partition(":") for li in lines)
+        }
+        length = int(headers.get("content-length", "0"))
+        if len(rest) < length:
+            return
+        self._buffer = rest[length:]
+        method, target, _ = request.split(" ")
+        parts = urlsplit(target)
+        hit = Hit(method, parts.path, parts.query, headers, rest[:length], self._since)
+        self._server.hits.append(hit)
+        answer = self._server.answer(hit.path)
+        if answer.hang:
+            return
+        asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)
+
+    def _answer(self, hit: Hit, answer: Answer) -> None:
+        hit.answered, hit.status = time.monotonic(), answer.status
+        if answer.reset:
+            self._transport.abort()
+            return
+        headers = {"content-length": str(len(answer.body)), **answer.headers}
+        text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"HTTP/1.1 {answer.status} -\r\n{text}\r\n".encode("latin-1")
+        self._transport.write(head + (b"" if hit.method == "HEAD" else answer.body))
+
+
+def redirect(to: str, status: int = 302) -> Answer:
+    return Answer(status, headers={"location": to})
+
+
+def as_json(value: Any) -> Answer:
+    return Answer(body=json.dumps(value).encode())
