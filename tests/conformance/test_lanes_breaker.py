@@ -490,6 +490,21 @@ async def test_one_429_under_a_permit_is_one(ledger: Ledger) -> None:
     assert (await info(queue)).spacing == spacing
 
 
+async def test_several_429_of_requests_under_way_together_are_one(ledger: Ledger) -> None:
+    """As with a breaker: what was open when it began is not a repetition."""
+    queue = await open_lanes(ledger, api={"min_interval_seconds": 0.001})
+    member = await ledger.join(queue)
+    await add(queue, 8, lane=LANE)
+    leases: list[Lease] = []
+    while len(leases) < 8:
+        leases += await claimed_soon(member)
+    spacing = (await info(queue)).spacing
+    for lease in leases:
+        await end(member, limited(lease, 30.0))
+
+    assert (await info(queue)).spacing == spacing
+
+
 async def test_repeated_429_slows_the_lane_down_also_one_at_a_time(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, api={"min_interval_seconds": 0.01, "max_parallel": 1})
     member = await ledger.join(queue)

@@ -194,16 +194,6 @@ async def test_reset_closes_the_breaker_and_forgets_slow_downs_and_use(ledger: L
     assert await claimed_soon(member)
 
 
-async def test_reset_takes_the_limits_as_configured_now(ledger: Ledger) -> None:
-    old = await open_lanes(ledger, api={"max_parallel": 1, "min_interval_seconds": 5.0})
-    await add(old, 1, lane=LANE)
-    new = await open_lanes(ledger, api={"max_parallel": 4, "min_interval_seconds": 0.0})
-    await new.steer(LANE, Steer.RESET)
-
-    lane = await info(new)
-    assert (lane.max_parallel, lane.spacing) == (4, 0.0)
-
-
 async def test_new_limits_hold_as_soon_as_a_process_that_has_them_enqueues(
     ledger: Ledger,
 ) -> None:

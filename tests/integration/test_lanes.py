@@ -300,6 +300,21 @@ async def test_job_in_a_lane_of_one_that_asks_for_its_own_lane_does_not_deadlock
     assert len(server.arrivals("/one")) == 12
 
 
+async def test_job_of_several_requests_is_done_in_a_slow_lane_of_a_quicker_parent(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {
+        "all": {"min_interval_seconds": 0.02, "max_parallel": 10},
+        "child": {"min_interval_seconds": 0.3, "max_parallel": 2, "parent": "all"},
+    }
+    payload = {"lane": "child", "url": server.url("/child"), "times": 3}
+    async with farm.app("laned") as app, app.running():
+        job = await app.enqueue("call", payload)
+        done = await app.wait(job.id, timeout=SOON)
+    assert (done.state, done.attempts) == (JobState.COMPLETED, 1)
+    assert least_gap(server.arrivals("/child")) >= 0.29
+
+
 async def test_job_that_asks_for_the_parent_of_its_lane_does_not_block_itself(
     farm: Farm,
 ) -> None:

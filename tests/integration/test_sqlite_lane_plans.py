@@ -40,6 +40,8 @@ def lane_config(name: str) -> LaneConfig:
         return LaneConfig(min_interval_seconds=3600.0, max_parallel=1000)
     if name.startswith("full"):
         return LaneConfig(min_interval_seconds=0.0, max_parallel=1)
+    if name.startswith("child"):
+        return LaneConfig(min_interval_seconds=0.0, max_parallel=5, parent="full")
     return LaneConfig(min_interval_seconds=0.0, max_parallel=1000)
 
 
@@ -130,7 +132,7 @@ async def test_claim_costs_the_same_with_20000_jobs_of_a_blocked_lane_in_front(
     assert claim_cost(queue, tmp_path) <= 1.2 * alone
 
 
-@pytest.mark.parametrize("why", ["slow", "full"])
+@pytest.mark.parametrize("why", ["slow", "full", "child"])
 async def test_claim_costs_the_same_with_2000_blocked_lanes(
     queue: SqliteQueue, tmp_path: Path, why: str
 ) -> None:

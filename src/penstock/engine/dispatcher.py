@@ -49,7 +49,8 @@ class Dispatcher:
         """There may be something to claim: not known to be empty."""
         self._next_at: float | None = None
         """When there will be, if not before."""
-        self._ordinary_left = 0
+        self._ordinary_left = self._lanes_left = 0
+        """Room that the last claim did not fill: asking again for it is no use."""
         self._claiming = True
         self._finishing = False
         self.degraded: str | None = None
@@ -140,6 +141,7 @@ class Dispatcher:
             if want.limit and without_lane >= want.limit:
                 self._may_claim = True  # there may be more
             self._ordinary_left = self._ordinary_room() or 0
+            self._lanes_left = self._lane_room() if self._has_lanes else 0
 
     def _start_on_time(self, lease: Lease) -> None:
         """A permit may lie slightly ahead; its job waits here, and no worker with it."""
@@ -201,7 +203,8 @@ class Dispatcher:
         if not self._claiming:
             return None
         ordinary = self._ordinary_room()
-        if ordinary is not None and ordinary > self._ordinary_left:
+        lanes = self._lane_room() if self._has_lanes else 0
+        if lanes > self._lanes_left or (ordinary is not None and ordinary > self._ordinary_left):
             self._may_claim = True  # what was left behind for want of room may fit now
         if not self._may_claim:
             if self._next_at is None or time.time() < self._next_at:
@@ -209,7 +212,6 @@ class Dispatcher:
             self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         prefetch = self._prefetch() if ordinary is None else 0
-        lanes = self._lane_room() if self._has_lanes else 0
         limit = 0
         if waiting <= prefetch // 10:  # else enough at hand: claim many at once, later
             free = self._settings.max_workers - bench.busy - waiting + prefetch

@@ -104,13 +104,16 @@ class JobHttp:
     ) -> httpx2.Response:
         """Follow redirects, each hop with a permit in the lane of its host."""
         first_host = _host(url)
+        lane = lane or self._run.lease.lane or None
         for _ in range(HOPS):
-            here = lane if lane and _host(url) == first_host else None
+            here = lane if _host(url) == first_host else None
             response = await self._once(method, url, here, limit, options)
             target = response.headers.get("location")
             if response.status_code not in REDIRECTS or not target:
                 return response
-            url = urljoin(url, target)
+            before, url = url, urljoin(url, target)
+            if _host(url) != _host(before):
+                options = _without_secrets(options)
             if response.status_code == 303 or (response.status_code < 307 and method == "POST"):
                 method, options = "GET", {}
         raise HttpError(f"{url}: more than {HOPS} redirects", 0)
@@ -120,7 +123,7 @@ class JobHttp:
     ) -> httpx2.Response:
         import httpx2
 
-        name = lane or self._run.lease.lane or f"host:{_host(url)}"
+        name = lane or f"host:{_host(url)}"
         async with self._permit(name):
             try:
                 left = self._left()
@@ -128,6 +131,8 @@ class JobHttp:
                     raise DeadlineExceeded("no time is left for another request")
                 async with asyncio.timeout(left):
                     response = await self._send(method, url, limit, left, options)
+            except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
+                raise HttpError(f"{url!r} cannot be requested: {error}", 0) from error
             except (httpx2.TransportError, TimeoutError) as error:
                 if isinstance(error, DeadlineExceeded):
                     raise
@@ -160,7 +165,7 @@ class JobHttp:
     @asynccontextmanager
     async def _permit(self, name: str) -> AsyncIterator[None]:
         run = self._run
-        if name == run.lease.lane and not run.permit_used:
+        if name == run.lease.lane and not run.permit_used and time.time() <= run.lease.void_at:
             run.permit_used = True
             yield
             return
@@ -178,6 +183,18 @@ class JobHttp:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         problem.address = f"{parts.hostname}:{port}"
         return problem
+
+
+def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
+    """What may go to another host than the caller named."""
+    kept = {name: value for name, value in options.items() if name not in ("auth", "cookies")}
+    if "headers" in kept:
+        kept["headers"] = {
+            name: value
+            for name, value in dict(kept["headers"]).items()
+            if name.lower() not in ("authorization", "cookie", "proxy-authorization", "x-api-key")
+        }
+    return kept
 
 
 def _host(url: str) -> str:

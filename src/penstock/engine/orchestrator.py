@@ -129,6 +129,7 @@ class JobOrchestrator:
             asyncio.create_task(self._hear_ready(), name="penstock-ready"),
             asyncio.create_task(self._hear_cancelled(), name="penstock-cancelled"),
             asyncio.create_task(self._keep_up(), name="penstock-upkeep"),
+            asyncio.create_task(self._probe(), name="penstock-probe"),
         ]
         self._start_renewer(member)
         self.running = True
@@ -304,11 +305,19 @@ class JobOrchestrator:
                 bench.dropped.add(seq)
         bench.dropped.intersection_update(seqs)
 
+    async def _probe(self) -> None:
+        # Apart from the upkeep: a probe may hang for its whole time-out.
+        while True:
+            try:
+                await probe_troubled(self._bench.member)
+            except* QueueError as errors:
+                log.debug("probing has to wait: %s", errors.exceptions)
+            await asyncio.sleep(self._settings.upkeep_seconds)
+
     async def _keep_up(self) -> None:
         while True:
             try:
                 await self._bench.member.upkeep()
-                await probe_troubled(self._bench.member)
             except QueueError as error:
                 log.debug("upkeep has to wait: %s", error)
             except Exception:

@@ -24,6 +24,7 @@ from penstock.model.settings import Settings
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Settlement
 
+LONGEST_WAIT_SECONDS = 300.0
 STUCK_RELEASE_SECONDS = 2.0
 """A job whose handler outlives a stop is not offered to others before the process is gone."""
 
@@ -64,7 +65,9 @@ def failed(
         )
     if isinstance(error, LaneBusy):
         note = {"message": str(error)}
-        return Settlement(lease, Outcome.RELEASED, error=note, run_at=max(now, error.until))
+        # It is queued when the lane recovers; the time is for the case that nobody notices.
+        run_at = min(max(now, error.until), now + LONGEST_WAIT_SECONDS)
+        return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at, waits_lane=error.lane)
     report = report_of(error)
     in_lane = report is not None and bool(lease.lane or report.lane)
     # Refused in a lane: three in a row are the credentials' fault, and then nothing dies of it.

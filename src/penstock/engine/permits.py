@@ -44,11 +44,12 @@ class PermitDesk:
         self._trip: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
 
-    async def take(self, lane: str, *, rate_only: bool, patience: float) -> Permit:
+    async def take(self, lane: str, job: int, *, rate_only: bool, patience: float) -> Permit:
         """A permit whose start time has come. LaneBusy when it would take too long."""
         end = time.time() + patience
         while True:
-            request = PermitRequest(lane, next(self._refs), rate_only, max(0.0, end - time.time()))
+            left = max(0.0, end - time.time())
+            request = PermitRequest(lane, next(self._refs), rate_only, left, job)
             future: asyncio.Future[Permit | Busy] = asyncio.get_running_loop().create_future()
             self._asked.append((request, future))
             if self._trip is None:
@@ -65,7 +66,11 @@ class PermitDesk:
                 except asyncio.CancelledError:
                     self._give_back(Returned(answer, None, 0, 0))
                     raise
-                return answer
+                if time.time() <= answer.void_at:
+                    return answer
+                # Too late: it would crowd the next one. Take another.
+                self._give_back(Returned(answer, None, 0, 0))
+                continue
             if answer.until is not None or time.time() >= end:
                 until = time.time() + PATIENCE if answer.until is None else answer.until
                 raise LaneBusy(answer.lane, until, answer.why)
@@ -134,7 +139,9 @@ class JobLanes:
         """
         lease = self._run.lease
         patience = min(PATIENCE, max(0.0, self._run.deadline - time.time()))
-        permit = await self._desk.take(name, rate_only=name == lease.lane, patience=patience)
+        permit = await self._desk.take(
+            name, lease.seq, rate_only=name == lease.lane, patience=patience
+        )
         report: Report | None = None
         try:
             yield permit

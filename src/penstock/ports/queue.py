@@ -150,6 +150,8 @@ class Settlement(NamedTuple):
     error: dict[str, Any] | None = None
     run_at: float = 0.0
     traceback: str | None = None
+    waits_lane: str | None = None
+    """The lane, not its own, that the job waits for: it is queued when that lane recovers."""
     report: Report | None = None
     """For a job in a lane. Where the failure turns out to be the lane's, the outcome is not the
     one given: the job goes back to its line with its attempt."""
@@ -165,6 +167,8 @@ class PermitRequest(NamedTuple):
     """The job holds a slot of this lane already."""
     patience: float
     """Seconds it is worth waiting for the start."""
+    job: int = 0
+    """The job that asks (its seq): where it holds a slot already, it takes none."""
 
 
 class Permit(NamedTuple):
@@ -173,6 +177,8 @@ class Permit(NamedTuple):
     lane: str
     ref: int
     start_at: float
+    void_at: float = float("inf")
+    """A request made later than this needs another permit."""
 
 
 class Busy(NamedTuple):

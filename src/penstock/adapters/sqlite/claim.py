@@ -75,7 +75,7 @@ def claim(
             tx.execute(sql("serve"), {"lane": lane, "band": band, "turn": turn})
     next_at = None
     if len(leases) < want.limit or not want.limit:
-        soon = (_next_due(tx), next_look(tx, kinds) if lines else None)
+        soon = (_next_due(tx), next_look(tx, kinds) if lines and want.lanes else None)
         next_at = min((at for at in soon if at is not None), default=None)
     return Claimed(in_lanes + leases, next_at, True)
 

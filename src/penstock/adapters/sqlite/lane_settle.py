@@ -13,7 +13,7 @@ from penstock.lanes.state import LaneState
 from penstock.ports.queue import News, Outcome, Ref, Report, Settlement, Topic
 
 _FAILURES = (Outcome.RETRY, Outcome.FAILED)
-LONGEST_SECONDS = 3600.0
+LONGEST_SECONDS = 300.0
 """A job waiting for a lane that is not its own looks again after this at the latest."""
 
 
@@ -75,7 +75,8 @@ def _verdict(settlement: Settlement, lane: LaneState, fault: Fault, now: float) 
     later = 0.0
     if lane.name != settlement.lease.lane:
         later = min(max(lane.retry_at, lane.blocked_until, now), now + LONGEST_SECONDS)
-    return settlement._replace(outcome=Outcome.HANDED_BACK, run_at=later)
+    waits_lane = lane.name if later else None
+    return settlement._replace(outcome=Outcome.HANDED_BACK, run_at=later, waits_lane=waits_lane)
 
 
 def _fault_of_told(lane: LaneState, report: Report) -> Fault:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
 from datetime import datetime
 
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
 from penstock.lanes import breaker
 from penstock.lanes.state import DAY, LaneState
-from penstock.model.lane import LaneConfig
 from penstock.ports.queue import LaneInfo, Steer
 
 LAST_YEAR = 253e9
@@ -47,9 +45,7 @@ def _info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
     )
 
 
-def steer(
-    tx: Transaction, name: str, what: Steer, lane_config: Callable[[str], LaneConfig]
-) -> bool:
+def steer(tx: Transaction, name: str, what: Steer) -> bool:
     lane = store.load(tx, name)
     if lane is None:
         return False
@@ -63,8 +59,6 @@ def steer(
         lane.slowdown, lane.next_start = 1.0, 0.0
         lane.day = lane.used_today = 0
     store.save(tx, lane)
-    if what is Steer.RESET:
-        store.configure(tx, [name], lane_config)
     store.wake_lane(tx, name)
     return True
 
@@ -76,21 +70,21 @@ def why_waiting(connection: sqlite3.Connection, name: str, now: float) -> str:
             until = (
                 ""
                 if lane.blocked_until >= breaker.FOR_EVER
-                else f" until {_clock(lane.blocked_until)}"
+                else f" until {clock(lane.blocked_until)}"
             )
             return f"lane {lane.name}: {lane.blocked_why}{until}"
         if lane.open:
-            return f"lane {lane.name}: its breaker is open, next try at {_clock(lane.retry_at)}"
+            return f"lane {lane.name}: its breaker is open, next try at {clock(lane.retry_at)}"
         if lane.left_today(now) < 1:
-            return f"lane {lane.name}: its daily limit, until {_clock((now // DAY + 1) * DAY)}"
+            return f"lane {lane.name}: its daily limit, until {clock((now // DAY + 1) * DAY)}"
         if lane.free_slots() == 0:
             return f"lane {lane.name}: all {lane.max_parallel} slots are taken"
         if lane.next_start > now:
-            return f"lane {lane.name}: its rate, next start at {_clock(lane.next_start)}"
+            return f"lane {lane.name}: its rate, next start at {clock(lane.next_start)}"
     return f"lane {name}: its turn"
 
 
-def _clock(at: float) -> str:
+def clock(at: float) -> str:
     if at > LAST_YEAR:
         return "the end of time"
     return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")

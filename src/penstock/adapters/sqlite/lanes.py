@@ -104,6 +104,11 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
 
 
+def holds_slot(tx: Transaction, lane: str, holder: int, ref: int) -> bool:
+    held = "SELECT 1 FROM slots WHERE lane = ? AND holder = ? AND ref = ?"
+    return ref > 0 and tx.execute(held, (lane, holder, ref)).fetchone() is not None
+
+
 def end_lost_trials(tx: Transaction, lanes: Sequence[LaneState]) -> None:
     """A trial whose slot is gone was made by somebody who is."""
     held = "SELECT 1 FROM slots WHERE lane = ? AND holder = ? AND ref = ?"
@@ -139,6 +144,11 @@ def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:
 
 def wake_lane(tx: Transaction, lane: str) -> None:
     """Something changed: look at the lines of the lane and its children now."""
+    tx.execute(
+        "UPDATE jobs SET run_at = :now WHERE waits_lane = :lane AND state = 'queued' AND ready = 0"
+        " AND run_at > :now AND waits_lane IS NOT NULL",
+        {"lane": lane, "now": tx.now},
+    )
     tx.execute(
         "UPDATE lines SET wake_at = 0, waits_for = NULL"
         " WHERE lane = :lane OR lane IN (SELECT name FROM lanes WHERE parent = :lane)",

@@ -37,6 +37,8 @@ def take(
 def _take(
     tx: Transaction, holder: int, request: PermitRequest, lanes: list[LaneState]
 ) -> Permit | Busy:
+    rate_only = request.rate_only or store.holds_slot(tx, request.lane, holder, request.job)
+    request = request._replace(rate_only=rate_only)
     trial = lanes[0].trial
     if request.rate_only and lanes[0].trial_holder == holder:
         # The job that makes the try may make all its requests: it is one try to its end.
@@ -51,7 +53,7 @@ def _take(
             lanes[0].trial, lanes[0].trial_holder = request.ref, holder
     for lane in lanes:
         store.save(tx, lane)
-    return Permit(request.lane, request.ref, starts[0])
+    return Permit(request.lane, request.ref, starts[0], starts[0] + lanes[0].tolerance)
 
 
 def _why_not(lanes: list[LaneState], now: float, *, slots: bool) -> Busy:

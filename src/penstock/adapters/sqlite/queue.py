@@ -192,7 +192,7 @@ class SqliteQueue:
         return await self.read(lane_view.infos)
 
     async def steer(self, lane: str, steer: Steer) -> bool:
-        return await self.write(lambda tx: lane_view.steer(tx, lane, steer, self.lane_config))
+        return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         some = None if kinds is None else list(kinds)

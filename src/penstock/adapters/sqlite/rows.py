@@ -6,10 +6,9 @@ import json
 import sqlite3
 import time
 from collections.abc import Container, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from penstock.adapters.sqlite.lane_view import why_waiting
+from penstock.adapters.sqlite.lane_view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
@@ -72,7 +71,7 @@ def _job(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -
 def _waiting_for(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> str:
     kind, run_at, ready = row[1], row[11], row[24]
     if not ready and run_at > time.time():
-        due = datetime.fromtimestamp(run_at).astimezone().isoformat(timespec="seconds")
+        due = clock(run_at)
         return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
     if kind not in served:
         return f"a worker process that handles kind {kind!r}"

@@ -108,11 +108,11 @@ def _ended_badly(s: Settlement, member: str) -> list[Any]:
 
 def _released(s: Settlement, member: str) -> list[Any]:
     reason = storable(s.error["message"]) if s.error else ""
-    return [s.lease.seq, s.lease.token, s.run_at, reason]
+    return [s.lease.seq, s.lease.token, s.run_at, reason, s.waits_lane]
 
 
 def _handed_back(s: Settlement, member: str) -> list[Any]:
-    return [s.lease.seq, s.lease.token, s.run_at or None]
+    return [s.lease.seq, s.lease.token, s.run_at or None, s.waits_lane]
 
 
 def _cancel_seen(s: Settlement, member: str) -> list[Any]:

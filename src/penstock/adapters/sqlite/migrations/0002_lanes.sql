@@ -36,6 +36,10 @@ CREATE TABLE lanes (
 ) WITHOUT ROWID;
 CREATE INDEX lanes_troubled ON lanes (probed_at) WHERE step > 0 OR suspect IS NOT NULL;
 
+-- A job that waits for a lane which is not its own is queued again when that lane recovers.
+ALTER TABLE jobs ADD COLUMN waits_lane TEXT;
+CREATE INDEX jobs_waits_lane ON jobs (waits_lane) WHERE waits_lane IS NOT NULL;
+
 -- slots: a request open, or about to be, in a lane (and one for its parent). They belong to a
 -- membership and end with it, so a dead holder keeps none.
 --   ref  the job's seq, or, for a permit taken inside a job, a negative number of the holder's
