@@ -29,6 +29,7 @@ from tests.conformance.lane_support import (
     end,
     info,
     open_lanes,
+    permitted,
     up,
     want_lanes,
 )
@@ -389,6 +390,28 @@ async def test_lane_timeout_shortens_that_of_the_job_and_never_lengthens_it(
     leases = await claim_lanes(member)
 
     assert {lease.lane: lease.timeout for lease in leases} == {"brief": 5.0, "long": 30.0}
+
+
+async def test_start_is_late_as_soon_as_it_would_crowd_its_lane_or_the_parent(
+    ledger: Ledger,
+) -> None:
+    """A slow lane could wait, but the window of its parent is short."""
+    queue = await open_lanes(
+        ledger,
+        quick={"requests_per_interval": 50, "interval_seconds": 1.0},
+        slow={"requests_per_interval": 10, "interval_seconds": 60.0, "parent": "quick"},
+        alone={"requests_per_interval": 10, "interval_seconds": 60.0},
+    )
+    member = await ledger.join(queue)
+    for lane in ("slow", "alone"):
+        await add(queue, 1, lane=lane)
+    leases = {lease.lane: lease for lease in await claim_lanes(member)}
+    inside = {name: await permitted(member, name) for name in ("quick", "another")}
+
+    assert 0 < leases["slow"].void_at - leases["slow"].start_at < 0.02
+    assert leases["alone"].void_at - leases["alone"].start_at > 0.1
+    assert 0 < inside["quick"].void_at - inside["quick"].start_at < 0.02
+    assert inside["another"].void_at - inside["another"].start_at >= 1.0, "no rate, never late"
 
 
 async def test_permit_that_came_too_late_is_handed_back_and_costs_nothing(ledger: Ledger) -> None:

@@ -122,12 +122,13 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
     """Each part comes in time; all of them do not."""
 
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         writer.write(b"HTTP/1.1 200 -\r\ncontent-length: 1000\r\n\r\n")
-        for _ in range(1000):
+        while not writer.is_closing():
             writer.write(b"x")
-            await writer.drain()
             await asyncio.sleep(0.02)
 
+    writers: list[asyncio.StreamWriter] = []
     trickler = await asyncio.start_server(trickle, "127.0.0.1", 0)
     port = trickler.sockets[0].getsockname()[1]
 
@@ -141,6 +142,9 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
         assert time.monotonic() - start <= 2.0
     finally:
         trickler.close()
+        for writer in writers:
+            writer.close()
+        await asyncio.sleep(0.05)  # the handlers end
 
 
 async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingServer) -> None:
@@ -347,6 +351,22 @@ async def test_credentials_do_not_follow_a_redirect_to_another_host(
     first, second = server.hits
     assert first.headers["authorization"] == "Bearer secret"
     assert "secret" not in str(second.headers)
+
+
+async def test_redirect_goes_where_it_says_without_the_query_of_the_first_request(
+    desk: Desk, server: CountingServer
+) -> None:
+    """A key may stand there, and the new address has a query of its own."""
+    server.answers["/from"] = redirect(server.url("/to?page=2", host="localhost"))
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/from"), params={"api_key": "secret"})
+
+    assert (await desk.run(work)).state is JobState.COMPLETED
+    assert [(hit.path, hit.query) for hit in server.hits] == [
+        ("/from", "api_key=secret"),
+        ("/to", "page=2"),
+    ]
 
 
 async def test_redirect_loop_ends(desk: Desk, server: CountingServer) -> None:

@@ -451,6 +451,31 @@ async def test_jobs_without_a_lane_are_claimed_on_end_although_lanes_have_nothin
                 await app.wait(job.id, timeout=SOON)
 
 
+async def test_lane_is_used_while_jobs_without_one_keep_the_process_busy(farm: Farm) -> None:
+    app = farm.bare(
+        lanes={"api": {"requests_per_interval": 20, "interval_seconds": 0.5, "max_parallel": 4}}
+    )
+    starts: list[float] = []
+    ends: list[float] = []
+
+    @app.job("quick")
+    async def quick(ctx: JobContext) -> None:
+        ends.append(time.monotonic())
+
+    @app.job("rated", lane="api")
+    async def rated(ctx: JobContext) -> None:
+        starts.append(time.monotonic())
+
+    async with app:
+        await app.enqueue_many("quick", [None] * 20_000)
+        await app.enqueue_many("rated", [None] * 400)
+        async with app.running():
+            await until(lambda: len(starts) >= 40, "the lane to be used")
+            busy = [at for at in ends if starts[0] <= at <= starts[-1]]
+    assert len(busy) > 1000, "there was other work all the time"
+    assert 39 / (starts[39] - starts[0]) >= 0.8 * 40
+
+
 async def test_slow_lane_in_front_holds_no_worker(farm: Farm, server: CountingServer) -> None:
     farm.settings["lanes"] = {"slow": {"min_interval_seconds": 60.0, "max_parallel": 50}}
     async with farm.app("laned", max_workers=2) as app, app.running() as orchestrator:

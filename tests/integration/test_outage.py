@@ -242,6 +242,25 @@ async def test_probe_of_the_health_url_brings_recovery_forward(
     assert tries <= 4 * 3, "probes are no tries"
 
 
+async def test_health_url_that_makes_no_sense_stops_no_other_probe(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {
+        "a": {**STEADY, "health_url": "http://127.0.0.1:99999/"},
+        "api": {**STEADY, "health_url": server.url("/health")},
+    }
+    server.answers["/"] = Answer(500)
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        await app.enqueue_many("call", [{"lane": "a", "url": server.url("/a")}] * 4)
+        await opens(app)
+        jobs = await enqueue(app, server, 4)
+        await until(lambda: len(server.at("/health")) >= 2, "probes")
+        server.answers["/"] = Answer()
+        done = await all_ended(app, jobs)
+    assert {job.state for job in done} == {JobState.COMPLETED}
+
+
 async def test_probe_of_an_address_that_refused_brings_recovery_forward(
     farm: Farm, server: CountingServer
 ) -> None:

@@ -101,8 +101,10 @@ async def look_at_all(queue: SqliteQueue) -> None:
     """Claim what can be claimed outside the free lane, as the first processes to come would."""
     await queue.steer("free", Steer.PAUSE)
     member = await queue.join(["work"], 10, 60.0)
-    while (await member.exchange([], [], WANT)).leases:
-        pass
+    while True:
+        trip = await member.exchange([], [], WANT)
+        if not trip.leases and (trip.next_at is None or trip.next_at > time.time()):
+            break
     await queue.steer("free", Steer.RESUME)
     # Its jobs stay with it, running, so that slots stay taken.
     with closing(queue.connect()) as connection:

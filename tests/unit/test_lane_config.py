@@ -37,6 +37,11 @@ def test_interval_of_nothing_means_no_rate() -> None:
     assert LaneConfig(min_interval_seconds=0.0).spacing == 0.0
 
 
+def test_without_a_rate_no_start_is_late_and_none_has_to_be_taken_again() -> None:
+    """There is no next one to crowd; a busy event loop is late by more than 5 ms now and then."""
+    assert LaneConfig(min_interval_seconds=0.0).tolerance >= 1.0
+
+
 @given(requests=st.integers(1, 1000), interval=st.floats(0.5, 3600.0))
 def test_start_as_late_as_allowed_crowds_no_window(requests: int, interval: float) -> None:
     """The first of n + 1 starts is as late as it may be, the last on time."""

@@ -43,10 +43,9 @@ class Dispatcher:
             )
             for kind, handler in bench.handlers.items()
         }
-        self._has_lanes = any(handler.lane is not None for handler in bench.handlers.values())
         self._timers: dict[Ref, tuple[asyncio.TimerHandle, Lease]] = {}
-        self._may_claim = True
-        """There may be something to claim: not known to be empty."""
+        self._may_claim = self._may_claim_lanes = True
+        """There may be something to claim, without a lane or in one: not known to be empty."""
         self._next_at: float | None = None
         """When there will be, if not before."""
         self._ordinary_left = self._lanes_left = 0
@@ -61,7 +60,7 @@ class Dispatcher:
 
     def ready(self) -> None:
         """There may be something to claim."""
-        self._may_claim = True
+        self._may_claim = self._may_claim_lanes = True
         self._wake.set()
 
     def stop_claiming(self) -> None:
@@ -104,7 +103,9 @@ class Dispatcher:
         settler = self._bench.settler
         load = settler.take()
         if want is not None:
-            self._may_claim = False  # before the trip: a wake-up that comes meanwhile must count
+            # Before the trip: a wake-up that comes meanwhile must count.
+            self._may_claim = self._may_claim and not want.limit
+            self._may_claim_lanes = self._may_claim_lanes and not want.lanes
         try:
             exchange = await self._bench.member.exchange(
                 [settlement for settlement, _ in load.settlements],
@@ -114,7 +115,7 @@ class Dispatcher:
             )
         except BaseException:
             settler.put_back(load)
-            self._may_claim = True
+            self._may_claim = self._may_claim_lanes = True
             raise
         settler.stored(load)
         self._deliver(exchange, want)
@@ -141,7 +142,7 @@ class Dispatcher:
             if want.limit and without_lane >= want.limit:
                 self._may_claim = True  # there may be more
             self._ordinary_left = self._ordinary_room() or 0
-            self._lanes_left = self._lane_room() if self._has_lanes else 0
+            self._lanes_left = self._lane_room()
 
     def _start_on_time(self, lease: Lease) -> None:
         """A permit may lie slightly ahead; its job waits here, and no worker with it."""
@@ -202,21 +203,24 @@ class Dispatcher:
     def _want(self) -> Want | None:
         if not self._claiming:
             return None
-        ordinary = self._ordinary_room()
-        lanes = self._lane_room() if self._has_lanes else 0
-        if lanes > self._lanes_left or (ordinary is not None and ordinary > self._ordinary_left):
-            self._may_claim = True  # what was left behind for want of room may fit now
-        if not self._may_claim:
-            if self._next_at is None or time.time() < self._next_at:
-                return None
-            self._may_claim, self._next_at = True, None
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
+        ordinary, room = self._ordinary_room(), self._lane_room()
+        # What was left behind for want of room may fit now.
+        if ordinary is not None and ordinary > self._ordinary_left:
+            self._may_claim = self._may_claim_lanes = True
+        if room > self._lanes_left:
+            self._may_claim_lanes = True
+        if self._next_at is not None and time.time() >= self._next_at:
+            self._may_claim = self._may_claim_lanes = True
+            self._next_at = None
+        lanes = room if self._may_claim_lanes else 0
         prefetch = self._prefetch() if ordinary is None else 0
         limit = 0
-        if waiting <= prefetch // 10:  # else enough at hand: claim many at once, later
+        # Unless there is enough at hand: then many are claimed at once, later.
+        if self._may_claim and waiting <= prefetch // 10:
             free = self._settings.max_workers - bench.busy - waiting + prefetch
-            room = bench.internal_queue.maxsize - waiting - len(self._timers) - lanes
-            limit = max(0, min(free, room))
+            space = bench.internal_queue.maxsize - waiting - len(self._timers) - lanes
+            limit = max(0, min(free, space))
         if not limit and not lanes:
             return None
         return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes, ordinary=ordinary)
@@ -266,7 +270,7 @@ class Dispatcher:
 
     async def _sleep(self) -> None:
         timeout = self._settings.poll_seconds
-        if self._claiming and not self._may_claim and self._next_at is not None:
+        if self._claiming and self._next_at is not None:
             timeout = min(timeout, self._next_at - time.time())
         timeout = min(timeout, self._bench.settler.due_in(GATHER_SECONDS))
         age = self._bench.internal_queue.oldest_age()
@@ -278,5 +282,5 @@ class Dispatcher:
                 await self._wake.wait()
         except TimeoutError:
             if timeout == self._settings.poll_seconds:
-                self._may_claim = True
+                self._may_claim = self._may_claim_lanes = True
         self._wake.clear()

@@ -41,13 +41,16 @@ class HttpClient:
     def __init__(self) -> None:
         self._client: httpx2.AsyncClient | None = None
 
-    def get(self) -> httpx2.AsyncClient:
+    async def get(self) -> httpx2.AsyncClient:
+        """The client, with everything loaded that a first request would load: that takes longer
+        than a permit may be late."""
         if self._client is None:
-            import httpx2  # here, because many processes make no requests
+            import anyio.lowlevel  # here, because many processes make no requests
+            import httpx2
 
-            self._client = httpx2.AsyncClient(
-                limits=httpx2.Limits(max_connections=100, max_keepalive_connections=20)
-            )
+            limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+            self._client = httpx2.AsyncClient(limits=limits)
+            await anyio.lowlevel.checkpoint()
         return self._client
 
     async def close(self) -> None:
@@ -124,13 +127,14 @@ class JobHttp:
         import httpx2
 
         name = lane or f"host:{_host(url)}"
+        client = await self._client.get()  # before the permit
         async with self._permit(name):
             try:
                 left = self._left()
                 if left <= 0:
                     raise DeadlineExceeded("no time is left for another request")
                 async with asyncio.timeout(left):
-                    response = await self._send(method, url, limit, left, options)
+                    response = await _send(client, method, url, limit, left, options)
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
                 raise HttpError(f"{url!r} cannot be requested: {error}", 0) from error
             except (httpx2.TransportError, TimeoutError) as error:
@@ -141,26 +145,6 @@ class JobHttp:
                 raise HttpError(f"{url}: {error}", 0) from error
             _raise_for_status(response, name)
             return response
-
-    async def _send(
-        self, method: str, url: str, limit: int, left: float, options: dict[str, Any]
-    ) -> httpx2.Response:
-        """Read the body up to `limit`, whatever its length is said to be."""
-        client = self._client.get()
-        async with client.stream(method, url, timeout=left, **options) as response:
-            body = bytearray()
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > limit:
-                    raise HttpError(f"{url}: body over {limit:,} bytes", response.status_code)
-        headers = [  # the body is decoded now
-            (name, value)
-            for name, value in response.headers.multi_items()
-            if name not in ("content-encoding", "content-length", "transfer-encoding")
-        ]
-        return type(response)(
-            response.status_code, headers=headers, content=bytes(body), request=response.request
-        )
 
     @asynccontextmanager
     async def _permit(self, name: str) -> AsyncIterator[None]:
@@ -183,6 +167,31 @@ class JobHttp:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         problem.address = f"{parts.hostname}:{port}"
         return problem
+
+
+async def _send(
+    client: httpx2.AsyncClient,
+    method: str,
+    url: str,
+    limit: int,
+    left: float,
+    options: dict[str, Any],
+) -> httpx2.Response:
+    """Read the body up to `limit`, whatever its length is said to be."""
+    async with client.stream(method, url, timeout=left, **options) as response:
+        body = bytearray()
+        async for part in response.aiter_bytes():
+            body += part
+            if len(body) > limit:
+                raise HttpError(f"{url}: body over {limit:,} bytes", response.status_code)
+    headers = [  # the body is decoded now
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name not in ("content-encoding", "content-length", "transfer-encoding")
+    ]
+    return type(response)(
+        response.status_code, headers=headers, content=bytes(body), request=response.request
+    )
 
 
 def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:

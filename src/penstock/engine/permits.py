@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run
+from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.model.errors import AuthenticationError, LaneBusy, Unavailable
 from penstock.ports.queue import (
     Busy,
@@ -23,6 +24,7 @@ from penstock.ports.queue import (
     Wakeup,
 )
 
+MOMENT = 0.005
 PATIENCE = 1.0
 """Seconds a permit is waited for inside a job; longer waits are the engine's, not a worker's."""
 
@@ -71,10 +73,14 @@ class PermitDesk:
                 # Too late: it would crowd the next one. Take another.
                 self._give_back(Returned(answer, None, 0, 0))
                 continue
-            if answer.until is not None or time.time() >= end:
-                until = time.time() + PATIENCE if answer.until is None else answer.until
+            now = time.time()
+            if now >= end or (answer.until is not None and answer.until > end):
+                until = now + PATIENCE if answer.until is None else answer.until
                 raise LaneBusy(answer.lane, until, answer.why)
-            await self._until_freed(end)
+            if answer.until is None:
+                await self._until_freed(end)
+            else:
+                await asyncio.sleep(max(MOMENT, answer.until - AHEAD_SECONDS - now))
 
     def returned(self, returned: Returned) -> None:
         self._give_back(returned)

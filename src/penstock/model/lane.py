@@ -12,6 +12,8 @@ SPARE = 1.02
 """Spacing of exactly interval / n lets n + 1 starts into one window; this much more does not."""
 LEAST_TOLERANCE = 0.005
 """Seconds; timers are not more exact than this on a busy machine."""
+NO_HURRY = 60.0
+"""Without a rate nothing is crowded by a late start."""
 UNKNOWN_INTERVAL = 0.1
 """Seconds between starts where nothing is known of a lane's rate."""
 UNKNOWN_PARALLEL = 2
@@ -56,6 +58,8 @@ class LaneConfig:
     @property
     def tolerance(self) -> float:
         """How late a start may be: half of what the spare leaves over a whole window."""
+        if not self.spacing:
+            return NO_HURRY
         window = self.interval_seconds or self.spacing
         return max(LEAST_TOLERANCE, window * (SPARE - 1) / 2)
 
