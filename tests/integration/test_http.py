@@ -438,7 +438,15 @@ async def test_body_at_the_limit_is_read(desk: Desk, server: CountingServer) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["nowhere", "/path", "http://", "gopher://127.0.0.1/", "http://[::1"]
+    "url",
+    [
+        "nowhere",
+        "/path",
+        "http://",
+        "gopher://127.0.0.1/",
+        "http://[::1",
+        "http://127.0.0.1:99999/",
+    ],
 )
 async def test_address_that_is_none_is_the_end_of_the_job(
     desk: Desk, server: CountingServer, url: str

@@ -41,15 +41,13 @@ async def reachable(where: str) -> bool:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
             return True
-    except (OSError, ValueError):
+    except Exception as error:  # whatever keeps a probe from being made, it did not pass
+        log.debug("probe of %s: %r", where, error)
         return False
 
 
 async def _get(url: str) -> bool:
     import httpx2  # here, because most processes never probe
 
-    try:
-        async with httpx2.AsyncClient() as client:
-            return (await client.get(url)).status_code < 500
-    except httpx2.HTTPError:
-        return False
+    async with httpx2.AsyncClient() as client:
+        return (await client.get(url)).status_code < 500

@@ -90,9 +90,11 @@ def abandoned(lane: LaneState, job: int) -> None:
 def rate_limited(lane: LaneState, job: int, retry_after: float | None, now: float) -> None:
     """A 429: the lane pauses for everybody, and goes slower if it happens again."""
     abandoned(lane, job)
-    lane.limited += 1
+    # Requests that were under way together are told the same thing; that is no repetition.
+    again = lane.blocked_until <= now
+    lane.limited += again
     lane.praised = 0
-    if lane.limited > 1:
+    if lane.limited > 1 and again:
         lane.slowdown = min(SLOWEST, lane.slowdown * 2)
     pause = retry_after if retry_after is not None else max(RATE_LIMITED_SECONDS, lane.spacing)
     if now + pause > lane.blocked_until:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DAY = 86400.0
-SLOWED_SPACING = 0.05
+SLOWED_SPACING = 0.02
 
 
 @dataclass(slots=True)

@@ -101,7 +101,7 @@ def _claim(
         others = others or [row for row in rows if row[2] != lane.last_trial]
         rows = (others or rows)[:1]
     starts = grant(lanes, len(rows[:most]), tx.now)
-    leases = [_lease(row, start, lane) for row, start in zip(rows, starts, strict=False)]
+    leases = [_lease(row, start, lanes) for row, start in zip(rows, starts, strict=False)]
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
@@ -116,8 +116,9 @@ def _claim(
     return leases
 
 
-def _lease(row: list[Any], start: float, lane: LaneState) -> Lease:
-    lease = Lease._make([*row[2:-2], start, start + lane.tolerance])
+def _lease(row: list[Any], start: float, lanes: list[LaneState]) -> Lease:
+    lane = lanes[0]
+    lease = Lease._make([*row[2:-2], start, start + min(one.tolerance for one in lanes)])
     if lane.timeout is not None and (lease.timeout is None or lane.timeout < lease.timeout):
         return lease._replace(timeout=lane.timeout)
     return lease

@@ -53,7 +53,9 @@ def _take(
             lanes[0].trial, lanes[0].trial_holder = request.ref, holder
     for lane in lanes:
         store.save(tx, lane)
-    return Permit(request.lane, request.ref, starts[0], starts[0] + lanes[0].tolerance)
+    return Permit(
+        request.lane, request.ref, starts[0], starts[0] + min(lane.tolerance for lane in lanes)
+    )
 
 
 def _why_not(lanes: list[LaneState], now: float, *, slots: bool) -> Busy:
