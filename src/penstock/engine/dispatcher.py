@@ -137,7 +137,9 @@ class Dispatcher:
             else:
                 self._bench.internal_queue.put_nowait(lease)
         if want is not None:
-            self._next_at = exchange.next_at
+            # A trip that asked for nothing in lanes has not learnt when they are to be looked at.
+            soon = (exchange.next_at, None if want.lanes else self._next_at)
+            self._next_at = min((at for at in soon if at is not None), default=None)
             without_lane = sum(not lease.lane for lease in exchange.leases)
             if want.limit and without_lane >= want.limit:
                 self._may_claim = True  # there may be more

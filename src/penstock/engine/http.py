@@ -17,6 +17,7 @@ from penstock.model.errors import (
     AuthenticationError,
     DeadlineExceeded,
     HttpError,
+    JobTimeout,
     RateLimited,
     Unavailable,
     ValidationError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 READ_TRIES = 3
 """Times an idempotent read is tried within one run; each with a permit of its own."""
 READ_PAUSE = 0.2
+MOMENT = 0.001
 HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -115,6 +117,8 @@ class JobHttp:
             if response.status_code not in REDIRECTS or not target:
                 return response
             before, url = url, urljoin(url, target)
+            # Where a redirect leads is all in its address.
+            options = {name: value for name, value in options.items() if name != "params"}
             if _host(url) != _host(before):
                 options = _without_secrets(options)
             if response.status_code == 303 or (response.status_code < 307 and method == "POST"):
@@ -128,18 +132,15 @@ class JobHttp:
 
         name = lane or f"host:{_host(url)}"
         client = await self._client.get()  # before the permit
+        self._check_time()
         async with self._permit(name):
             try:
-                left = self._left()
-                if left <= 0:
-                    raise DeadlineExceeded("no time is left for another request")
+                left = max(MOMENT, self._left())
                 async with asyncio.timeout(left):
                     response = await _send(client, method, url, limit, left, options)
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
                 raise HttpError(f"{url!r} cannot be requested: {error}", 0) from error
             except (httpx2.TransportError, TimeoutError) as error:
-                if isinstance(error, DeadlineExceeded):
-                    raise
                 raise self._unreachable(url, name, error) from error
             except httpx2.RequestError as error:
                 raise HttpError(f"{url}: {error}", 0) from error
@@ -155,6 +156,14 @@ class JobHttp:
             return
         async with self._lanes.permit(name):
             yield
+
+    def _check_time(self) -> None:
+        """Not under a permit: that our own time is over says nothing of the lane."""
+        if self._left() <= 0:
+            absolute = self._run.lease.deadline
+            if absolute is not None and absolute <= time.time():
+                raise DeadlineExceeded("its deadline passed between two requests")
+            raise JobTimeout(f"took longer than its timeout of {self._run.limit:g} s")
 
     def _left(self) -> float:
         return self._run.deadline - time.time()
@@ -207,7 +216,11 @@ def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _host(url: str) -> str:
-    host = urlsplit(url).hostname
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValidationError(f"{url!r} is no URL: {error}") from None
     if not host:
         raise ValidationError(f"{url!r} is no absolute URL")
     return host

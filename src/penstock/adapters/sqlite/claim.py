@@ -73,10 +73,10 @@ def claim(
         served = {(row[8], row[0]): row[1] for row in rows}  # the last of each line is the latest
         for (lane, band), turn in served.items():
             tx.execute(sql("serve"), {"lane": lane, "band": band, "turn": turn})
-    next_at = None
+    soon = [next_look(tx, kinds) if lines and want.lanes else None]
     if len(leases) < want.limit or not want.limit:
-        soon = (_next_due(tx), next_look(tx, kinds) if lines and want.lanes else None)
-        next_at = min((at for at in soon if at is not None), default=None)
+        soon.append(_next_due(tx))
+    next_at = min((at for at in soon if at is not None), default=None)
     return Claimed(in_lanes + leases, next_at, True)
 
 
