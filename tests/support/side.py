@@ -44,7 +44,9 @@ class Side:
         """Every run so far (of that job, of that kind), in order."""
         if not self.path.exists():
             return []
-        notes = [Note(*json.loads(line)) for line in self.path.read_text().splitlines()]
+        text = self.path.read_text()
+        whole = text[: text.rfind("\n") + 1]  # a line may be in the writing
+        notes = [Note(*json.loads(line)) for line in whole.splitlines()]
         return [n for n in notes if job in (None, n.job) and kind in (None, n.kind)]
 
     def runs(self, kind: str | None = None) -> Counter[str]:
