@@ -148,9 +148,14 @@ _refs = itertools.count(-1, -1)
 
 
 def ask(
-    lane: str = LANE, *, rate_only: bool = False, patience: float = 1.0, ref: int | None = None
+    lane: str = LANE,
+    *,
+    rate_only: bool = False,
+    patience: float = 1.0,
+    ref: int | None = None,
+    job: int = 0,
 ) -> PermitRequest:
-    return PermitRequest(lane, next(_refs) if ref is None else ref, rate_only, patience)
+    return PermitRequest(lane, next(_refs) if ref is None else ref, rate_only, patience, job)
 
 
 async def permit(member: Member, lane: str = LANE, **options: Any) -> Permit | Busy:

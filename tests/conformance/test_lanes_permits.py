@@ -211,13 +211,27 @@ async def test_job_that_is_the_try_may_make_its_further_requests(ledger: Ledger)
     await end(member, *map(down, await claim_lanes(member)))
     await try_is_due(queue)
     lease = await claim_one_in_lane(member)
-    answer = await permit(member, rate_only=True)
+    answer = await permit(member, rate_only=True, job=lease.seq)
 
     assert isinstance(answer, Permit), answer
     assert await claim_lanes(member) == [], "nobody else tries meanwhile"
     await give_back(member, [answer], News.SUCCESS, lease)
     await end(member, up(lease))
     assert (await info(queue)).breaker == "closed"
+
+
+async def test_job_that_is_not_the_try_makes_no_request_beside_it(ledger: Ledger) -> None:
+    """It was started before the breaker opened, by the process that now makes the try."""
+    queue = await open_lanes(ledger, api={})
+    member = await ledger.join(queue)
+    await add(queue, 5, lane=LANE)
+    *failing, older = await claim_lanes(member, 3)
+    await end(member, *map(down, failing))
+    await try_is_due(queue)
+    trial = await claim_one_in_lane(member)
+
+    assert isinstance(await permit(member, rate_only=True, job=older.seq), Busy)
+    assert isinstance(await permit(member, rate_only=True, job=trial.seq), Permit)
 
 
 async def test_cancelled_request_of_the_try_does_not_let_a_second_one_start(
@@ -229,7 +243,7 @@ async def test_cancelled_request_of_the_try_does_not_let_a_second_one_start(
     await end(member, *map(down, await claim_lanes(member)))
     await try_is_due(queue)
     lease = await claim_one_in_lane(member)
-    answer = await permit(member, rate_only=True)
+    answer = await permit(member, rate_only=True, job=lease.seq)
     if isinstance(answer, Permit):
         await give_back(member, [answer], None, lease)
 

@@ -40,7 +40,7 @@ def _take(
     rate_only = request.rate_only or store.holds_slot(tx, request.lane, holder, request.job)
     request = request._replace(rate_only=rate_only)
     trial = lanes[0].trial
-    if request.rate_only and lanes[0].trial_holder == holder:
+    if request.rate_only and (trial, lanes[0].trial_holder) == (request.job, holder):
         # The job that makes the try may make all its requests: it is one try to its end.
         lanes[0].trial, lanes[0].retry_at = None, min(lanes[0].retry_at, tx.now)
     starts = grant(lanes, 1, tx.now, ahead=request.patience, slots=not request.rate_only)
