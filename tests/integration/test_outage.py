@@ -21,8 +21,9 @@ from tests.support.server import Answer, CountingServer
 from tests.support.waiting import until
 
 SOON = 5.0
-RESUMED = 2.5
-"""Seconds from the return of a dependency to the first job done; five times the target."""
+RESUMED = 5.0
+"""Seconds from the return of a dependency to the first job done; the times are at a tenth, the
+limit is generous, because processes share two cores here. `make bench` asks for the target."""
 LANE: dict[str, Any] = {
     "min_interval_seconds": 0.0,
     "max_parallel": 4,
