@@ -26,6 +26,7 @@ setup: $(STAMP) ## make .venv with everything pinned (quick when nothing changed
 $(STAMP): pyproject.toml requirements/dev.txt $(UV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode --editable .
+	$(BIN)/python -m tools.get_redis
 	@touch $@
 
 $(UV):

@@ -17,10 +17,13 @@ killed, at no cost per job beyond a memory write. They are not meant to survive 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import hashlib
 import mmap
 import os
 import struct
+import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +35,21 @@ _SLOT = struct.Struct("<qq")
 _SLOTS = 4096
 _SIZE = len(_MAGIC) + _SLOT.size * _SLOTS
 SUFFIX = ".life"
+
+
+def runtime_folder(queue: str) -> Path:
+    """Where processes of this machine keep their life files, for a queue on a server.
+
+    A folder that other users can write to proves nothing, so each user has one. Processes that
+    cannot see each other's (other users, containers, machines) wait for the lease instead.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    folder = Path(base) / f"penstock-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():
+        raise PermissionError(errno.EPERM, "belongs to or can be written by another user", folder)
+    return folder / hashlib.sha256(queue.encode()).hexdigest()[:16]
 
 
 class LifeFile:

