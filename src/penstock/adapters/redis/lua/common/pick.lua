@@ -1,0 +1,92 @@
+-- Who is first in line, and leasing it. The cost follows what is taken, not the backlog.
+
+local HIGH = 10
+local CHUNK = 16
+
+local pick = {}
+
+-- The first places in the lines of these kinds, in one common order: {place, kind, line}.
+function pick.first(prefix, lane, kinds, limit)
+  local heads, picked = {}, {}
+  local chunk = #kinds == 1 and limit or math.min(limit, CHUNK)
+  for _, kind in ipairs(kinds) do
+    local line = ns .. prefix .. pair(lane, kind)
+    local places = redis.call('ZRANGE', line, 0, chunk - 1)
+    if #places > 0 then
+      heads[#heads + 1] = {line = line, kind = kind, places = places, at = 1, read = #places}
+    end
+  end
+  while #picked < limit and #heads > 0 do
+    local best = 1
+    for n = 2, #heads do
+      if heads[n].places[heads[n].at] < heads[best].places[heads[best].at] then best = n end
+    end
+    local head = heads[best]
+    picked[#picked + 1] = {place = head.places[head.at], kind = head.kind, line = head.line}
+    head.at = head.at + 1
+    if head.at > #head.places then
+      head.places = redis.call('ZRANGE', head.line, head.read, head.read + chunk - 1)
+      head.at, head.read = 1, head.read + #head.places
+      if #head.places == 0 then table.remove(heads, best) end
+    end
+  end
+  return picked
+end
+
+-- Load the rows of what was picked, with at most `ordinary` jobs of less than high priority.
+function pick.within(picked, ordinary)
+  local kept = {}
+  for _, one in ipairs(picked) do
+    one.row = jobs.load(jobs.seq(one.place))
+    local spare = not ordinary or tonumber(one.row.priority) <= HIGH
+    if not spare then
+      ordinary = ordinary - 1
+      spare = ordinary >= 0
+    end
+    if spare then kept[#kept + 1] = one end
+  end
+  return kept
+end
+
+-- Lease what was picked to this member. The attempt is counted now, and given back if the run
+-- turns out not to have started.
+function pick.lease(picked, member)
+  local places, seqs, held = {}, {}, {}
+  for _, one in ipairs(picked) do
+    local row, seq = one.row, one.row.seq
+    row.token, row.attempts = (row.token or 0) + 1, (row.attempts or 0) + 1
+    redis.call(
+      'HSET', jobs.key(seq), 'state', 'running', 'token', row.token, 'attempts', row.attempts,
+      'holder', member, 'started_at', now)
+    if (row.waits_lane or '') ~= '' then redis.call('HDEL', jobs.key(seq), 'waits_lane') end
+    if (row.deadline or '') ~= '' then redis.call('ZREM', ns .. 'deadlines', seq) end
+    local line, kind = places[one.line] or {}, seqs[one.kind] or {}
+    places[one.line], line[#line + 1] = line, one.place
+    seqs[one.kind], kind[#kind + 1] = kind, seq
+    held[#held + 1] = seq
+  end
+  for line, some in pairs(places) do many('ZREM', line, some) end
+  for kind, some in pairs(seqs) do
+    many('ZREM', ns .. 'queued:' .. kind, some)
+    count('queued', kind, -#some)
+    count('running', kind, #some)
+  end
+  many('SADD', ns .. 'held:' .. member, held)
+end
+
+-- What the holder is told, in the order of `Lease`.
+function pick.told(one, payload, start_at, void_at)
+  local row = one.row
+  return {
+    row.seq, row.id, row.kind, row.tenant, payload, row.priority, row.lane, row.key or '',
+    row.task or '', row.parent_id or '', row.at, row.run_at, row.deadline or '',
+    row.timeout or '', row.max_retries or '', row.attempts, row.crashes or 0,
+    row.releases or 0, row.token, row.token > 1 and jobs.history(row.seq) or '[]',
+    start_at or '', void_at or ''}
+end
+
+function pick.payloads(picked)
+  local seqs = {}
+  for n, one in ipairs(picked) do seqs[n] = one.row.seq end
+  return #seqs > 0 and redis.call('HMGET', ns .. 'payloads', unpack(seqs)) or {}
+end
