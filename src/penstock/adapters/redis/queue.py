@@ -87,39 +87,37 @@ class RedisQueue:
 
     async def enqueue(self, batch: NewJobs) -> list[Job]:
         ask: dict[str, Any] = {
+            "spec": json.dumps(_spec(batch)),
             "kind": batch.kind,
             "tenant": batch.tenant,
             "priority": int(batch.priority),
             "run_at": batch.run_at,
             "deadline": batch.deadline,
-            "timeout": batch.timeout,
-            "max_retries": batch.max_retries,
             "task": batch.task,
             "parent_id": batch.parent_id,
             "replace_finished": batch.replace_finished,
             "data": json.dumps({"kind": batch.kind}),
             "weights": self.weights_of([batch.tenant]),
-            "items": [
-                {"id": item.id, "lane": item.lane, "key": item.key}
-                if item.key is not None
-                else {"id": item.id, "lane": item.lane}
-                for item in batch.items
-            ],
+            "ids": [item.id for item in batch.items],
         }
+        lanes = [item.lane for item in batch.items]
+        if len(set(lanes)) == 1:
+            ask["lane"] = lanes[0]
+        else:
+            ask["lanes"] = lanes
+        keys = [item.key or False for item in batch.items]
+        if any(keys):
+            ask["keys"] = keys
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", given(ask), *payloads)
         if outcome == "conflict":
             raise KeyConflict(*reply)
-        now, answers, view = float(reply[0]), reply[1], reply[2]
+        now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view)}
-        stored: dict[str, Job] = {}
-        for item, answer in zip(batch.items, answers, strict=True):
-            if not answer:
-                stored[item.id] = rows.new_job(batch, item, now)
-        return [
-            stored[answer or item.id] if (answer or item.id) in stored else known[answer]
-            for item, answer in zip(batch.items, answers, strict=True)
-        ]
+        for number, item in enumerate(batch.items, 1):
+            if number not in answers:
+                known[item.id] = rows.new_job(batch, item, now)
+        return [known[answers.get(n, item.id)] for n, item in enumerate(batch.items, 1)]
 
     def weights_of(self, tenants: Sequence[str] | None = None) -> dict[str, float] | None:
         """The weights that are not 1; of these tenants, or of all."""
@@ -241,6 +239,21 @@ class RedisQueue:
         ask = {"retention_seconds": self._retention_seconds}
         while await self.connections.call("retain", ask):
             pass
+
+
+def _spec(batch: NewJobs) -> dict[str, Any]:
+    """What the jobs of a batch have in common."""
+    return given(
+        {
+            "kind": batch.kind,
+            "tenant": batch.tenant,
+            "priority": int(batch.priority),
+            "timeout": batch.timeout,
+            "max_retries": batch.max_retries,
+            "task": batch.task,
+            "parent_id": batch.parent_id,
+        }
+    )
 
 
 def given(ask: dict[str, Any]) -> dict[str, Any]:

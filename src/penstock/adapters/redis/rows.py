@@ -6,7 +6,8 @@ import json
 import time
 from collections.abc import Container, Sequence
 from datetime import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from penstock.adapters.redis.clock import Clock
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
@@ -15,27 +16,45 @@ from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, NewJob, NewJobs, 
 Reply = Sequence[Any]
 
 
+class Spec(NamedTuple):
+    """What the jobs of a batch have in common."""
+
+    kind: str
+    tenant: str
+    priority: int
+    at: float
+    timeout: float | None = None
+    max_retries: int | None = None
+    task: str | None = None
+    parent_id: str | None = None
+
+
+@lru_cache(maxsize=1024)
+def spec(text: str) -> Spec:
+    return Spec(**json.loads(text))
+
+
 def lease(told: Reply, clock: Clock) -> Lease:
     """See `pick.told` in lua/common/pick.lua for the order; '' is none."""
-    seq, job_id, kind, tenant, payload, priority, lane, key, task, parent_id = told[:10]
-    at, run_at, deadline, timeout, max_retries, attempts, crashes, releases, token = told[10:19]
-    history, start_at, void_at = told[19:]
+    seq, job_id, spec_text, payload, lane, key, run_at, deadline, timeout, max_retries = told[:10]
+    attempts, crashes, releases, token, history, start_at, void_at = told[10:]
+    common = spec(spec_text)
     return Lease(
         int(seq),
         job_id,
-        kind,
-        tenant,
+        common.kind,
+        common.tenant,
         payload,
-        int(priority),
+        common.priority,
         lane,
         key or None,
-        task or None,
-        parent_id or None,
-        float(at),
-        float(run_at),
+        common.task,
+        common.parent_id,
+        common.at,
+        float(run_at) if run_at else common.at,
         float(deadline) if deadline else None,
-        float(timeout) if timeout else None,
-        int(max_retries) if max_retries else None,
+        float(timeout) if timeout else common.timeout,
+        int(max_retries) if max_retries else common.max_retries,
         int(attempts),
         int(crashes),
         int(releases),
@@ -59,28 +78,28 @@ def table(flat: Reply) -> dict[str, str]:
 
 
 def _job(entry: Reply, served: Container[str]) -> Job:
-    flat, payload, result, history, scheduled = entry
-    row = table(flat)
-    state = JobState(row["state"])
+    flat, spec_text, payload, result, history, scheduled = entry
+    row, common = table(flat), spec(spec_text)
+    state = JobState(row.get("state", "queued"))
     lane = row.get("lane", NO_LANE)
     return Job(
         id=row["id"],
-        kind=row["kind"],
+        kind=common.kind,
         payload=json.loads(payload),
         state=state,
-        tenant=row["tenant"],
-        priority=Priority(int(row["priority"])),
+        tenant=common.tenant,
+        priority=Priority(common.priority),
         lane=None if lane in (NO_LANE, UNKNOWN_LANE) else lane,
         key=row.get("key"),
-        task=row.get("task"),
-        parent_id=row.get("parent_id"),
-        enqueued_at=float(row["at"]),
-        run_at=float(row["run_at"]),
+        task=common.task,
+        parent_id=common.parent_id,
+        enqueued_at=common.at,
+        run_at=float(row.get("run_at", common.at)),
         started_at=_number(row, "started_at"),
         finished_at=_number(row, "finished_at"),
         deadline=_number(row, "deadline"),
-        timeout=_number(row, "timeout"),
-        max_retries=int(row["max_retries"]) if "max_retries" in row else None,
+        timeout=_number(row, "timeout") if "timeout" in row else common.timeout,
+        max_retries=int(row["max_retries"]) if "max_retries" in row else common.max_retries,
         attempts=int(row.get("attempts", 0)),
         releases=int(row.get("releases", 0)),
         progress=float(row.get("progress", 0)),
@@ -88,7 +107,9 @@ def _job(entry: Reply, served: Container[str]) -> Job:
         result=json.loads(result) if result else None,
         error=Record(json.loads(row["error"])) if "error" in row else None,
         history=parse_history(history),
-        waiting_for=_waiting_for(row, bool(scheduled), served) if state == "queued" else None,
+        waiting_for=_waiting_for(row, common, bool(scheduled), served)
+        if state == "queued"
+        else None,
     )
 
 
@@ -96,13 +117,13 @@ def _number(row: dict[str, str], name: str) -> float | None:
     return float(row[name]) if name in row else None
 
 
-def _waiting_for(row: dict[str, str], scheduled: bool, served: Container[str]) -> str:
-    run_at = float(row["run_at"])
+def _waiting_for(row: dict[str, str], common: Spec, scheduled: bool, served: Container[str]) -> str:
+    run_at = float(row.get("run_at", common.at))
     if scheduled and run_at > time.time():
         due = datetime.fromtimestamp(run_at).astimezone().isoformat(timespec="seconds")
         return f"its time, {due}" + (f" ({row['message']})" if "message" in row else "")
-    if row["kind"] not in served:
-        return f"a worker process that handles kind {row['kind']!r}"
+    if common.kind not in served:
+        return f"a worker process that handles kind {common.kind!r}"
     return "a worker"
 
 

@@ -31,7 +31,12 @@ def settlement_asks(
 
 def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
     lease = s.lease
-    ask: dict[str, Any] = {"seq": lease.seq, "token": lease.token, "outcome": s.outcome.value}
+    ask: dict[str, Any] = {
+        "seq": lease.seq,
+        "token": lease.token,
+        "outcome": s.outcome.value,
+        "kind": lease.kind,
+    }
     match s.outcome:
         case Outcome.COMPLETED:
             ask |= {"started_at": s.started_at, "finished_at": s.finished_at}
@@ -44,6 +49,7 @@ def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
     if s.waits_lane is not None:
         ask["waits_lane"] = s.waits_lane
     if lease.task is not None:
+        ask |= {"tenant": lease.tenant, "task": lease.task}
         ask["data"] = json.dumps(_data(s, ask.get("run_at", 0.0)))
     return ask
 

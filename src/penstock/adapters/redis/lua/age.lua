@@ -14,10 +14,8 @@ local function aged(line, band)
   local places = redis.call(
     'ZRANGEBYLEX', line, '[' .. band, '(' .. (band + 1), 'LIMIT', 0, HEADS)
   for _, place in ipairs(places) do
-    local seq = jobs.seq(place)
-    if tonumber(redis.call('HGET', jobs.key(seq), 'since')) <= before then
-      rows[#rows + 1] = jobs.load(seq)
-    end
+    local row = jobs.load(jobs.seq(place))
+    if tonumber(row.since) <= before then rows[#rows + 1] = row end
   end
   return rows
 end

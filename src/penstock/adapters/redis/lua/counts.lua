@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: base
+-- needs: base lines jobs
 -- How many jobs of each kind are in each state, and when the oldest queued one was enqueued.
 
 local reply = {}
@@ -9,7 +9,7 @@ for n = 1, #flat, 2 do
   local oldest = ''
   if state == 'queued' then
     local seq = redis.call('ZRANGE', ns .. 'queued:' .. kind, 0, 0)[1]
-    oldest = redis.call('HGET', ns .. 'job:' .. seq, 'at')
+    oldest = exact(jobs.spec(redis.call('HGET', ns .. 'specs', seq)).at)
   end
   reply[#reply + 1] = {state, kind, flat[n + 1], oldest}
 end

@@ -3,47 +3,58 @@
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
-local items, made = ask.items, {}
+local ids, made = ask.ids, {}
+
+local function lane_of(n) return ask.lanes and ask.lanes[n] or ask.lane end
+
+local function key_of(n) return ask.keys and ask.keys[n] or nil end
 
 -- Which item, or else the id of which job, has a key.
 local by_key, give_up = {}, {}
-for n, item in ipairs(items) do
-  if item.key then
-    local earlier = by_key[item.key]
-    if type(earlier) == 'number' then
-      if ARGV[1 + earlier] ~= ARGV[1 + n] then
-        return {'conflict', item.key, items[earlier].id}
-      end
-    else
-      local field = jobs.key_field(ask.tenant, ask.kind, item.key)
-      local seq = redis.call('HGET', ns .. 'keys', field)
-      by_key[item.key] = n
-      if seq then
-        local known = redis.call('HMGET', jobs.key(seq), 'id', 'state')
-        local anew = ask.replace_finished and (known[2] == 'failed' or known[2] == 'cancelled')
-        if anew and known[1] ~= item.id then
-          give_up[n] = seq
-        elseif not anew and redis.call('HGET', ns .. 'payloads', seq) ~= ARGV[1 + n] then
-          return {'conflict', item.key, known[1]}
-        else
-          by_key[item.key] = known[1]
-        end
-      end
-    end
+
+-- Find out for one item; the conflict if it is one.
+local function resolve(n, key)
+  local earlier = by_key[key]
+  if type(earlier) == 'number' then
+    return ARGV[1 + earlier] ~= ARGV[1 + n] and {'conflict', key, ids[earlier]}
+  end
+  local seq = redis.call('HGET', ns .. 'keys', jobs.key_field(ask.tenant, ask.kind, key))
+  by_key[key] = n
+  if not seq then return end
+  local known = redis.call('HMGET', jobs.key(seq), 'id', 'state')
+  local anew = ask.replace_finished and (known[2] == 'failed' or known[2] == 'cancelled')
+  if anew and known[1] ~= ids[n] then
+    give_up[n] = seq
+  elseif not anew and redis.call('HGET', ns .. 'payloads', seq) ~= ARGV[1 + n] then
+    return {'conflict', key, known[1]}
+  else
+    by_key[key] = known[1]
   end
 end
 
+for n = 1, #ids do
+  local conflict = key_of(n) and resolve(n, key_of(n))
+  if conflict then return conflict end
+end
+
+local taken = {}
+for first = 1, #ids, 1000 do
+  local some = redis.call('ZMSCORE', ns .. 'ids', unpack(ids, first, math.min(first + 999, #ids)))
+  for n, seq in ipairs(some) do taken[first + n - 1] = seq end
+end
+
+-- Which items make a job, and for the others the id of the job that is there.
 local seen, per_lane, answers = {}, {}, {}
-for n, item in ipairs(items) do
-  local has = item.key and by_key[item.key] or n
+for n, id in ipairs(ids) do
+  local has = key_of(n) and by_key[key_of(n)] or n
   if has ~= n then
-    answers[n] = type(has) == 'number' and items[has].id or has
-  elseif seen[item.id] or redis.call('ZSCORE', ns .. 'ids', item.id) then
-    answers[n] = item.id
+    answers[#answers + 1] = {n, type(has) == 'number' and ids[has] or has}
+  elseif seen[id] or taken[n] then
+    answers[#answers + 1] = {n, id}
   else
-    seen[item.id], answers[n] = true, ''
+    seen[id] = true
     made[#made + 1] = n
-    per_lane[item.lane] = (per_lane[item.lane] or 0) + 1
+    per_lane[lane_of(n)] = (per_lane[lane_of(n)] or 0) + 1
   end
 end
 
@@ -56,40 +67,47 @@ if not scheduled then
   end
 end
 
-local row = {
-  'HSET', '', 'id', '', 'lane', '', 'place', '', 'state', 'queued', 'kind', ask.kind,
-  'tenant', ask.tenant, 'priority', ask.priority, 'at', now, 'since', now,
-  'run_at', scheduled and ask.run_at or now}
-for _, name in ipairs({'deadline', 'timeout', 'max_retries', 'task', 'parent_id'}) do
-  if ask[name] then row[#row + 1], row[#row + 2] = name, ask[name] end
-end
+local spec = '{"at":' .. exact(now) .. ',' .. string.sub(ask.spec, 2)
+local row = {'HSET', '', 'id', '', 'place', ''}
+if scheduled then row[#row + 1], row[#row + 2] = 'run_at', exact(ask.run_at) end
+if ask.deadline then row[#row + 1], row[#row + 2] = 'deadline', exact(ask.deadline) end
 local fixed = #row
-local ids, payloads, seqs = {}, {}, {}
+
+-- A row of what this job has beyond the others of the batch.
+local function write_row(seq, n, place, lane, key)
+  local size = fixed
+  row[2], row[4], row[6] = jobs.key(seq), ids[n], place
+  if lane ~= '' then row[size + 1], row[size + 2], size = 'lane', lane, size + 2 end
+  if key then row[size + 1], row[size + 2], size = 'key', key, size + 2 end
+  redis.call(unpack(row, 1, size))
+end
+
+local by_id, specs, payloads, seqs = {}, {}, {}, {}
 local last_seq = redis.call('HINCRBY', ns .. 'numbers', 'job', #made)
-for made_before, n in ipairs(made) do
-  local item, seq = items[n], last_seq - #made + made_before
-  local place = ''
+for number, n in ipairs(made) do
+  local seq = string.format('%d', last_seq - #made + number)
+  local lane, key, place = lane_of(n), key_of(n), ''
   if not scheduled then
-    local at = turn[item.lane]
+    local at, line = turn[lane], places[lane]
     at[1] = at[1] + at[2]
     place = jobs.place(ask.priority, at[1], seq)
-    local line = places[item.lane]
-    line[#line + 1], line[#line + 2] = 0, place
+    line[#line + 1], line[#line + 2] = '0', place
   end
-  row[2], row[4], row[6], row[8] = jobs.key(seq), item.id, item.lane, place
-  row[fixed + 1], row[fixed + 2] = item.key and 'key' or nil, item.key or nil
-  redis.call(unpack(row))
-  if item.key then
+  write_row(seq, n, place, lane, key)
+  if key then
     if give_up[n] then redis.call('HDEL', jobs.key(give_up[n]), 'key') end
-    redis.call('HSET', ns .. 'keys', jobs.key_field(ask.tenant, ask.kind, item.key), seq)
+    redis.call('HSET', ns .. 'keys', jobs.key_field(ask.tenant, ask.kind, key), seq)
   end
-  ids[#ids + 1], ids[#ids + 2] = seq, item.id
-  payloads[#payloads + 1], payloads[#payloads + 2] = seq, ARGV[1 + n]
-  seqs[#seqs + 1], seqs[#seqs + 2] = seq, seq
+  local at = number * 2
+  by_id[at - 1], by_id[at] = seq, ids[n]
+  specs[at - 1], specs[at] = seq, spec
+  payloads[at - 1], payloads[at] = seq, ARGV[1 + n]
+  seqs[at - 1], seqs[at] = seq, seq
 end
 
 if #made > 0 then
-  many('ZADD', ns .. 'ids', ids)
+  many('ZADD', ns .. 'ids', by_id)
+  many('HSET', ns .. 'specs', specs)
   many('HSET', ns .. 'payloads', payloads)
   many('ZADD', ns .. 'queued:' .. ask.kind, seqs)
   count('queued', ask.kind, #made)
@@ -102,20 +120,21 @@ if #made > 0 then
     redis.call('ZREM', ns .. 'spent', pair(ask.tenant, ask.task))
   end
   if ask.parent_id then many('ZADD', ns .. 'children:' .. ask.parent_id, seqs) end
-  for n = 1, #seqs, 2 do
-    if scheduled then redis.call('ZADD', ns .. 'scheduled', ask.run_at, seqs[n]) end
-    if ask.deadline then redis.call('ZADD', ns .. 'deadlines', ask.deadline, seqs[n]) end
+  for number, n in ipairs(made) do
+    local seq = seqs[number * 2]
+    if scheduled then redis.call('ZADD', ns .. 'scheduled', ask.run_at, seq) end
+    if ask.deadline then redis.call('ZADD', ns .. 'deadlines', ask.deadline, seq) end
     if ask.task then
-      local job = {id = items[made[(n + 1) / 2]].id, tenant = ask.tenant, task = ask.task}
-      log.append(job, 'queued', ask.data)
+      log.append({id = ids[n], tenant = ask.tenant, task = ask.task}, 'queued', ask.data)
     end
   end
   wake('ready')
 end
 
 local old = {}
-for n, id in ipairs(answers) do
-  if id ~= '' and not seen[id] and not old[id] then
+for _, answer in ipairs(answers) do
+  local id = answer[2]
+  if not seen[id] and not old[id] then
     old[id] = redis.call('ZSCORE', ns .. 'ids', id)
     old[#old + 1] = old[id]
   end

@@ -27,11 +27,8 @@ if want and is_member then
   lapsed, unknown = claim.first(member, want)
   if #lapsed == 0 and #unknown == 0 then
     local picked = claim.without_lane(member, want, {})
-    local payloads = pick.payloads(picked)
-    for n, one in ipairs(picked) do
-      leases[#leases + 1] = pick.told(one, payloads[n])
-      claimed[#claimed + 1] = one.row.seq .. ':' .. one.row.token
-    end
+    for n, one in ipairs(picked) do claimed[n] = one.row.seq .. ':' .. one.row.token end
+    leases = pick.told(picked)
     if #picked < want.limit or want.limit == 0 then next_at = claim.next_due() end
   end
 end

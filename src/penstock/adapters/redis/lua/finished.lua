@@ -5,7 +5,7 @@
 local over = {}
 for _, id in ipairs(ask.ids) do
   local seq = redis.call('ZSCORE', ns .. 'ids', id)
-  local state = seq and redis.call('HGET', ns .. 'job:' .. seq, 'state')
+  local state = seq and (redis.call('HGET', ns .. 'job:' .. seq, 'state') or 'queued')
   if state ~= 'queued' and state ~= 'running' then over[#over + 1] = id end
 end
 return over

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: base
+-- needs: base lines jobs
 -- Whether any job (of these kinds) is queued, running, or still being stopped.
 
 local kinds
@@ -13,7 +13,7 @@ for _, field in ipairs(redis.call('HKEYS', ns .. 'counts')) do
 end
 for _, number in ipairs(redis.call('ZRANGE', ns .. 'processes', 0, -1)) do
   for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'stopping:' .. number)) do
-    if not kinds or kinds[redis.call('HGET', ns .. 'job:' .. seq, 'kind')] then return 1 end
+    if not kinds or kinds[jobs.load(seq).kind] then return 1 end
   end
 end
 return 0

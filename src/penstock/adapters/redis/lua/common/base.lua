@@ -4,8 +4,10 @@
 -- jobs           bounded by the rows: deleted with the job
 --   numbers            hash: the last job's seq, the last membership's number; never used again
 --   ids                sorted set id -> seq: finds a job, and lists all by age
---   job:SEQ            hash: the row; an empty field is none. Small values only, which keeps it
---                      in Redis's compact form; what may be long is beside it:
+--   job:SEQ            hash: the row, what changes; an empty field is none. Short values only, so
+--                      that Redis keeps it in its compact form. What may be long is beside it:
+--   specs              hash seq -> JSON object: kind, tenant, priority, at (enqueued), timeout,
+--                      max_retries, task, parent_id. The same text for all jobs of a batch
 --   payloads, results  hash seq -> JSON text (no result: null)
 --   history:SEQ        list of JSON records, one per ended run; at most 100
 --   keys               hash tenant, kind, key -> seq

@@ -39,8 +39,8 @@ end
 function claim.adopt(row, lane, timeout, max_retries)
   jobs.step_aside(row)
   local filled = {}
-  if (row.timeout or '') == '' then filled.timeout = timeout end
-  if (row.max_retries or '') == '' then filled.max_retries = max_retries end
+  if not row.timeout then filled.timeout = timeout end
+  if not row.max_retries then filled.max_retries = max_retries end
   if next(filled) then jobs.save(row, filled) end
   turns.place(row, lane, turns.band(row))
 end

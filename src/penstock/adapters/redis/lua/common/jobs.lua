@@ -6,12 +6,29 @@ local jobs = {}
 
 function jobs.key(seq) return ns .. 'job:' .. seq end
 
--- The row as a table of texts, or nil.
-function jobs.load(seq)
+local known_specs = {}
+
+-- What the jobs of a batch have in common. Decoded once for all of them.
+function jobs.spec(text)
+  local spec = known_specs[text]
+  if not spec then
+    spec = cjson.decode(text)
+    known_specs[text] = spec
+  end
+  return spec
+end
+
+-- The row as a table, the spec's values among the others; or nil.
+function jobs.load(seq, spec)
   local flat = redis.call('HGETALL', jobs.key(seq))
   if #flat == 0 then return nil end
-  local row = {seq = seq}
+  spec = spec or redis.call('HGET', ns .. 'specs', seq)
+  local row = {seq = seq, spec = spec}
+  for name, value in pairs(jobs.spec(spec)) do row[name] = value end
   for at = 1, #flat, 2 do row[flat[at]] = flat[at + 1] end
+  -- As they are until something changes them, and so not stored before.
+  row.state, row.lane = row.state or 'queued', row.lane or ''
+  row.run_at, row.since = row.run_at or row.at, row.since or row.at
   return row
 end
 
@@ -101,6 +118,7 @@ end
 -- Delete a finished job and all that refers to it.
 function jobs.forget(row)
   redis.call('DEL', jobs.key(row.seq), ns .. 'history:' .. row.seq)
+  redis.call('HDEL', ns .. 'specs', row.seq)
   redis.call('HDEL', ns .. 'payloads', row.seq)
   redis.call('HDEL', ns .. 'results', row.seq)
   redis.call('ZREM', ns .. 'ids', row.id)

@@ -33,11 +33,18 @@ function pick.first(prefix, lane, kinds, limit)
   return picked
 end
 
+-- These values of what was picked, by its seqs.
+local function values(hash, picked)
+  local seqs = {}
+  for n, one in ipairs(picked) do seqs[n] = jobs.seq(one.place) end
+  return #seqs > 0 and redis.call('HMGET', ns .. hash, unpack(seqs)) or {}
+end
+
 -- Load the rows of what was picked, with at most `ordinary` jobs of less than high priority.
 function pick.within(picked, ordinary)
-  local kept = {}
-  for _, one in ipairs(picked) do
-    one.row = jobs.load(jobs.seq(one.place))
+  local kept, specs = {}, values('specs', picked)
+  for n, one in ipairs(picked) do
+    one.row = jobs.load(jobs.seq(one.place), specs[n])
     local spare = not ordinary or tonumber(one.row.priority) <= HIGH
     if not spare then
       ordinary = ordinary - 1
@@ -74,19 +81,20 @@ function pick.lease(picked, member)
   many('SADD', ns .. 'held:' .. member, held)
 end
 
--- What the holder is told, in the order of `Lease`.
-function pick.told(one, payload, start_at, void_at)
-  local row = one.row
-  return {
-    row.seq, row.id, row.kind, row.tenant, payload, row.priority, row.lane, row.key or '',
-    row.task or '', row.parent_id or '', row.at, row.run_at, row.deadline or '',
-    row.timeout or '', row.max_retries or '', row.attempts, row.crashes or 0,
-    row.releases or 0, row.token, row.token > 1 and jobs.history(row.seq) or '[]',
-    start_at or '', void_at or ''}
-end
-
-function pick.payloads(picked)
-  local seqs = {}
-  for n, one in ipairs(picked) do seqs[n] = one.row.seq end
-  return #seqs > 0 and redis.call('HMGET', ns .. 'payloads', unpack(seqs)) or {}
+-- What the holders are told of each: see `lease` in rows.py.
+function pick.told(picked)
+  local told, payloads = {}, values('payloads', picked)
+  for n, one in ipairs(picked) do
+    local row, spec = one.row, jobs.spec(one.row.spec)
+    -- Only where they are not the spec's: a kind's defaults, a lane's limit.
+    local timeout = one.timeout or row.timeout
+    timeout = timeout ~= spec.timeout and timeout or ''
+    local max_retries = row.max_retries ~= spec.max_retries and row.max_retries or ''
+    told[n] = {
+      row.seq, row.id, row.spec, payloads[n], row.lane or '', row.key or '',
+      row.run_at == row.at and '' or row.run_at, row.deadline or '', timeout, max_retries,
+      row.attempts, row.crashes or '0', row.releases or '0', row.token,
+      row.token > 1 and jobs.history(row.seq) or '[]', one.start_at or '', one.void_at or ''}
+  end
+  return told
 end

@@ -11,13 +11,12 @@ local function stands(state, token, s)
 end
 
 local function completed(s)
-  local found = redis.call(
-    'HMGET', jobs.key(s.seq), 'state', 'token', 'holder', 'kind', 'error', 'task', 'tenant', 'id')
+  local found = redis.call('HMGET', jobs.key(s.seq), 'state', 'token', 'holder', 'error', 'id')
   if not stands(found[1], found[2], s) then return false end
   local fields = {
     'state', 'completed', 'holder', '', 'progress', 1,
     'started_at', s.started_at, 'finished_at', s.finished_at}
-  if found[5] then
+  if found[4] then
     for _, text in ipairs({'error', '', 'error_type', ''}) do fields[#fields + 1] = text end
   end
   redis.call('HSET', jobs.key(s.seq), unpack(fields))
@@ -27,9 +26,9 @@ local function completed(s)
   if s.result then
     results[#results + 1], results[#results + 2] = s.seq, ARGV[s.result]
   end
-  count('running', found[4], -1)
-  count('completed', found[4], 1)
-  if found[6] then log.append({id = found[8], tenant = found[7], task = found[6]}, s.outcome, s.data) end
+  count('running', s.kind, -1)
+  count('completed', s.kind, 1)
+  log.append({id = found[5], tenant = s.tenant, task = s.task}, s.outcome, s.data)
   return true
 end
 
