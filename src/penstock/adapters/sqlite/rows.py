@@ -8,14 +8,15 @@ import time
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.lane_view import clock, why_waiting
+from penstock.adapters.sqlite.lane_view import why_waiting
+from penstock.lanes.view import clock
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
 _COLUMNS = (
     "id, kind, payload, state, tenant, priority, lane, key, task, parent_id, enqueued_at, run_at, "
     "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready"
+    "message, result, error, history, ready, band, turn, seq"
 )
 SELECT_JOBS = f"SELECT {_COLUMNS} FROM jobs"
 
@@ -26,18 +27,19 @@ def read_jobs(
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds."""
     rows = connection.execute(f"{SELECT_JOBS} {condition}", parameters).fetchall()
     served: set[str] = set()
-    lanes: dict[str, str] = {}
+    lanes: dict[int, str] = {}
     if any(row[3] == "queued" for row in rows):
         for (kinds,) in connection.execute(
             "SELECT kinds FROM processes WHERE lease_until > ?", (time.time(),)
         ):
             served.update(json.loads(kinds))
-        for lane in {row[6] for row in rows if row[3] == "queued"} - {NO_LANE, UNKNOWN_LANE}:
-            lanes[lane] = why_waiting(connection, lane, time.time())
+        for row in rows:
+            if row[24] and row[6] not in (NO_LANE, UNKNOWN_LANE):
+                lanes[row[-1]] = why_waiting(connection, row[6], row[-3:])
     return [_job(row, served, lanes) for row in rows]
 
 
-def _job(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> Job:
+def _job(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str]) -> Job:
     state = JobState(row[3])
     return Job(
         id=row[0],
@@ -68,14 +70,14 @@ def _job(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -
     )
 
 
-def _waiting_for(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> str:
+def _waiting_for(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str]) -> str:
     kind, run_at, ready = row[1], row[11], row[24]
     if not ready and run_at > time.time():
         due = clock(run_at)
         return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
     if kind not in served:
         return f"a worker process that handles kind {kind!r}"
-    return lanes.get(row[6], "a worker")
+    return lanes.get(row[-1], "a worker")
 
 
 def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
