@@ -8,7 +8,8 @@ import time
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.lane_view import clock, why_waiting
+from penstock.adapters.sqlite.lane_view import why_waiting
+from penstock.lanes.view import clock
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
