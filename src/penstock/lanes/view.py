@@ -51,10 +51,10 @@ def steer(lane: LaneState, what: Steer) -> None:
         lane.day, lane.used_today, lane.day_offset = 0, 0, 0.0
 
 
-def why_waiting(lanes: list[LaneState], name: str, ahead: int, now: float) -> str:
+def why_waiting(name: str, lanes: list[LaneState], ahead: int, now: float) -> str:
     """What keeps a job from starting with `ahead` others before it in the line of lane `name`,
     in words, and when it is expected to start as far as that is a matter of time."""
-    why, at = _reason(lanes, name, now)
+    why, at = _reason(name, lanes, now)
     if ahead:
         why += f"; {ahead:,} ahead of it"
     pace = max((lane.pace for lane in lanes), default=0.0)
@@ -64,7 +64,7 @@ def why_waiting(lanes: list[LaneState], name: str, ahead: int, now: float) -> st
     return why
 
 
-def _reason(lanes: list[LaneState], name: str, now: float) -> tuple[str, float | None]:
+def _reason(name: str, lanes: list[LaneState], now: float) -> tuple[str, float | None]:
     """What is in the way, and when it will not be any more."""
     for lane in lanes:
         if lane.blocked_until >= FOR_EVER:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from penstock.adapters.settlements import Entry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
+from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
-from penstock.lanes.learning import fault_of_told, lane_told_of, learn, verdict
 from penstock.lanes.state import LaneState
 from penstock.ports.queue import Ref, Report, Settlement, Topic
 
@@ -28,37 +29,24 @@ def standing_leases(tx: Transaction, settlements: Sequence[Settlement]) -> set[R
 def judge(
     tx: Transaction, holder: int, settlements: Sequence[Settlement], standing: set[Ref]
 ) -> tuple[list[Settlement], frozenset[Ref]]:
-    """Let lanes learn from settlements. Returns them as they are to be stored, and which of
-    them are spared: those whose failure is the lane's."""
+    """Let lanes learn from settlements, and say what is to be stored; see `verdict.judge`."""
     faults: dict[int, Fault] = {}
     lanes: dict[str, LaneState] = {}
     for settlement in settlements:
-        lease, name = settlement.lease, lane_told_of(settlement)
+        lease, name = settlement.lease, verdict.lane_of(settlement)
         if not name or lease.ref not in standing:
             continue
         if settlement.report is not None and settlement.report.told:
             lane, fault = store.load(tx, name), Fault.JOB
             if lane is not None:
-                fault = fault_of_told(lane, settlement.report)
+                fault = verdict.fault_of_told(lane, settlement.report)
         else:
             lane, fault = learn_and_save(
                 tx, name, holder, lease.seq, lease.seq, lease.token, settlement.report
             )
         if lane is not None:
             lanes[name], faults[lease.seq] = lane, fault
-    # Only now: the first to fail may be in the same batch as the one that opens the breaker.
-    judged = [
-        verdict(s, lanes[lane_told_of(s)], faults[s.lease.seq], tx.now)
-        if s.lease.seq in faults
-        else s
-        for s in settlements
-    ]
-    spared = {
-        new.lease.ref
-        for old, new in zip(settlements, judged, strict=True)
-        if new.outcome is not old.outcome
-    }
-    return judged, frozenset(spared)
+    return verdict.judge(settlements, lanes, faults, tx.now)
 
 
 def learn_and_save(
@@ -68,13 +56,12 @@ def learn_and_save(
     lane = store.load(tx, name)
     if lane is None:
         return None, Fault.JOB
-    was_open = lane.open
-    lesson = learn(lane, holder, ref, job, token, report, tx.now)
-    return_attempts(tx, lesson.spared)
-    if was_open and not lane.open:
+    learnt = verdict.learn(lane, holder, ref, job, token, report, tx.now)
+    return_attempts(tx, learnt.spared)
+    if learnt.closed:
         store.wake_lane(tx, name)
     store.save(tx, lane)
-    return lane, lesson.fault
+    return lane, learnt.fault
 
 
 def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
@@ -94,4 +81,4 @@ def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> Non
         tenant, task, job_id, kind, attempts = row
         if task is not None:
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            changes.append(tx, [changes.Entry(tenant, task, "released", job_id, data)])
+            changes.append(tx, [Entry(tenant, task, "released", job_id, data)])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Sequence
+from typing import Any
 
+from penstock.adapters.rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
 from penstock.lanes import view
@@ -34,15 +37,15 @@ def steer(tx: Transaction, name: str, what: Steer) -> bool:
     return True
 
 
-def why_waiting(connection: sqlite3.Connection, name: str, place: tuple[int, float, int]) -> str:
-    """What keeps the job at `place` (band, turn, seq) in a lane's line from starting."""
-    ahead = 0
+def why_waiting(connection: sqlite3.Connection, row: Sequence[Any], now: float) -> str:
+    """What keeps a job in a lane's line (a row of `rows.COLUMNS`) from starting."""
+    name, ahead = row[LANE], 0
     kinds = connection.execute("SELECT kind FROM lines WHERE lane = ?", (name,)).fetchall()
     for (kind,) in kinds:
         for ready in (1, 2):
             ahead += connection.execute(
                 "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE ready > 0 AND ready = ?"
                 " AND lane = ? AND kind = ? AND (band, turn, seq) < (?, ?, ?) LIMIT ?)",
-                (ready, name, kind, *place, FAR),
+                (ready, name, kind, row[BAND], row[TURN], row[SEQ], FAR),
             ).fetchone()[0]
-    return view.why_waiting(store.with_parent(connection, name), name, ahead, time.time())
+    return view.why_waiting(name, store.with_parent(connection, name), ahead, now)

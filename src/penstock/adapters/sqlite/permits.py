@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.lane_settle import learn_and_save
-from penstock.lanes.permits import permit
+from penstock.lanes import permit
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Busy, Permit, PermitRequest, Returned
@@ -38,7 +38,7 @@ def _take(
     tx: Transaction, holder: int, request: PermitRequest, lanes: list[LaneState]
 ) -> Permit | Busy:
     held = store.held_by(tx, lanes, holder, request.job)
-    answer = permit(lanes, request, holder, held, tx.now)
+    answer = permit.ask(lanes, request, holder, held, tx.now)
     if isinstance(answer, Permit):
         needed = [] if request.rate_only else [lane for lane in lanes if lane.name not in held]
         store.take_slots(tx, needed, holder, [request.ref])

@@ -1,4 +1,4 @@
-"""Permits taken inside a job."""
+"""Permits asked for inside a job: granted, or the reason why not."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from penstock.lanes.state import LaneState
 from penstock.ports.queue import Busy, Permit, PermitRequest
 
 
-def permit(
+def ask(
     lanes: list[LaneState], request: PermitRequest, holder: int, held: Collection[str], now: float
 ) -> Permit | Busy:
-    """A permit of `lanes` (a lane and its parent), charged to them, or the reason why not.
+    """Ask a lane and its parent. They are charged for a permit; its slots, in the lanes that
+    are not `held`, are still to be stored.
 
     `held` are the lanes whose slot the job that asks has already: it takes no second one, or a
     job in a lane of one slot, or under a parent of one, would wait for itself.
