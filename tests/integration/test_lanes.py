@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobState, Penstock
+from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
 from penstock.ports.queue import Exchange, LaneInfo, Steer
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
@@ -573,3 +573,29 @@ async def test_stopping_hands_back_what_waits_for_its_start_and_frees_its_slots(
 def _completed(farm: Farm) -> int:
     ((count,),) = farm.query("SELECT count(*) FROM jobs WHERE state = 'completed'")
     return int(count)
+
+
+async def test_workers_bring_configured_limits_to_lanes_in_use(farm: Farm) -> None:
+    async def call(ctx: JobContext) -> None:
+        pass
+
+    old = farm.bare(lanes={"api": {"max_parallel": 1}})
+    old.job("call", lane="api")(call)
+    async with old:
+        await old.enqueue("call")
+    # The second configures nothing, so it changes nothing.
+    for lanes in ({"api": {"max_parallel": 7}}, {}):
+        app = farm.bare(lanes=lanes)
+        app.job("other")(call)
+        async with app.running():
+            (lane,) = await app.lane_infos()
+            assert lane.max_parallel == 7
+
+
+async def test_configured_lane_can_be_paused_before_it_is_used(farm: Farm) -> None:
+    async with farm.bare(lanes={"api": {"max_parallel": 1}}) as app:
+        await app.steer_lane("api", "pause")
+        await app.steer_lane("openalex", "pause")
+        with pytest.raises(LaneNotFound):
+            await app.steer_lane("mystery", "pause")
+        assert {lane.name for lane in await app.lane_infos()} == {"api", "openalex"}

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
+from penstock.adapters.settlements import Entry
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.ports.queue import Topic
-
-
-class Entry(NamedTuple):
-    tenant: str
-    task: str
-    what: str
-    job_id: str
-    data: dict[str, Any]
 
 
 def append(tx: Transaction, entries: Sequence[Entry]) -> None:

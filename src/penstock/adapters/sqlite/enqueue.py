@@ -6,10 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Callable
 
+from penstock.adapters.rows import new_job
+from penstock.adapters.settlements import Entry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import configure
-from penstock.adapters.sqlite.rows import new_job, read_jobs
+from penstock.adapters.sqlite.rows import read_jobs
 from penstock.adapters.sqlite.turns import Weights, take_turns
 from penstock.model.errors import KeyConflict
 from penstock.model.job import Job
@@ -119,7 +121,7 @@ def _insert(
         data = {"kind": batch.kind}
         changes.append(
             tx,
-            [changes.Entry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
+            [Entry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
         )
     return {item.id: new_job(batch, item, tx.now) for item in made}
 

@@ -9,18 +9,13 @@ from typing import Any
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.pick import pick, within
-from penstock.lanes.limits import grant, next_chance
+from penstock.lanes import line
+from penstock.lanes.limits import grant
+from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Lease, Want
-
-LINES_PER_CLAIM = 16
-"""Lines looked at in one trip; with more, the ones that have waited longest come first."""
-TRIAL_CHOICE = 40
-"""How far down the line a job for the next try is looked for."""
-LATER_SECONDS = 1.0
-"""When to look again at a line whose jobs this process may not take just now."""
 
 
 def claim_in_lanes(
@@ -80,12 +75,12 @@ def _claim(
 ) -> list[Lease]:
     lane, name = lanes[0], lanes[0].name
     store.end_lost_trials(tx, lanes)
-    most = min(room, *(one.free_slots() for one in lanes))
-    if most < 1 or any(not one.may_start(tx.now) for one in lanes):
+    most = line.room(lanes, room, tx.now)
+    if most < 1:
         _look_again(tx, lanes, kinds)
         store.pass_on(tx, lanes)
         return []
-    rows = pick(tx, 1, name, kinds, most if not lane.open else TRIAL_CHOICE)
+    rows = pick(tx, 1, name, kinds, line.choice(lane, most))
     if crashed:
         rows = pick(tx, 2, name, kinds, 1) + rows
     rows = within(rows, ordinary)
@@ -94,14 +89,9 @@ def _claim(
         _look_at(tx, name, kinds, tx.now + LATER_SECONDS, None)
         store.pass_on(tx, lanes)
         return []
-    if lane.open:
-        # The next try is made with a job that has not failed yet, if there is one.
-        tried = json.loads(lane.tried)
-        others = [row for row in rows if row[2] not in tried]
-        others = others or [row for row in rows if row[2] != lane.last_trial]
-        rows = (others or rows)[:1]
+    rows = line.chosen(lane, rows)
     starts = grant(lanes, len(rows[:most]), tx.now)
-    leases = [_lease(row, start, lanes) for row, start in zip(rows, starts, strict=False)]
+    leases = [line.with_permit(row, start, lanes) for row, start in zip(rows, starts, strict=False)]
     if leases:
         seqs = [lease.seq for lease in leases]
         tx.execute(sql("lease"), {"member": member, "now": tx.now, "seqs": json.dumps(seqs)})
@@ -116,14 +106,6 @@ def _claim(
     return leases
 
 
-def _lease(row: list[Any], start: float, lanes: list[LaneState]) -> Lease:
-    lane = lanes[0]
-    lease = Lease._make([*row[2:-2], start, start + min(one.tolerance for one in lanes)])
-    if lane.timeout is not None and (lease.timeout is None or lane.timeout < lease.timeout):
-        return lease._replace(timeout=lane.timeout)
-    return lease
-
-
 def _serve(tx: Transaction, name: str, rows: list[Any]) -> None:
     for band, turn in {row[0]: row[1] for row in rows}.items():
         tx.execute(sql("serve"), {"lane": name, "band": band, "turn": turn})
@@ -131,11 +113,7 @@ def _serve(tx: Transaction, name: str, rows: list[Any]) -> None:
 
 def _look_again(tx: Transaction, lanes: list[LaneState], kinds: Sequence[str]) -> None:
     """Say when the lane's lines are to be looked at next."""
-    at = next_chance(lanes, tx.now)
-    waits_for = None
-    if at is None:
-        full = [one for one in lanes if one.free_slots() == 0 or one.trial is not None]
-        waits_for = full[0].name
+    at, waits_for = line.look_again(lanes, tx.now)
     _look_at(tx, lanes[0].name, kinds, at, waits_for)
 
 

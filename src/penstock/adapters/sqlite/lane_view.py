@@ -4,87 +4,48 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from datetime import datetime
+from collections.abc import Sequence
+from typing import Any
 
+from penstock.adapters.rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
-from penstock.lanes import breaker
-from penstock.lanes.state import DAY, LaneState
+from penstock.lanes import view
 from penstock.ports.queue import LaneInfo, Steer
 
-LAST_YEAR = 253e9
-"""The calendar ends with the year 9999."""
+FAR = 10_000
+"""How many of the jobs ahead of one are counted."""
 
 
 def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
-    now = time.time()
     waiting = dict(
         connection.execute(
             "SELECT lane, count(*) FROM jobs WHERE ready > 0 AND lane NOT IN ('', '?')"
             " GROUP BY lane"
         ).fetchall()
     )
-    return [_info(lane, waiting.get(lane.name, 0), now) for lane in store.load_all(connection)]
-
-
-def _info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
-    blocked = lane.blocked_until > now
-    return LaneInfo(
-        name=lane.name,
-        parent=lane.parent,
-        spacing=lane.pace,
-        max_parallel=lane.max_parallel,
-        in_flight=lane.in_flight,
-        waiting=waiting,
-        breaker="open" if lane.open else "suspect" if lane.suspect is not None else "closed",
-        retry_at=lane.retry_at if lane.open else None,
-        blocked_until=lane.blocked_until if blocked else None,
-        blocked_why=lane.blocked_why if blocked else None,
-        per_day=lane.per_day,
-        used_today=lane.used_today if lane.day == int(now // DAY) else 0,
-    )
+    return view.infos(store.load_all(connection), waiting, time.time())
 
 
 def steer(tx: Transaction, name: str, what: Steer) -> bool:
     lane = store.load(tx, name)
     if lane is None:
         return False
-    if what is Steer.PAUSE:
-        lane.blocked_until, lane.blocked_why = breaker.FOR_EVER, "paused"
-    else:
-        lane.blocked_until, lane.blocked_why = 0.0, None
-        lane.refused = 0
-    if what is Steer.RESET:
-        breaker.succeeded(lane)
-        lane.slowdown, lane.next_start = 1.0, 0.0
-        lane.day = lane.used_today = 0
+    view.steer(lane, what)
     store.save(tx, lane)
     store.wake_lane(tx, name)
     return True
 
 
-def why_waiting(connection: sqlite3.Connection, name: str, now: float) -> str:
-    """What keeps the first in a lane's line from starting, in words."""
-    for lane in store.with_parent(connection, name):
-        if lane.blocked_until > now:
-            until = (
-                ""
-                if lane.blocked_until >= breaker.FOR_EVER
-                else f" until {clock(lane.blocked_until)}"
-            )
-            return f"lane {lane.name}: {lane.blocked_why}{until}"
-        if lane.open:
-            return f"lane {lane.name}: its breaker is open, next try at {clock(lane.retry_at)}"
-        if lane.left_today(now) < 1:
-            return f"lane {lane.name}: its daily limit, until {clock((now // DAY + 1) * DAY)}"
-        if lane.free_slots() == 0:
-            return f"lane {lane.name}: all {lane.max_parallel} slots are taken"
-        if lane.next_start > now:
-            return f"lane {lane.name}: its rate, next start at {clock(lane.next_start)}"
-    return f"lane {name}: its turn"
-
-
-def clock(at: float) -> str:
-    if at > LAST_YEAR:
-        return "the end of time"
-    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds")
+def why_waiting(connection: sqlite3.Connection, row: Sequence[Any], now: float) -> str:
+    """What keeps a job in a lane's line (a row of `rows.COLUMNS`) from starting."""
+    name, ahead = row[LANE], 0
+    kinds = connection.execute("SELECT kind FROM lines WHERE lane = ?", (name,)).fetchall()
+    for (kind,) in kinds:
+        for ready in (1, 2):
+            ahead += connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE ready > 0 AND ready = ?"
+                " AND lane = ? AND kind = ? AND (band, turn, seq) < (?, ?, ?) LIMIT ?)",
+                (ready, name, kind, row[BAND], row[TURN], row[SEQ], FAR),
+            ).fetchone()[0]
+    return view.why_waiting(name, store.with_parent(connection, name), ahead, now)

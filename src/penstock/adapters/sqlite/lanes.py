@@ -35,6 +35,9 @@ def configure(
         config = lane_config(name)
         if config.parent is not None:
             configure(tx, [config.parent], lane_config)
+        known = "SELECT 1 FROM lanes WHERE name = ?"
+        if config.assumed and tx.execute(known, (name,)).fetchone() is not None:
+            continue
         tx.execute(
             sql("lane"),
             {
@@ -47,6 +50,7 @@ def configure(
                 "timeout": config.timeout_seconds,
                 "breaker_first": config.breaker_first_seconds,
                 "breaker_cap": config.breaker_cap_seconds,
+                "credentials": config.credentials,
                 "health_url": config.health_url,
                 "probe_seconds": config.probe_seconds,
                 "now": tx.now,
@@ -104,9 +108,12 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
 
 
-def holds_slot(tx: Transaction, lane: str, holder: int, ref: int) -> bool:
-    held = "SELECT 1 FROM slots WHERE lane = ? AND holder = ? AND ref = ?"
-    return ref > 0 and tx.execute(held, (lane, holder, ref)).fetchone() is not None
+def held_by(tx: Transaction, lanes: Sequence[LaneState], holder: int, job: int) -> set[str]:
+    """Those of `lanes` in which the job has a slot already."""
+    if not job:
+        return set()
+    rows = tx.execute("SELECT lane FROM slots WHERE holder = ? AND ref = ?", (holder, job))
+    return {name for (name,) in rows} & {lane.name for lane in lanes}
 
 
 def end_lost_trials(tx: Transaction, lanes: Sequence[LaneState]) -> None:
@@ -124,15 +131,28 @@ def wake_waiting(tx: Transaction, lane: str, count: int) -> None:
     somewhere, the `count` that have waited longest."""
     if tx.execute("SELECT 1 FROM lines WHERE waits_for = ? LIMIT 1", (lane,)).fetchone() is None:
         return
-    woken = 0
     for (kind,) in tx.execute("SELECT DISTINCT value FROM processes, json_each(kinds)").fetchall():
-        woken += tx.execute(
+        tx.woken += tx.execute(
             "UPDATE lines SET wake_at = 0, waits_for = NULL WHERE kind = ? AND lane IN"
-            " (SELECT lane FROM lines WHERE waits_for = ? AND kind = ? ORDER BY since LIMIT ?)",
+            " (SELECT lane FROM lines WHERE waits_for = ? AND kind = ? ORDER BY since LIMIT ?)"
+            " RETURNING lane, kind",
             (kind, lane, kind, count),
-        ).rowcount
-    if woken:
+        ).fetchall()
+
+
+def announce(tx: Transaction) -> None:
+    """Tell other processes of the lines that slots were freed for, unless a claim in the same
+    trip has served them: in vain they would all come and hold up the writer."""
+    if (
+        tx.woken
+        and tx.execute(
+            "SELECT 1 FROM json_each(?) AS s JOIN lines ON lane = s.value ->> 0"
+            " AND kind = s.value ->> 1 WHERE wake_at <= ? LIMIT 1",
+            (json.dumps(tx.woken), tx.now),
+        ).fetchone()
+    ):
         tx.wake(Topic.READY)
+    tx.woken.clear()
 
 
 def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
-from penstock.adapters.sqlite import permits, probes, takeover
+from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
 from penstock.adapters.sqlite.turns import place
+from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.queue import (
@@ -79,7 +80,7 @@ class SqliteMember:
                 "id": self.id,
                 "host": socket.gethostname(),
                 "pid": os.getpid(),
-                "boot": takeover.boot_id(),
+                "boot": boot_id(),
                 "life": self._life.name,
                 "kinds": json.dumps(self._kinds),
                 "max_workers": self._max_workers,
@@ -105,6 +106,7 @@ class SqliteMember:
             if progress:
                 note_progress(tx, progress)
             if want is None:
+                lanes.announce(tx)
                 here = "SELECT 1 FROM processes WHERE number = ?"
                 member = tx.execute(here, (self._number,)).fetchone() is not None
                 return Exchange([], stale, None, member, spared)
@@ -116,6 +118,7 @@ class SqliteMember:
                 self._queue.folder,
                 self._queue.lane_config,
             )
+            lanes.announce(tx)
             return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
 
         soft = not settlements and not progress and not returned
@@ -199,7 +202,7 @@ class SqliteMember:
         )
         if suspects:
             await self._queue.write(lambda tx: self._take_over(tx, suspects))
-            takeover.sweep_files(folder, await self._queue.read(_life_names))
+            sweep_files(folder, await self._queue.read(_life_names))
         await self._if_any(_overdue, fail_overdue)
         now = time.time()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
@@ -265,7 +268,7 @@ class SqliteMember:
             self._stop_renewing()
             self._life.close()
             known = await self._queue.read(_life_names)
-            takeover.sweep_files(self._queue.folder, known)
+            sweep_files(self._queue.folder, known)
 
 
 def _life_names(connection: sqlite3.Connection) -> set[str]:

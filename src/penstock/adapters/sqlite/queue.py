@@ -22,6 +22,7 @@ from penstock.adapters.sqlite.database import (
     refuse_foreign,
 )
 from penstock.adapters.sqlite.enqueue import enqueue
+from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
 from penstock.adapters.sqlite.rows import read_jobs
 from penstock.adapters.sqlite.wakeups import Listener, Wakeups
@@ -191,6 +192,9 @@ class SqliteQueue:
     async def lanes(self) -> list[LaneInfo]:
         return await self.read(lane_view.infos)
 
+    async def configure(self, lanes: Sequence[str]) -> None:
+        await self.write(lambda tx: configure(tx, lanes, self.lane_config))
+
     async def steer(self, lane: str, steer: Steer) -> bool:
         return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
 
@@ -264,12 +268,13 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
             )
     # A lane nobody uses, in no trouble, is made again when somebody does.
     tx.execute(
-        "DELETE FROM lanes WHERE touched_at < ? AND step = 0 AND suspect IS NULL"
-        " AND slowdown = 1 AND blocked_until < ? AND (per_day IS NULL OR day < ?)"
+        "DELETE FROM lanes WHERE touched_at < :idle AND step = 0 AND suspect_at < :idle"
+        " AND slowdown = 1 AND blocked_until < :now AND (per_day IS NULL OR day < :yesterday)"
         " AND NOT EXISTS (SELECT 1 FROM lines WHERE lines.lane = lanes.name)"
         " AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.lane = lanes.name)"
         " AND NOT EXISTS (SELECT 1 FROM lanes AS child WHERE child.parent = lanes.name)",
-        (tx.now - IDLE_LANE_SECONDS, tx.now, int(tx.now // DAY)),
+        # A provider's day may begin when UTC's is nearly over: hence yesterday.
+        {"idle": tx.now - IDLE_LANE_SECONDS, "now": tx.now, "yesterday": int(tx.now // DAY) - 1},
     )
     # A tenant that has had all its turns starts where everybody stands: its row says nothing.
     tx.execute(

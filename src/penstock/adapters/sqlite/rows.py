@@ -1,100 +1,30 @@
-"""Rows of the jobs table as jobs."""
+"""Reading jobs, with what they wait for."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.lane_view import clock, why_waiting
-from penstock.model.job import Job, JobState, Priority, Record, parse_history
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
-
-_COLUMNS = (
-    "id, kind, payload, state, tenant, priority, lane, key, task, parent_id, enqueued_at, run_at, "
-    "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready"
-)
-SELECT_JOBS = f"SELECT {_COLUMNS} FROM jobs"
+from penstock.adapters.rows import COLUMNS, SEQ, STATE, in_lines, job_of
+from penstock.adapters.sqlite.lane_view import why_waiting
+from penstock.model.job import Job
 
 
 def read_jobs(
     connection: sqlite3.Connection, condition: str, parameters: Sequence[Any] = ()
 ) -> list[Job]:
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds."""
-    rows = connection.execute(f"{SELECT_JOBS} {condition}", parameters).fetchall()
+    rows = connection.execute(f"SELECT {COLUMNS} FROM jobs {condition}", parameters).fetchall()
     served: set[str] = set()
-    lanes: dict[str, str] = {}
-    if any(row[3] == "queued" for row in rows):
+    lanes: dict[int, str] = {}
+    now = time.time()
+    if any(row[STATE] == "queued" for row in rows):
         for (kinds,) in connection.execute(
-            "SELECT kinds FROM processes WHERE lease_until > ?", (time.time(),)
+            "SELECT kinds FROM processes WHERE lease_until > ?", (now,)
         ):
             served.update(json.loads(kinds))
-        for lane in {row[6] for row in rows if row[3] == "queued"} - {NO_LANE, UNKNOWN_LANE}:
-            lanes[lane] = why_waiting(connection, lane, time.time())
-    return [_job(row, served, lanes) for row in rows]
-
-
-def _job(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> Job:
-    state = JobState(row[3])
-    return Job(
-        id=row[0],
-        kind=row[1],
-        payload=json.loads(row[2]),
-        state=state,
-        tenant=row[4],
-        priority=Priority(row[5]),
-        lane=None if row[6] in (NO_LANE, UNKNOWN_LANE) else row[6],
-        key=row[7],
-        task=row[8],
-        parent_id=row[9],
-        enqueued_at=row[10],
-        run_at=row[11],
-        started_at=row[12],
-        finished_at=row[13],
-        deadline=row[14],
-        timeout=row[15],
-        max_retries=row[16],
-        attempts=row[17],
-        releases=row[18],
-        progress=row[19],
-        message=row[20],
-        result=None if row[21] is None else json.loads(row[21]),
-        error=None if row[22] is None else Record(json.loads(row[22])),
-        history=parse_history(row[23]),
-        waiting_for=_waiting_for(row, served, lanes) if state is JobState.QUEUED else None,
-    )
-
-
-def _waiting_for(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str]) -> str:
-    kind, run_at, ready = row[1], row[11], row[24]
-    if not ready and run_at > time.time():
-        due = clock(run_at)
-        return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
-    if kind not in served:
-        return f"a worker process that handles kind {kind!r}"
-    return lanes.get(row[6], "a worker")
-
-
-def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
-    """The job as it stands right after it was stored."""
-    run_at = now if batch.run_at is None else max(batch.run_at, now)
-    return Job(
-        id=item.id,
-        kind=batch.kind,
-        payload=json.loads(item.payload) if item.decoded is None else item.decoded,
-        state=JobState.QUEUED,
-        tenant=batch.tenant,
-        priority=batch.priority,
-        lane=None if item.lane in (NO_LANE, UNKNOWN_LANE) else item.lane,
-        key=item.key,
-        task=batch.task,
-        parent_id=batch.parent_id,
-        enqueued_at=now,
-        run_at=run_at,
-        deadline=batch.deadline,
-        timeout=batch.timeout,
-        max_retries=batch.max_retries,
-    )
+        lanes = {row[SEQ]: why_waiting(connection, row, now) for row in in_lines(rows)}
+    return [job_of(row, served, lanes, now) for row in rows]

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
+from penstock.adapters.settlements import Entry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.job import HISTORY_LIMIT, JobState
@@ -95,7 +96,7 @@ def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
 
 def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     entries = [
-        changes.Entry(tenant, task, what, job_id, {})
+        Entry(tenant, task, what, job_id, {})
         for _, job_id, tenant, task, _ in rows
         if task is not None
     ]

@@ -7,11 +7,12 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.adapters.life import SUFFIX, proven_dead, started_jobs
+from penstock.adapters.life import proven_dead, started_jobs
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import free_slots
-from penstock.model.job import DEFAULT_MAX_RETRIES, HISTORY_LIMIT
+from penstock.adapters.takeover import boot_id, take_back
+from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
 
@@ -41,54 +42,28 @@ def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
 def end_membership(
     tx: Transaction, number: int, member: str, started: Mapping[int, int] | None, why: str
 ) -> None:
-    """Queue or bury all that the member holds, and forget it.
-
-    `started` tells which of its jobs were running (seq to token): those have spent an attempt
-    and have a crash on their record. None: nobody can tell (the power failed, or the file is
-    gone). Then a job that was already running alone is taken to be the cause, and the others
-    are only marked, so that from now on they run alone and are counted exactly.
-    """
+    """Queue or bury all that the member holds, and forget it; see `take_back` for `started`."""
     for row in tx.execute(sql("held"), {"member": number}).fetchall():
-        seq, job_id, kind, tenant, task, state, token = row[:7]
-        attempts, max_retries, crashes, started_at = row[7:]
-        if state != "running":  # cancelled while it ran: only the run had still to end
-            tx.execute("UPDATE jobs SET holder = NULL WHERE seq = ?", (seq,))
+        if row[5] != "running":  # cancelled while it ran: only the run had still to end
+            tx.execute("UPDATE jobs SET holder = NULL WHERE seq = ?", (row[0],))
             continue
-        ran = crashes > 0 if started is None else started.get(seq) == token
-        suspect = ran or started is None
-        retries = DEFAULT_MAX_RETRIES if max_retries is None else max_retries
-        buried = ran and attempts > retries
-        error = {
-            "type": "WorkerLost",
-            "message": f"the worker process running it was lost: {why}",
-            "retryable": not buried,
-        }
-        record = {
-            "attempt": attempts,
-            "outcome": "failed" if buried else "lost",
-            "started_at": started_at,
-            "finished_at": tx.now,
-            "process": member,
-            "error": error,
-        }
+        back = take_back(row, member, started, why, tx.now)
         tx.execute(
             sql("taken_back"),
             {
-                "seq": seq,
-                "state": "failed" if buried else "queued",
-                "ready": 0 if buried else (2 if crashes or suspect else 1),
-                "attempts": attempts if ran else attempts - 1,
-                "crashes": crashes + suspect,
-                "error": json.dumps(error) if ran else None,
-                "finished_at": tx.now if buried else None,
-                "record": json.dumps(record) if ran else None,
+                "seq": back.seq,
+                "state": back.state,
+                "ready": back.ready,
+                "attempts": back.attempts,
+                "crashes": back.crashes,
+                "error": json.dumps(back.error) if back.error else None,
+                "finished_at": back.finished_at,
+                "record": json.dumps(back.record) if back.record else None,
                 "history_limit": HISTORY_LIMIT,
             },
         )
-        if task is not None and ran:
-            what = "failed" if buried else "retry"
-            data = {"kind": kind, "attempt": attempts, "error": error}
-            changes.append(tx, [changes.Entry(tenant, task, what, job_id, data)])
+        if back.entry is not None:
+            changes.append(tx, [back.entry])
     free_slots(tx, number)
     tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)
@@ -110,20 +85,3 @@ def suspects(
             if is_dead:
                 found.append((member, life))
     return found
-
-
-def boot_id() -> str:
-    """Names this run of the machine; '' where the system does not tell."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def sweep_files(folder: Path, known: set[str]) -> None:
-    """Remove life files of dead processes that no membership names any more."""
-    for path in folder.glob(f"*{SUFFIX}"):
-        if path.name not in known:
-            with proven_dead(path) as is_dead:
-                if is_dead:
-                    path.unlink(missing_ok=True)

@@ -1,0 +1,91 @@
+"""Rows of a jobs table as jobs, for the queues that keep one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+from penstock.lanes.view import clock
+from penstock.model.job import Job, JobState, Priority, Record, parse_history
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
+
+COLUMNS = (
+    "id, kind, payload, state, tenant, priority, lane, key, task, parent_id, enqueued_at, run_at, "
+    "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
+    "message, result, error, history, ready, band, turn, seq"
+)
+STATE, LANE, READY, BAND, TURN, SEQ = 3, 6, 24, 25, 26, 27
+"""Where a row has what."""
+
+
+def in_lines(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """The rows of jobs that wait in the line of a lane."""
+    return [row for row in rows if row[READY] and row[LANE] not in (NO_LANE, UNKNOWN_LANE)]
+
+
+def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str], now: float) -> Job:
+    """The job in a row of COLUMNS. `served` are the kinds that have a worker process, `lanes`
+    says, by seq, why a job has to wait in its line."""
+    state = JobState(row[STATE])
+    return Job(
+        id=row[0],
+        kind=row[1],
+        payload=json.loads(row[2]),
+        state=state,
+        tenant=row[4],
+        priority=Priority(row[5]),
+        lane=None if row[LANE] in (NO_LANE, UNKNOWN_LANE) else row[LANE],
+        key=row[7],
+        task=row[8],
+        parent_id=row[9],
+        enqueued_at=row[10],
+        run_at=row[11],
+        started_at=row[12],
+        finished_at=row[13],
+        deadline=row[14],
+        timeout=row[15],
+        max_retries=row[16],
+        attempts=row[17],
+        releases=row[18],
+        progress=row[19],
+        message=row[20],
+        result=None if row[21] is None else json.loads(row[21]),
+        error=None if row[22] is None else Record(json.loads(row[22])),
+        history=parse_history(row[23]),
+        waiting_for=_waiting_for(row, served, lanes, now) if state is JobState.QUEUED else None,
+    )
+
+
+def _waiting_for(
+    row: Sequence[Any], served: Container[str], lanes: Mapping[int, str], now: float
+) -> str:
+    kind, run_at, ready = row[1], row[11], row[READY]
+    if not ready and run_at > now:
+        due = clock(run_at)
+        return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
+    if kind not in served:
+        return f"a worker process that handles kind {kind!r}"
+    return lanes.get(row[SEQ], "a worker")
+
+
+def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
+    """The job as it stands right after it was stored."""
+    run_at = now if batch.run_at is None else max(batch.run_at, now)
+    return Job(
+        id=item.id,
+        kind=batch.kind,
+        payload=json.loads(item.payload) if item.decoded is None else item.decoded,
+        state=JobState.QUEUED,
+        tenant=batch.tenant,
+        priority=batch.priority,
+        lane=None if item.lane in (NO_LANE, UNKNOWN_LANE) else item.lane,
+        key=item.key,
+        task=batch.task,
+        parent_id=batch.parent_id,
+        enqueued_at=now,
+        run_at=run_at,
+        deadline=batch.deadline,
+        timeout=batch.timeout,
+        max_retries=batch.max_retries,
+    )

@@ -1,0 +1,84 @@
+"""Settlements as rows, and as entries of the logs of tasks, for the queues that keep tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from penstock.model.text import storable
+from penstock.ports.queue import Outcome, Progress, Settlement
+
+
+class Entry(NamedTuple):
+    """A change to be appended to a task's log."""
+
+    tenant: str
+    task: str
+    what: str
+    job_id: str
+    data: dict[str, Any]
+
+
+LOGGED = (Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED)
+"""What a watcher of a task is told; a hand-back changes nothing for it."""
+
+
+def settled_entry(s: Settlement) -> Entry:
+    assert s.lease.task is not None
+    data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
+    if s.error is not None:
+        data["error"] = s.error
+    if s.outcome in (Outcome.RETRY, Outcome.RELEASED):
+        data["run_at"] = s.run_at
+    return Entry(s.lease.tenant, s.lease.task, s.outcome.value, s.lease.id, data)
+
+
+def progress_entry(note: Progress) -> Entry:
+    lease = note.lease
+    assert lease.task is not None
+    data = {"kind": lease.kind, "progress": note.fraction, "message": note.message}
+    return Entry(lease.tenant, lease.task, "progress", lease.id, data)
+
+
+def _completed(s: Settlement, member: str) -> list[Any]:
+    return [s.lease.seq, s.lease.token, s.started_at, s.finished_at, s.result]
+
+
+def _ended_badly(s: Settlement, member: str) -> list[Any]:
+    record = {
+        "attempt": s.lease.attempts,
+        "outcome": s.outcome.value,
+        "started_at": s.started_at,
+        "finished_at": s.finished_at,
+        "process": member,
+        "error": s.error,
+        "traceback": s.traceback,
+    }
+    error = json.dumps(s.error)
+    times = [s.started_at, s.finished_at]
+    return [s.lease.seq, s.lease.token, *times, error, s.run_at, record]
+
+
+def _released(s: Settlement, member: str) -> list[Any]:
+    reason = storable(s.error["message"]) if s.error else ""
+    return [s.lease.seq, s.lease.token, s.run_at, reason, s.waits_lane]
+
+
+def _handed_back(s: Settlement, member: str) -> list[Any]:
+    return [s.lease.seq, s.lease.token, s.run_at or None, s.waits_lane]
+
+
+def _cancel_seen(s: Settlement, member: str) -> list[Any]:
+    return [s.lease.seq, s.lease.token]
+
+
+ROW_OF: dict[Outcome, Callable[[Settlement, str], list[Any]]] = {
+    Outcome.COMPLETED: _completed,
+    Outcome.RETRY: _ended_badly,
+    Outcome.FAILED: _ended_badly,
+    Outcome.RELEASED: _released,
+    Outcome.HANDED_BACK: _handed_back,
+    Outcome.CANCEL_SEEN: _cancel_seen,
+}
+"""A settlement by a member, as the statement named after its outcome takes it."""

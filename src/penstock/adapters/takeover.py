@@ -1,0 +1,90 @@
+"""What becomes of the jobs of a dead or lapsed process; for the queues that keep tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock.adapters.life import SUFFIX, proven_dead
+from penstock.adapters.settlements import Entry
+from penstock.model.job import DEFAULT_MAX_RETRIES
+
+
+class TakenBack(NamedTuple):
+    """A job whose holder is gone: queued again, or buried when its attempts are spent."""
+
+    seq: int
+    state: str
+    ready: int
+    attempts: int
+    crashes: int
+    error: dict[str, Any] | None
+    finished_at: float | None
+    record: dict[str, Any] | None
+    entry: Entry | None
+    """What its task's log is told."""
+
+
+def take_back(
+    row: Sequence[Any], member: str, started: Mapping[int, int] | None, why: str, now: float
+) -> TakenBack:
+    """The verdict on a running job (see `held.sql` for the row).
+
+    `started` tells which jobs of the member were running (seq to token): those have spent an
+    attempt and have a crash on their record. None: nobody can tell (the power failed, or the
+    file is gone or elsewhere). Then a job that was already running alone is taken to be the
+    cause, and the others are only marked, so that from now on they run alone and are counted
+    exactly.
+    """
+    seq, job_id, kind, tenant, task, _, token, attempts, max_retries, crashes, started_at = row
+    ran = crashes > 0 if started is None else started.get(seq) == token
+    suspect = ran or started is None
+    retries = DEFAULT_MAX_RETRIES if max_retries is None else max_retries
+    buried = ran and attempts > retries
+    error = {
+        "type": "WorkerLost",
+        "message": f"the worker process running it was lost: {why}",
+        "retryable": not buried,
+    }
+    record = {
+        "attempt": attempts,
+        "outcome": "failed" if buried else "lost",
+        "started_at": started_at,
+        "finished_at": now,
+        "process": member,
+        "error": error,
+    }
+    entry = None
+    if task is not None and ran:
+        what = "failed" if buried else "retry"
+        data = {"kind": kind, "attempt": attempts, "error": error}
+        entry = Entry(tenant, task, what, job_id, data)
+    return TakenBack(
+        seq=seq,
+        state="failed" if buried else "queued",
+        ready=0 if buried else (2 if crashes or suspect else 1),
+        attempts=attempts if ran else attempts - 1,
+        crashes=crashes + suspect,
+        error=error if ran else None,
+        finished_at=now if buried else None,
+        record=record if ran else None,
+        entry=entry,
+    )
+
+
+def boot_id() -> str:
+    """Names this run of the machine; '' where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def sweep_files(folder: Path, known: set[str]) -> None:
+    """Remove life files of dead processes that no membership names any more."""
+    for path in folder.glob(f"*{SUFFIX}"):
+        if path.name not in known:
+            with proven_dead(path) as is_dead:
+                if is_dead:
+                    path.unlink(missing_ok=True)
