@@ -12,7 +12,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from redis import exceptions
 from redis.asyncio.connection import ConnectionPool
@@ -108,15 +108,13 @@ class Connections:
 
     def __init__(self, address: Address) -> None:
         self.address = address
-        # Pools only to make connections: they know how to read a URL.
+        # Pools only to make connections: they know how to read a URL. (The library's are untyped.)
+        factory, blocking = cast(Any, ConnectionPool), cast(Any, BlockingPool)
+        never, options = NoBackoff(), _OPTIONS
         try:
-            factory_retry = AsyncRetry(NoBackoff(), 0)
-            self._factory: Any = ConnectionPool.from_url(
-                address.url, retry=factory_retry, **_OPTIONS
-            )
-            self._factory.make_connection()
-            retry = Retry(NoBackoff(), 0)
-            self._blocking = BlockingPool.from_url(address.url, retry=retry, **_OPTIONS)
+            self._factory = factory.from_url(address.url, retry=AsyncRetry(never, 0), **options)
+            self._blocking = blocking.from_url(address.url, retry=Retry(never, 0), **options)
+            self.make()
         except (TypeError, ValueError) as error:
             raise ConfigError(
                 f"the queue's URL has a part that is not understood: {error}"

@@ -27,7 +27,7 @@ async def check_server(connections: Connections, allow_volatile: bool) -> None:
     version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
     if version < OLDEST:
         raise QueueUnusable(
-            f"{shown} is version {info.get('redis_version')}; Redis 7.0 or newer, or Valkey, is needed"
+            f"{shown} is version {info.get('redis_version')}; Redis 7.0 or Valkey 7.2 is needed"
         )
     if allow_volatile:
         return

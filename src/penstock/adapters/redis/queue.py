@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from penstock.adapters.life import runtime_folder
-from penstock.adapters.redis import address, rows
+from penstock.adapters.redis import address, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Listener, Wakeups
+from penstock.adapters.rows import new_job
+from penstock.lanes import view as lane_view
 from penstock.model.change import Change
 from penstock.model.errors import KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
@@ -22,8 +25,11 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
     JobFilter,
     KindCounts,
+    LaneInfo,
+    Member,
     NewJobs,
     ProcessInfo,
+    Steer,
     Topic,
 )
 
@@ -100,11 +106,13 @@ class RedisQueue:
             "weights": self.weights_of([batch.tenant]),
             "ids": [item.id for item in batch.items],
         }
-        lanes = [item.lane for item in batch.items]
-        if len(set(lanes)) == 1:
-            ask["lane"] = lanes[0]
+        names = [item.lane for item in batch.items]
+        distinct = dict.fromkeys(names)
+        if len(distinct) == 1:
+            ask["lane"] = names[0]
         else:
-            ask["lanes"] = lanes
+            ask["lanes"] = names
+        ask["configs"] = lanes.configs(distinct, self.lane_config)
         keys = [item.key or False for item in batch.items]
         if any(keys):
             ask["keys"] = keys
@@ -116,7 +124,7 @@ class RedisQueue:
         known = {job.id: job for job in rows.jobs(view)}
         for number, item in enumerate(batch.items, 1):
             if number not in answers:
-                known[item.id] = rows.new_job(batch, item, now)
+                known[item.id] = new_job(batch, item, now)
         return [known[answers.get(n, item.id)] for n, item in enumerate(batch.items, 1)]
 
     def weights_of(self, tenants: Sequence[str] | None = None) -> dict[str, float] | None:
@@ -212,6 +220,20 @@ class RedisQueue:
         found = await self.connections.call("processes", {})
         return sorted(map(rows.process, found), key=lambda info: info.joined_at)
 
+    async def lanes(self) -> list[LaneInfo]:
+        told = [lanes.lane(one) for one in await self.connections.call("lane_rows", {})]
+        told.sort(key=lambda one: one[0].name)
+        waiting = {lane.name: count for lane, count in told}
+        return lane_view.infos([lane for lane, _ in told], waiting, time.time())
+
+    async def configure(self, lanes_: Sequence[str]) -> None:
+        asked = lanes.configs(lanes_, self.lane_config)
+        await self.connections.call("configure", {"configs": asked})
+
+    async def steer(self, lane: str, steer: Steer) -> bool:
+        ask = {"lane": lane, "what": steer.value}
+        return bool(await self.connections.call("steer", ask))
+
     async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
         log_key = f"{self._address.tag}:log:{tenant}\n{task}"
         entries = await self.connections.command("LRANGE", log_key, since, since + limit - 1)
@@ -224,9 +246,7 @@ class RedisQueue:
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
         return list(await self.connections.call("versions", {"logs": list(logs)}))
 
-    async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float
-    ) -> RedisMember:
+    async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:
         member = RedisMember(self, kinds, max_workers, lease_seconds)
         await member.join()
         return member
@@ -239,6 +259,9 @@ class RedisQueue:
         ask = {"retention_seconds": self._retention_seconds}
         while await self.connections.call("retain", ask):
             pass
+        skip = 0
+        while skip >= 0:
+            skip = await self.connections.call("forget_lanes", {"skip": skip})
 
 
 def _spec(batch: NewJobs) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Container, Sequence
-from datetime import datetime
+from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from penstock.adapters.redis.clock import Clock
+from penstock.adapters.redis.lanes import lane
+from penstock.lanes.state import LaneState
+from penstock.lanes.view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, NewJob, NewJobs, ProcessInfo
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, ProcessInfo
 
 Reply = Sequence[Any]
 
@@ -34,9 +36,11 @@ def spec(text: str) -> Spec:
     return Spec(**json.loads(text))
 
 
-def lease(told: Reply, clock: Clock) -> Lease:
+def lease(told: Reply, server: Clock) -> Lease:
     """See `pick.told` in lua/common/pick.lua for the order; '' is none."""
-    seq, job_id, spec_text, payload, lane, key, run_at, deadline, timeout, max_retries = told[:10]
+    seq, job_id, spec_text, payload, lane_name, key, run_at, deadline, timeout, max_retries = told[
+        :10
+    ]
     attempts, crashes, releases, token, history, start_at, void_at = told[10:]
     common = spec(spec_text)
     return Lease(
@@ -46,7 +50,7 @@ def lease(told: Reply, clock: Clock) -> Lease:
         common.tenant,
         payload,
         common.priority,
-        lane,
+        lane_name,
         key or None,
         common.task,
         common.parent_id,
@@ -60,16 +64,17 @@ def lease(told: Reply, clock: Clock) -> Lease:
         int(releases),
         int(token),
         history,
-        clock.here(float(start_at)) if start_at else 0.0,
-        clock.here(float(void_at)) if void_at else 0.0,
+        server.here(float(start_at)) if start_at else 0.0,
+        server.here(float(void_at)) if void_at else 0.0,
     )
 
 
 def jobs(view: Reply) -> list[Job]:
     """See `view.jobs` in lua/common/view.lua."""
-    found, served = view
+    found, served, told = view
     kinds = {kind for text in served for kind in json.loads(text)}
-    return [_job(entry, kinds) for entry in found]
+    families = {name: [lane(one)[0] for one in family] for name, family in told}
+    return [_job(entry, kinds, families, time.time()) for entry in found]
 
 
 def table(flat: Reply) -> dict[str, str]:
@@ -77,19 +82,21 @@ def table(flat: Reply) -> dict[str, str]:
     return {name: value for name, value in zip(flat[::2], flat[1::2], strict=True) if value != ""}
 
 
-def _job(entry: Reply, served: Container[str]) -> Job:
-    flat, spec_text, payload, result, history, scheduled = entry
+def _job(
+    entry: Reply, served: Container[str], families: Mapping[str, list[LaneState]], now: float
+) -> Job:
+    flat, spec_text, payload, result, history, scheduled, ahead = entry
     row, common = table(flat), spec(spec_text)
     state = JobState(row.get("state", "queued"))
-    lane = row.get("lane", NO_LANE)
-    return Job(
+    name = row.get("lane", NO_LANE)
+    job = Job(
         id=row["id"],
         kind=common.kind,
         payload=json.loads(payload),
         state=state,
         tenant=common.tenant,
         priority=Priority(common.priority),
-        lane=None if lane in (NO_LANE, UNKNOWN_LANE) else lane,
+        lane=None if name in (NO_LANE, UNKNOWN_LANE) else name,
         key=row.get("key"),
         task=common.task,
         parent_id=common.parent_id,
@@ -107,45 +114,22 @@ def _job(entry: Reply, served: Container[str]) -> Job:
         result=json.loads(result) if result else None,
         error=Record(json.loads(row["error"])) if "error" in row else None,
         history=parse_history(history),
-        waiting_for=_waiting_for(row, common, bool(scheduled), served)
-        if state == "queued"
-        else None,
     )
+    if state is JobState.QUEUED:
+        if scheduled and job.run_at > now:
+            job.waiting_for = f"its time, {clock(job.run_at)}"
+            job.waiting_for += f" ({job.message})" if job.message else ""
+        elif job.kind not in served:
+            job.waiting_for = f"a worker process that handles kind {job.kind!r}"
+        elif ahead >= 0:
+            job.waiting_for = why_waiting(name, families[name], ahead, now)
+        else:
+            job.waiting_for = "a worker"
+    return job
 
 
 def _number(row: dict[str, str], name: str) -> float | None:
     return float(row[name]) if name in row else None
-
-
-def _waiting_for(row: dict[str, str], common: Spec, scheduled: bool, served: Container[str]) -> str:
-    run_at = float(row.get("run_at", common.at))
-    if scheduled and run_at > time.time():
-        due = datetime.fromtimestamp(run_at).astimezone().isoformat(timespec="seconds")
-        return f"its time, {due}" + (f" ({row['message']})" if "message" in row else "")
-    if common.kind not in served:
-        return f"a worker process that handles kind {common.kind!r}"
-    return "a worker"
-
-
-def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
-    """The job as it stands right after it was stored."""
-    return Job(
-        id=item.id,
-        kind=batch.kind,
-        payload=json.loads(item.payload) if item.decoded is None else item.decoded,
-        state=JobState.QUEUED,
-        tenant=batch.tenant,
-        priority=batch.priority,
-        lane=None if item.lane in (NO_LANE, UNKNOWN_LANE) else item.lane,
-        key=item.key,
-        task=batch.task,
-        parent_id=batch.parent_id,
-        enqueued_at=now,
-        run_at=now if batch.run_at is None else max(batch.run_at, now),
-        deadline=batch.deadline,
-        timeout=batch.timeout,
-        max_retries=batch.max_retries,
-    )
 
 
 def process(flat: Reply) -> ProcessInfo:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.adapters.redis.clock import Clock
+from penstock.adapters.redis.lanes import report_ask
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement
 
@@ -46,6 +47,10 @@ def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
             ask["message"] = storable(s.error["message"]) if s.error else ""
     if s.run_at:
         ask["run_at"] = clock.there(s.run_at)
+    if lease.lane:
+        ask["lane"] = lease.lane
+    if s.report is not None:
+        ask["report"] = report_ask(s.report)
     if s.waits_lane is not None:
         ask["waits_lane"] = s.waits_lane
     if lease.task is not None:

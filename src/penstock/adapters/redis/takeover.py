@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.adapters.life import SUFFIX, proven_dead, started_jobs
+from penstock.adapters.life import proven_dead, started_jobs
 from penstock.adapters.redis.connections import Connections
+from penstock.adapters.takeover import boot_id
 
 
 async def end(
@@ -55,20 +56,3 @@ async def take_over(
             await take_back(connections, folder, [(number, life)])
         found = found or is_dead or bool(has_lapsed)
     return found
-
-
-def boot_id() -> str:
-    """Names this run of the machine; '' where the system does not tell."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def sweep_files(folder: Path, known: set[str]) -> None:
-    """Remove life files of dead processes that no membership names any more."""
-    for path in folder.glob(f"*{SUFFIX}"):
-        if path.name not in known:
-            with proven_dead(path) as is_dead:
-                if is_dead:
-                    path.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log turns pick claim
+-- needs: base lines jobs log turns lane_state limits breaker line lanes pick lane_claim claim
 -- Jobs that were enqueued where their kind was unknown: the lane of each, or why it has none.
 
+lanes.configure(ask.configs)
 for _, job in ipairs(ask.jobs) do
   local row = jobs.load(job.seq)
   if row and row.state == 'queued' and row.lane == '?' then

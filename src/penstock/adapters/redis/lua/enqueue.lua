@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log turns view
+-- needs: base lines jobs log turns lane_state breaker lanes view
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -82,6 +82,7 @@ local function write_row(seq, n, place, lane, key)
   redis.call(unpack(row, 1, size))
 end
 
+lanes.configure(ask.configs)
 local by_id, specs, payloads, seqs = {}, {}, {}, {}
 local last_seq = redis.call('HINCRBY', ns .. 'numbers', 'job', #made)
 for number, n in ipairs(made) do

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log
+-- needs: base lines jobs log lane_state breaker lanes
 -- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
 -- lease has run out. Returns whether it was there.
 --
@@ -63,6 +63,7 @@ for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'held:' .. number)) do
     redis.call('ZADD', ns .. 'finished', row.finished_at, seq)
   end
 end
+lanes.free_slots(number)
 redis.call('DEL', process, ns .. 'held:' .. number, ns .. 'stopping:' .. number)
 redis.call('ZREM', ns .. 'processes', number)
 wake('ready')

@@ -74,10 +74,21 @@ local function lapsed(member)
   return found
 end
 
--- What the process must see to before it claims, because it takes files or handlers.
+-- Lanes that were idle for so long that they were forgotten.
+local function forgotten(ready)
+  local names = {}
+  for _, name in ipairs(ready) do
+    if redis.call('EXISTS', lines.lane_key(name)) == 0 then names[#names + 1] = name end
+  end
+  return names
+end
+
+-- What the process must see to before it claims, because it takes files, handlers or settings.
 function claim.first(member, want)
-  if want.regardless then return {}, {} end
-  return lapsed(member), unknown(want)
+  if want.regardless then return {lapsed = {}, unknown = {}, forgotten = {}} end
+  local unknown_jobs = unknown(want)
+  local ready = want.lanes > 0 and lane_claim.ready(want.names) or {}
+  return {lapsed = lapsed(member), unknown = unknown_jobs, forgotten = forgotten(ready)}
 end
 
 function claim.prepare()
@@ -100,7 +111,7 @@ function claim.without_lane(member, want, others)
   if want.limit == 0 then return {} end
   local ordinary, alone = want.ordinary, want.crashed
   for _, one in ipairs(others) do
-    if ordinary and tonumber(one.row.priority) > 10 then ordinary = ordinary - 1 end
+    if ordinary and not pick.high(one.row) then ordinary = ordinary - 1 end
     if jobs.crashed(one.row) then alone = false end
   end
   local picked = pick.first('line:', '', want.names, want.limit)
@@ -113,8 +124,6 @@ function claim.without_lane(member, want, others)
   end
   picked = pick.within(picked, ordinary)
   pick.lease(picked, member)
-  local served = {}
-  for _, one in ipairs(picked) do served[jobs.band(one.place)] = one.place end
-  for _, place in pairs(served) do turns.serve('', place) end
+  pick.serve('', picked)
   return picked
 end

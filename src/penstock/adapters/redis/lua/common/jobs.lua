@@ -72,7 +72,20 @@ function jobs.stand(row)
   if row.lane ~= '' and row.lane ~= '?' then lines.join(row.lane, row.kind, row.since) end
 end
 
-function jobs.schedule(row) redis.call('ZADD', ns .. 'scheduled', row.run_at, row.seq) end
+function jobs.schedule(row)
+  redis.call('ZADD', ns .. 'scheduled', row.run_at, row.seq)
+  if (row.waits_lane or '') ~= '' then
+    redis.call('SADD', ns .. 'expecting:' .. row.waits_lane, row.seq)
+  end
+end
+
+-- It waits for no lane but its own any more.
+function jobs.expect_nothing(row)
+  if (row.waits_lane or '') ~= '' then
+    redis.call('SREM', ns .. 'expecting:' .. row.waits_lane, row.seq)
+    jobs.save(row, {waits_lane = ''})
+  end
+end
 
 -- It stands nowhere, for the moment.
 function jobs.step_aside(row)
@@ -83,6 +96,7 @@ end
 -- It is not queued any more.
 function jobs.unqueue(row)
   jobs.step_aside(row)
+  jobs.expect_nothing(row)
   redis.call('ZREM', ns .. 'queued:' .. row.kind, row.seq)
   redis.call('ZREM', ns .. 'deadlines', row.seq)
   count('queued', row.kind, -1)

@@ -7,7 +7,9 @@
 --   waits:KIND           hash lane -> the lane (its own or the parent) whose slot it waits for,
 --                        while it is not to be looked at
 --   waiting:LANE,KIND    sorted set of lanes that wait for a slot of LANE, by since
+--   waiters:LANE         set of the kinds of which some do
 --   kinds:LANE           set of the kinds that have a line in LANE
+--   lined                set of the kinds that have a line in any lane
 
 local lines = {}
 
@@ -25,6 +27,7 @@ function lines.join(lane, kind, since)
     name = (known[3] or '') ~= '' and known[3]
   end
   redis.call('SADD', ns .. 'kinds:' .. lane, kind)
+  redis.call('SADD', ns .. 'lined', kind)
   redis.call('ZADD', ns .. 'looks:' .. kind, wake_at, lane)
 end
 
@@ -33,7 +36,11 @@ local function stop_waiting(lane, kind)
   local waits_for = redis.call('HGET', ns .. 'waits:' .. kind, lane)
   if waits_for then
     redis.call('HDEL', ns .. 'waits:' .. kind, lane)
-    redis.call('ZREM', ns .. 'waiting:' .. pair(waits_for, kind), lane)
+    local waiting = ns .. 'waiting:' .. pair(waits_for, kind)
+    redis.call('ZREM', waiting, lane)
+    if redis.call('EXISTS', waiting) == 0 then
+      redis.call('SREM', ns .. 'waiters:' .. waits_for, kind)
+    end
   end
 end
 
@@ -49,6 +56,7 @@ function lines.wait_for(lane, kind, waits_for, since)
   redis.call('ZREM', ns .. 'looks:' .. kind, lane)
   redis.call('HSET', ns .. 'waits:' .. kind, lane, waits_for)
   redis.call('ZADD', ns .. 'waiting:' .. pair(waits_for, kind), since, lane)
+  redis.call('SADD', ns .. 'waiters:' .. waits_for, kind)
 end
 
 function lines.empty(lane, kind)
@@ -62,4 +70,30 @@ function lines.forget(lane, kind)
   redis.call('ZREM', ns .. 'lines:' .. kind, lane)
   redis.call('ZREM', ns .. 'looks:' .. kind, lane)
   redis.call('SREM', ns .. 'kinds:' .. lane, kind)
+  if redis.call('EXISTS', ns .. 'lines:' .. kind) == 0 then
+    redis.call('SREM', ns .. 'lined', kind)
+  end
+end
+
+-- What is told of a lane to those who only look: name, row, slots taken, jobs in its lines.
+function lines.told(name)
+  local waiting = 0
+  for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
+    waiting = waiting + redis.call('ZCARD', ns .. 'line:' .. pair(name, kind))
+      + redis.call('ZCARD', ns .. 'alone:' .. pair(name, kind))
+  end
+  return {
+    name, redis.call('HGETALL', lines.lane_key(name)), redis.call('SCARD', ns .. 'slots:' .. name),
+    waiting}
+end
+
+-- How many stand before this place in the lines of a lane.
+function lines.ahead(name, place)
+  local ahead = 0
+  for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
+    for _, prefix in ipairs({'line:', 'alone:'}) do
+      ahead = ahead + redis.call('ZLEXCOUNT', ns .. prefix .. pair(name, kind), '-', '(' .. place)
+    end
+  end
+  return ahead
 end

@@ -5,6 +5,8 @@ local CHUNK = 16
 
 local pick = {}
 
+function pick.high(row) return tonumber(row.priority) <= HIGH end
+
 -- The first places in the lines of these kinds, in one common order: {place, kind, line}.
 function pick.first(prefix, lane, kinds, limit)
   local heads, picked = {}, {}
@@ -45,7 +47,7 @@ function pick.within(picked, ordinary)
   local kept, specs = {}, values('specs', picked)
   for n, one in ipairs(picked) do
     one.row = jobs.load(jobs.seq(one.place), specs[n])
-    local spare = not ordinary or tonumber(one.row.priority) <= HIGH
+    local spare = not ordinary or pick.high(one.row)
     if not spare then
       ordinary = ordinary - 1
       spare = ordinary >= 0
@@ -65,7 +67,7 @@ function pick.lease(picked, member)
     redis.call(
       'HSET', jobs.key(seq), 'state', 'running', 'token', row.token, 'attempts', row.attempts,
       'holder', member, 'started_at', now)
-    if (row.waits_lane or '') ~= '' then redis.call('HDEL', jobs.key(seq), 'waits_lane') end
+    jobs.expect_nothing(row)
     if (row.deadline or '') ~= '' then redis.call('ZREM', ns .. 'deadlines', seq) end
     local line, kind = places[one.line] or {}, seqs[one.kind] or {}
     places[one.line], line[#line + 1] = line, one.place
@@ -79,6 +81,13 @@ function pick.lease(picked, member)
     count('running', kind, #some)
   end
   many('SADD', ns .. 'held:' .. member, held)
+end
+
+-- These turns of a lane's line have been served.
+function pick.serve(lane, picked)
+  local last = {}
+  for _, one in ipairs(picked) do last[jobs.band(one.place)] = one.place end
+  for _, place in pairs(last) do turns.serve(lane, place) end
 end
 
 -- What the holders are told of each: see `lease` in rows.py.

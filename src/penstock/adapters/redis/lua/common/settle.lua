@@ -125,14 +125,17 @@ local function write_batch()
   many('HSET', ns .. 'results', results)
 end
 
--- Store the outcomes whose lease still stands; the numbers of those that do not.
-function settle.all(settlements)
+-- Store the outcomes whose lease still stands. Returns the numbers of those that do not, and of
+-- those whose failure was their lane's.
+function settle.all(holder, settlements)
+  local spared, in_lanes = lane_settle.judge(holder, settlements)
   local refused = {}
   for number, s in ipairs(settlements) do
     if one(s) then refused[#refused + 1] = number end
   end
   write_batch()
-  return refused
+  if #in_lanes > 0 then lanes.free_slots(holder, in_lanes) end
+  return refused, spared
 end
 
 function settle.progress(notes)

@@ -1,6 +1,21 @@
 -- Places in line: (band, turn, seq), with tenants taking weighted turns inside a band.
 
+local FEW = 30
+
 local turns = {}
+
+-- A tenant that has had all its turns starts where everybody stands: its field says nothing. Some
+-- at a time, whenever turns are served.
+local function prune(key)
+  local some = redis.call('HRANDFIELD', key, 10, 'WITHVALUES')
+  for n = 1, #some, 2 do
+    local band = string.match(some[n], '^(%d+)\n')
+    local served = band and redis.call('HGET', key, band)
+    if served and tonumber(some[n + 1]) <= tonumber(served) then
+      redis.call('HDEL', key, some[n])
+    end
+  end
+end
 
 -- Reserve the tenant's next turns: the turn before the first, and the step.
 function turns.take(lane, band, tenant, many_turns)
@@ -17,6 +32,7 @@ function turns.serve(lane, place)
   local key, band, turn = ns .. 'turns:' .. lane, jobs.band(place), jobs.turn(place)
   local served = redis.call('HGET', key, band)
   if not served or tonumber(served) < turn then redis.call('HSET', key, band, turn) end
+  if redis.call('HLEN', key) > FEW then prune(key) end
 end
 
 -- Put a queued job at the end of a line.
