@@ -52,7 +52,8 @@ REPORTS = st.none() | st.builds(
 )
 
 
-AN_OUTAGE = st.fixed_dictionaries(
+NO_OUTAGE: st.SearchStrategy[dict[str, Any]] = st.just({})
+AN_OUTAGE: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "step": st.integers(1, 3),
         "retry_at": st.just(START + 2),
@@ -77,7 +78,7 @@ def a_lane(draw: st.DrawFn, name: str, parent: str | None) -> dict[str, Any]:
         "timeout": draw(st.none() | st.sampled_from([2.5, 30.0])),
         "breaker_cap": draw(st.sampled_from([3.0, 300.0])),
         "credentials": draw(st.sampled_from([0, 1])),
-        **draw(st.just({}) | AN_OUTAGE),
+        **draw(NO_OUTAGE | AN_OUTAGE),
     }
 
 
