@@ -89,7 +89,7 @@ async def test_worker_process_goes_on_after_a_restart_of_the_server(
 async def test_frozen_server_is_noticed_and_survived(
     farm: Farm, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connections._OPTIONS, "socket_timeout", QUICK)
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", QUICK)
     app = farm.app(lease_seconds=60.0)
     async with app.running() as orchestrator:
         jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 2)

@@ -63,6 +63,7 @@ class RedisMember:
         """Permits (by ref) on their way back, and the first trip they went with."""
         self._unheard: list[PermitRequest] = []
         """Requests for permits whose answer did not come."""
+        self._started: Mapping[int, int] | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
 
@@ -231,10 +232,12 @@ class RedisMember:
             await self._connections.call("age", {**ask, "kind": kind})
 
     async def leave(self) -> None:
-        # What is still held was never started, or its outcome could not be stored.
-        started = started_jobs(self._life.path)
+        # What is still held was never started, or its outcome could not be stored. Read once: the
+        # file is gone when this has to be tried again.
+        if self._life.path.exists():
+            self._started = started_jobs(self._life.path)
         try:
-            await takeover.end(self._connections, self._number, started, "it stopped")
+            await takeover.end(self._connections, self._number, self._started, "it stopped")
         finally:
             self._renewing.close()
             self._life.close()

@@ -12,7 +12,7 @@ import random
 
 from redis import exceptions
 
-from penstock.adapters.redis.connections import Connection, Connections
+from penstock.adapters.redis.connections import ANSWER_SECONDS, Connection, Connections
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.redis")
@@ -84,10 +84,11 @@ class Wakeups:
     async def _subscribe(self) -> Connection:
         connection = self._connections.make()
         try:
-            await connection.connect()
-            await connection.send_command("SUBSCRIBE", *self._channels)
-            for _ in self._channels:
-                await connection.read_response()
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.connect()
+                await connection.send_command("SUBSCRIBE", *self._channels)
+                for _ in self._channels:
+                    await connection.read_response()
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -115,7 +116,8 @@ class Wakeups:
             except (exceptions.TimeoutError, TimeoutError):
                 if asked:
                     raise
-                await connection.send_command("PING")
+                async with asyncio.timeout(QUIET_SECONDS):
+                    await connection.send_command("PING")
                 asked = True
                 continue
             asked = False
