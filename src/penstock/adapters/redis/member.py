@@ -78,6 +78,9 @@ class RedisMember:
             ) from error
         try:
             self._number = await self._connections.call("join", self._introduction())
+            skip = 0
+            while skip >= 0:
+                skip = await self._connections.call("try_at_once", {"skip": skip})
         except BaseException:
             self._life.close()
             raise

@@ -18,6 +18,7 @@ from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Listener, Wakeups
 from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
+from penstock.lanes.state import LaneState
 from penstock.model.change import Change
 from penstock.model.errors import KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
@@ -35,9 +36,9 @@ from penstock.ports.queue import (
 
 log = logging.getLogger("penstock.redis")
 
-IDS = 500
+IDS = 200
 """Ids asked for in one trip."""
-CHUNK = 500
+CHUNK = 200
 """Jobs read or changed in one trip, so that nobody else waits long for the server."""
 
 
@@ -221,10 +222,15 @@ class RedisQueue:
         return sorted(map(rows.process, found), key=lambda info: info.joined_at)
 
     async def lanes(self) -> list[LaneInfo]:
-        told = [lanes.lane(one) for one in await self.connections.call("lane_rows", {})]
-        told.sort(key=lambda one: one[0].name)
-        waiting = {lane.name: count for lane, count in told}
-        return lane_view.infos([lane for lane, _ in told], waiting, time.time())
+        told: dict[str, tuple[LaneState, int]] = {}
+        since, known = "0", -1
+        while since and len(told) > known:
+            known = len(told)
+            some, since = await self.connections.call("lane_rows", {"since": since})
+            told.update((one[0], lanes.lane(one)) for one in some)
+        states = [told[name][0] for name in sorted(told)]
+        waiting = {name: count for name, (_, count) in told.items()}
+        return lane_view.infos(states, waiting, time.time())
 
     async def configure(self, lanes_: Sequence[str]) -> None:
         asked = lanes.configs(lanes_, self.lane_config)

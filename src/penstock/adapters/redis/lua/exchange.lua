@@ -45,6 +45,8 @@ if want and is_member then
     end
     if want.lanes > 0 then sooner(lane_claim.next_look(want.names)) end
     if #without_lane < want.limit or want.limit == 0 then sooner(claim.next_due()) end
+    -- More than were asked about before: come again at once.
+    if want.regardless and claim.any_unknown(want) then sooner(now) end
   end
 end
 lanes.announce()
