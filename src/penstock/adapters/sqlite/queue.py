@@ -22,7 +22,7 @@ from penstock.adapters.sqlite.database import (
     refuse_foreign,
 )
 from penstock.adapters.sqlite.enqueue import enqueue
-from penstock.adapters.sqlite.lanes import configure
+from penstock.adapters.sqlite.lanes import configure, free_lost_slots
 from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
 from penstock.adapters.sqlite.rows import read_jobs
 from penstock.adapters.sqlite.wakeups import Listener, Wakeups
@@ -266,6 +266,7 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
                 " (SELECT 1 FROM jobs WHERE tenant = :tenant AND task = :task)",
                 {"tenant": tenant, "task": task},
             )
+    free_lost_slots(tx)
     # A lane nobody uses, in no trouble, is made again when somebody does.
     tx.execute(
         "DELETE FROM lanes WHERE touched_at < :idle AND step = 0 AND suspect_at < :idle"
