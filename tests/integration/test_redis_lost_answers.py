@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -15,21 +14,19 @@ from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Busy, KindDefaults, Permit, PermitRequest, Want
 from tests.conformance.support import claim, completed, exchange, new_jobs, want
-from tests.support.proxy import Proxy, proxied
+from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
 from tests.support.waiting import until
 
 
 @pytest.fixture
-async def proxy() -> AsyncIterator[Proxy]:
-    port = urlsplit(redis_url("redis")).port
-    assert port is not None
-    async with proxied(port) as proxy:
+def proxy() -> Iterator[Proxy]:
+    with Proxy(redis_url("redis")) as proxy:
         yield proxy
 
 
 def url_of(proxy: Proxy) -> str:
-    return f"redis://127.0.0.1:{proxy.port}/0?namespace={new_id()}"
+    return f"{proxy.url}?namespace={new_id()}"
 
 
 @pytest.fixture

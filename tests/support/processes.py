@@ -82,9 +82,14 @@ class WorkerProcess:
         await self.exit()
 
     async def exit(self, timeout: float = 10) -> int:
-        """Its exit code, once it has ended."""
-        async with asyncio.timeout(timeout):
-            return await self._process.wait()
+        """Its exit code, once it has ended. If it does not, the test fails with its stacks."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._process.wait()
+        except TimeoutError:
+            self.send(signal.SIGUSR1)
+            await asyncio.sleep(1)
+            raise AssertionError(f"did not end: {self.log[-20_000:]}") from None
 
 
 class Held(NamedTuple):
@@ -99,10 +104,10 @@ class Held(NamedTuple):
 class Farm:
     """One queue, its side file and its worker processes."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, url: str | None = None, **settings: Any) -> None:
         self.folder = folder
         self.path = folder / "jobs.db"
-        self.url = f"sqlite:///{self.path}"
+        self.url = url or f"sqlite:///{self.path}"
         self.side = Side(folder / "side.jsonl")
         self.gate = folder / "gate"
         """What the gated jobs of a test wait for, by custom."""
