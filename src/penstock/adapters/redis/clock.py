@@ -7,6 +7,8 @@ two cannot be told apart and nothing is translated; else the difference is taken
 
 from __future__ import annotations
 
+import time
+
 
 class Clock:
     __slots__ = ("_ahead",)
@@ -20,6 +22,10 @@ class Clock:
             self._ahead = 0.0
         else:
             self._ahead = server - (asked + answered) / 2
+
+    def now(self) -> float:
+        """The server's time, as near as this process knows it."""
+        return time.time() + self._ahead
 
     def here(self, at: float) -> float:
         """A time of the server on this machine's clock."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.takeover import boot_id, sweep_files
@@ -55,7 +54,7 @@ class RedisMember:
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
         self._renewing = BlockingChannel(queue.connections)
-        self._clock = Clock()
+        self._clock = queue.clock
         self._trips = 0
         self._unanswered: int | None = None
         """The first of the trips since the last answer: the server may have made any of them."""
@@ -66,6 +65,9 @@ class RedisMember:
         self._started: Mapping[int, int] | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
+
+    def now(self) -> float:
+        return self._clock.now()
 
     async def join(self) -> None:
         folder = self._queue.folder

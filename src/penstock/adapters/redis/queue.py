@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.redis import address, lanes, rows
+from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
@@ -66,6 +67,7 @@ class RedisQueue:
         self._allow_volatile = allow_volatile
         self._retention_seconds = retention_seconds
         self.connections = Connections(self._address)
+        self.clock = Clock()
         self._wakeups = Wakeups(self.connections)
 
     @property
@@ -83,10 +85,19 @@ class RedisQueue:
         self.connections.open()
         try:
             await check_server(self.connections, self._allow_volatile)
+            await self._ask_the_time()
             await self._wakeups.open()
         except BaseException:
             await self.connections.close()
             raise
+
+    async def _ask_the_time(self) -> None:
+        asked = time.time()
+        seconds, microseconds = await self.connections.command("TIME")
+        self.clock.heard(asked, int(seconds) + int(microseconds) / 1e6, time.time())
+
+    def now(self) -> float:
+        return self.clock.now()
 
     async def close(self) -> None:
         await self._wakeups.close()
@@ -122,7 +133,7 @@ class RedisQueue:
         if outcome == "conflict":
             raise KeyConflict(*reply)
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
-        known = {job.id: job for job in rows.jobs(view)}
+        known = {job.id: job for job in rows.jobs(view, self.now())}
         for number, item in enumerate(batch.items, 1):
             if number not in answers:
                 known[item.id] = new_job(batch, item, now)
@@ -138,7 +149,7 @@ class RedisQueue:
         for first in range(0, len(ids), IDS):
             some = {"ids": list(ids[first : first + IDS])}
             _, view = await self.connections.call("find", {"where": some, "limit": IDS})
-            jobs.update((job.id, job) for job in rows.jobs(view))
+            jobs.update((job.id, job) for job in rows.jobs(view, self.now()))
         return jobs
 
     async def finished(self, ids: Sequence[str]) -> list[str]:
@@ -158,7 +169,7 @@ class RedisQueue:
             elif before is not None:
                 ask["before"] = before
             cursor, view = await self.connections.call("find", ask)
-            found += rows.jobs(view)
+            found += rows.jobs(view, self.now())
             if not cursor:
                 break
         return found
@@ -230,7 +241,7 @@ class RedisQueue:
             told.update((one[0], lanes.lane(one)) for one in some)
         states = [told[name][0] for name in sorted(told)]
         waiting = {name: count for name, (_, count) in told.items()}
-        return lane_view.infos(states, waiting, time.time())
+        return lane_view.infos(states, waiting, self.now())
 
     async def configure(self, lanes_: Sequence[str]) -> None:
         asked = lanes.configs(lanes_, self.lane_config)

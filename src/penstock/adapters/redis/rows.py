@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -69,12 +68,12 @@ def lease(told: Reply, server: Clock) -> Lease:
     )
 
 
-def jobs(view: Reply) -> list[Job]:
+def jobs(view: Reply, now: float) -> list[Job]:
     """See `view.jobs` in lua/common/view.lua."""
     found, served, told = view
     kinds = {kind for text in served for kind in json.loads(text)}
     families = {name: [lane(one)[0] for one in family] for name, family in told}
-    return [_job(entry, kinds, families, time.time()) for entry in found]
+    return [_job(entry, kinds, families, now) for entry in found]
 
 
 def table(flat: Reply) -> dict[str, str]:
