@@ -1,0 +1,46 @@
+"""Permits taken inside a job: one trip for all that are asked for at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.adapters.postgres import lanes as store
+from penstock.adapters.postgres.database import Transaction
+from penstock.lanes import permit
+from penstock.lanes.state import LaneState
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import Busy, Permit, PermitRequest
+
+
+async def take(
+    tx: Transaction,
+    holder: int,
+    requests: Sequence[PermitRequest],
+    lane_config: Callable[[str], LaneConfig],
+) -> list[Permit | Busy]:
+    """A permit or the reason why not, for each request in order."""
+    names = list(dict.fromkeys(request.lane for request in requests))
+    await store.configure(tx, names, lane_config)
+    member = "SELECT 1 FROM penstock.processes WHERE number = $1 FOR KEY SHARE"
+    if await tx.fetchval(member, holder) is None:
+        # A slot taken now would belong to nobody, and never be given back.
+        return [
+            Busy(request.lane, tx.now, "this process lost its membership") for request in requests
+        ]
+    states = await store.lock(tx, names)
+    held = await store.slots_of(tx, holder, [request.job for request in requests])
+    answers: list[Permit | Busy] = []
+    changed: dict[str, LaneState] = {}
+    slots: list[tuple[str, int]] = []
+    for request in requests:
+        lanes = store.family(states, request.lane)
+        rate_only = request.rate_only or (request.lane, request.job) in held
+        answer = permit.ask(lanes, request._replace(rate_only=rate_only), holder, tx.now)
+        answers.append(answer)
+        if isinstance(answer, Permit):
+            changed.update({lane.name: lane for lane in lanes})
+            if not rate_only:
+                slots += [(lane.name, request.ref) for lane in lanes]
+    await store.take_slots(tx, holder, slots)
+    await store.save(tx, changed.values())
+    return answers
