@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.adapters.postgres import changes, takeover
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.adapters.postgres.lane_claim import claim_in_lanes
 from penstock.adapters.postgres.lanes import configure
 from penstock.adapters.postgres.turns import Weights, place
@@ -77,7 +77,13 @@ async def fail_overdue(tx: Transaction) -> None:
     }
     record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": error}
     rows = await tx.fetch(
-        "overdue", tx.now, jsonb(error), jsonb(record), HISTORY_LIMIT, STAGE_LIMIT
+        "overdue",
+        tx.now,
+        json.dumps(error),
+        error["type"],
+        json.dumps(record),
+        HISTORY_LIMIT,
+        STAGE_LIMIT,
     )
     await _announce_failed(tx, rows, error)
 
@@ -111,11 +117,12 @@ async def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
     record = {"attempt": None, "outcome": "failed", "finished_at": tx.now, "error": described}
     rows = await tx.fetch(
         "UPDATE penstock.jobs SET state = 'failed', ready = 0, finished_at = $1, error = $2,"
-        " history = penstock.with_record(history, $3, $4) WHERE seq = $5"
+        " error_type = $3, history = penstock.with_record(history, $4, $5) WHERE seq = $6"
         " RETURNING id, tenant, task",
         tx.now,
-        jsonb(described),
-        jsonb(record),
+        json.dumps(described),
+        described["type"],
+        json.dumps(record),
         HISTORY_LIMIT,
         seq,
     )

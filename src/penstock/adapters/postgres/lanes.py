@@ -6,12 +6,12 @@ writes what has changed. What is read with the lock still to be had would be old
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
@@ -59,7 +59,7 @@ def configured(names: Iterable[str], lane_config: Callable[[str], LaneConfig]) -
         configs[name] = config = lane_config(name)
         if config.parent is not None:
             configs[config.parent] = lane_config(config.parent)
-    return jsonb([_row(*item) for item in sorted(configs.items())]) if configs else None
+    return json.dumps([_row(*item) for item in sorted(configs.items())]) if configs else None
 
 
 def _row(name: str, config: LaneConfig) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def family(states: Mapping[str, LaneState], name: str) -> list[LaneState]:
 async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
     rows = [{name: getattr(lane, name) for name in ("name", *_STATE)} for lane in lanes]
     if rows:
-        await tx.execute(_SAVE, jsonb(rows), tx.now)
+        await tx.execute(_SAVE, json.dumps(rows), tx.now)
 
 
 async def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, int]]) -> None:

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from penstock.adapters.postgres.database import Pool, Transaction
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.adapters.postgres.lanes import free_slots
 from penstock.ports.queue import Busy, Lease, Permit, Ref, Returned, Settlement, Topic
 
@@ -53,9 +52,11 @@ class Orphans:
             " ORDER BY seq FOR UPDATE",
             self._number,
         )
-        lost = [[seq, token, None, None] for seq, token in held if (seq, token) not in self._leases]
+        lost = [(seq, token) for seq, token in held if (seq, token) not in self._leases]
         if lost:
-            await tx.fetch("handed_back", jsonb(lost))
+            seqs, tokens = zip(*lost, strict=True)
+            nothing = [None] * len(lost)
+            await tx.fetch("handed_back", seqs, tokens, nothing, nothing)
             tx.wake(Topic.READY)
         slots = await tx.fetch(
             "SELECT DISTINCT ref FROM penstock.slots WHERE holder = $1", self._number

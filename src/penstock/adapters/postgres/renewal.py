@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.postgres.database import COMMAND_SECONDS, CONNECT_SECONDS, Database, Pool
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.model.errors import QueueUnavailable
 from penstock.ports.queue import Lease
 
@@ -48,7 +48,7 @@ class Renewal:
         async with self._pool.connection() as connection:
             sent = clock.local()
             now = await connection.fetchval(
-                sql("renew"), self._number, jsonb(dict(status)), self._lease_seconds
+                sql("renew"), self._number, json.dumps(dict(status)), self._lease_seconds
             )
             if now is None:
                 return False

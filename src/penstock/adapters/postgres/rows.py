@@ -10,12 +10,14 @@ from penstock.adapters.rows import COLUMNS, STATE, job_of, lanes_waited_for
 from penstock.lanes.view import why_waiting
 from penstock.model.job import Job
 
+_COLUMNS = COLUMNS.replace("history", "'[' || array_to_string(history, ',') || ']'")
+
 
 async def read_jobs(
     database: Database, connection: Connection, condition: str, *values: Any, timeout: float
 ) -> list[Job]:
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds."""
-    text = database.sql(f"SELECT {COLUMNS} FROM penstock.jobs {condition}")
+    text = database.sql(f"SELECT {_COLUMNS} FROM penstock.jobs {condition}")
     rows = await connection.fetch(text, *values, timeout=timeout)
     served: set[str] = set()
     lanes: dict[str, str] = {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Connection, Database, Transaction
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.adapters.settlements import Entry
 from penstock.model.job import HISTORY_LIMIT, JobState
 from penstock.ports.queue import JobFilter, KindCounts, Topic
@@ -45,7 +45,7 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
     if where.parent_id is not None:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
-        add("error ->> 'type' = ?", where.error_type)
+        add("error_type = ?", where.error_type)
     return " AND ".join(parts) or "true", values
 
 
@@ -74,7 +74,7 @@ async def redrive(tx: Transaction, where: JobFilter) -> list[str]:
     rows = await _select(tx, where, "state = 'failed'")
     record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
     seqs = [row["seq"] for row in rows]
-    await tx.execute("redrive", seqs, tx.now, jsonb(record), HISTORY_LIMIT)
+    await tx.execute("redrive", seqs, tx.now, json.dumps(record), HISTORY_LIMIT)
     if rows:
         tx.wake(Topic.READY)
     return await _announce(tx, rows, "redriven")

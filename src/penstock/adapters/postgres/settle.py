@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.adapters.settlements import LOGGED, ROW_OF, progress_entry, settled_entry
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
 
-_HISTORY = (Outcome.RETRY, Outcome.FAILED)
+_ENDED_BADLY = (Outcome.RETRY, Outcome.FAILED)
 
 
 def is_plain(s: Settlement) -> bool:
@@ -52,8 +52,11 @@ async def _settle(
         settled = set(stored)
     else:
         rows = sorted((ROW_OF[outcome](s, member) for s in batch), key=lambda row: row[:2])
-        limit = [HISTORY_LIMIT] if outcome in _HISTORY else []
-        found = await tx.fetch(outcome.name.lower(), jsonb(rows), *limit)
+        limit = []
+        if outcome in _ENDED_BADLY:
+            rows = [_with_text(row) for row in rows]
+            limit = [HISTORY_LIMIT]
+        found = await tx.fetch(outcome.name.lower(), *zip(*rows, strict=True), *limit)
         settled = {seq for (seq,) in found}
     if outcome in LOGGED:
         told = [s for s in batch if s.lease.task and s.lease.seq in settled]
@@ -67,6 +70,13 @@ async def _settle(
         "SELECT penstock.refused_1($1, $2)", [ref[0] for ref in refs], [ref[1] for ref in refs]
     )
     return [s for s in batch if s.lease.seq in set(refused)]
+
+
+def _with_text(row: list[Any]) -> list[Any]:
+    """A run that ended badly, with its record as text, and the type of its error."""
+    *start, record = row
+    error = record["error"] or {}
+    return [*start, json.dumps(record), storable(str(error.get("type", "")))]
 
 
 async def note_progress(tx: Transaction, notes: Sequence[Progress]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from penstock.adapters.life import proven_dead, started_jobs
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.json_text import jsonb
 from penstock.adapters.postgres.lanes import free_slots
 from penstock.adapters.takeover import boot_id, take_back
 from penstock.model.job import HISTORY_LIMIT
@@ -64,9 +64,10 @@ async def end_membership(
             back.ready,
             back.attempts,
             back.crashes,
-            jsonb(back.error) if back.error else None,
+            json.dumps(back.error) if back.error else None,
+            back.error["type"] if back.error else None,
             back.finished_at,
-            jsonb(back.record) if back.record else None,
+            json.dumps(back.record) if back.record else None,
             HISTORY_LIMIT,
         )
         if back.entry is not None:

@@ -30,8 +30,8 @@ INSERT INTO penstock.queue (id) VALUES (gen_random_uuid());
 --   token   counts claims; a settlement with an older token is refused
 --   holder  the membership (processes.number) it is leased to; the lease ends with the membership
 --   waits_lane  the lane, not its own, that a scheduled job waits for
---   payload, result   JSON as text: what the caller wrote, also where jsonb would refuse it
---   history JSON array, a record per ended run
+--   payload, result, error   JSON as text: as it was written, also where jsonb would refuse it
+--   history a JSON record per ended run
 --   times   seconds since 1970 on the server's clock
 --
 -- Every job is written three times (enqueue, claim, settle), which leaves two dead rows. Pages keep
@@ -71,8 +71,9 @@ CREATE TABLE penstock.jobs (
     progress    float8 NOT NULL DEFAULT 0,
     message     text NOT NULL DEFAULT '',
     result      text,
-    error       jsonb,
-    history     jsonb NOT NULL DEFAULT '[]'
+    error       text,
+    error_type  text COLLATE "C",
+    history     text[] NOT NULL DEFAULT '{}'
 ) WITH (
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -154,10 +155,10 @@ CREATE FUNCTION penstock.clock() RETURNS float8 LANGUAGE sql VOLATILE
 AS $$ SELECT extract(epoch FROM clock_timestamp())::float8 $$;
 
 -- A job's history with one more record. It keeps the first and the newest.
-CREATE FUNCTION penstock.with_record(history jsonb, record jsonb, most integer)
-RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN jsonb_array_length(history) < most THEN history ELSE history - 1 END
-           || jsonb_build_array(record)
+CREATE FUNCTION penstock.with_record(history text[], record text, most integer)
+RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN cardinality(history) < most THEN history
+                ELSE history[1:1] || history[3:] END || record
 $$;
 
 -- Wake who listens. Sent when the transaction is committed.

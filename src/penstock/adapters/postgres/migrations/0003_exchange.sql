@@ -18,7 +18,8 @@ BEGIN
     WITH stored AS (
         UPDATE penstock.jobs AS j
         SET state = 'completed', holder = NULL, started_at = s.started_at,
-            finished_at = s.finished_at, result = s.result, error = NULL, progress = 1
+            finished_at = s.finished_at, result = s.result, error = NULL, error_type = NULL,
+            progress = 1
         FROM unnest(seqs, tokens, starts, ends, results)
              AS s (seq, token, started_at, finished_at, result)
         WHERE j.seq = s.seq AND j.token = s.token AND j.state = 'running'
@@ -54,7 +55,7 @@ CREATE FUNCTION penstock.claim_1(
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
     key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
-    token bigint, history jsonb
+    token bigint, history text
 ) LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -149,7 +150,8 @@ BEGIN
         )
         SELECT l.seq, l.id, l.kind, l.tenant, l.payload, l.priority, l.lane, l.key, l.task,
                l.parent_id, l.enqueued_at, l.run_at, l.deadline, l.timeout, l.max_retries,
-               l.attempts, l.crashes, l.releases, l.token, l.history
+               l.attempts, l.crashes, l.releases, l.token,
+               '[' || array_to_string(l.history, ',') || ']'
         FROM leased AS l ORDER BY l.crashes = 0, l.band, l.turn, l.seq;
 END $$;
 
@@ -229,7 +231,7 @@ CREATE FUNCTION penstock.exchange_1(
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
     key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
-    token bigint, history jsonb
+    token bigint, history text
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE

@@ -1,5 +1,5 @@
--- $1 is [[seq, token], ...], by seq: the run of a cancelled job has ended.
+-- The run of cancelled jobs has ended: a list for each of seq, token, by seq.
 UPDATE penstock.jobs AS j SET holder = NULL
-FROM jsonb_array_elements($1) AS s (v)
-WHERE j.seq = (s.v ->> 0)::bigint AND j.token = (s.v ->> 1)::bigint AND j.state = 'cancelled'
+FROM unnest($1::bigint[], $2::bigint[]) AS s (seq, token)
+WHERE j.seq = s.seq AND j.token = s.token AND j.state = 'cancelled'
 RETURNING j.seq

@@ -1,8 +1,11 @@
--- $1 is [[seq, token, started_at, finished_at, error, run_at, history record], ...], by seq.
+-- A list for each of seq, token, started_at, finished_at, error, run_at, record, error_type, by
+-- seq; and the limit of the history.
 UPDATE penstock.jobs AS j
-SET state = 'failed', holder = NULL, started_at = (s.v ->> 2)::float8,
-    finished_at = (s.v ->> 3)::float8, error = (s.v ->> 4)::jsonb,
-    history = penstock.with_record(j.history, s.v -> 6, $2)
-FROM jsonb_array_elements($1) AS s (v)
-WHERE j.seq = (s.v ->> 0)::bigint AND j.token = (s.v ->> 1)::bigint AND j.state = 'running'
+SET state = 'failed', holder = NULL, started_at = s.started_at, finished_at = s.finished_at,
+    error = s.error, error_type = s.error_type,
+    history = penstock.with_record(j.history, s.record, $9)
+FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::float8[], $5::text[], $6::float8[],
+            $7::text[], $8::text[])
+     AS s (seq, token, started_at, finished_at, error, run_at, record, error_type)
+WHERE j.seq = s.seq AND j.token = s.token AND j.state = 'running'
 RETURNING j.seq

@@ -1,8 +1,9 @@
--- $1 is [[seq, token, run_at, waits_lane], ...], by seq; run_at null to keep the place in line.
+-- A list for each of seq, token, run_at (null: it keeps its place in line), waits_lane, by seq.
 UPDATE penstock.jobs AS j
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = j.attempts - 1, progress = 0,
-    message = '', waits_lane = s.v ->> 3, run_at = coalesce((s.v ->> 2)::float8, j.run_at),
-    ready = CASE WHEN s.v ->> 2 IS NOT NULL THEN 0 WHEN j.crashes > 0 THEN 2 ELSE 1 END
-FROM jsonb_array_elements($1) AS s (v)
-WHERE j.seq = (s.v ->> 0)::bigint AND j.token = (s.v ->> 1)::bigint AND j.state = 'running'
+    message = '', waits_lane = s.waits_lane, run_at = coalesce(s.run_at, j.run_at),
+    ready = CASE WHEN s.run_at IS NOT NULL THEN 0 WHEN j.crashes > 0 THEN 2 ELSE 1 END
+FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::text[])
+     AS s (seq, token, run_at, waits_lane)
+WHERE j.seq = s.seq AND j.token = s.token AND j.state = 'running'
 RETURNING j.seq
