@@ -111,6 +111,9 @@ KEYS = {
     "probe_seconds": "How often the probe asks, at most.",
     "parent": "Another lane, whose limits hold for all its children together. It must be "
     "configured, and have no parent itself.",
+    "credentials": "Requests carry a key: when three jobs in a row are refused (401, 403), the "
+    "lane is blocked until a person resumes it or a process starts with a new key. False where "
+    "a refusal says nothing of a key.",
 }
 """What each field of LaneConfig means to whoever writes it."""
 
@@ -169,6 +172,8 @@ def lanes_page() -> str:
     unknown["max_parallel"] = str(default.parallel)
     keys = []
     for field in fields(LaneConfig):
+        if field.name not in KEYS:
+            continue
         value = unknown.get(field.name) or f"`{_value(field.default)}`"
         shown = "none" if field.default is None and field.name not in unknown else value
         keys.append(f"| `{field.name}` | {shown} | {KEYS[field.name]} |")

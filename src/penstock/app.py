@@ -241,10 +241,18 @@ class Penstock:
         """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""
         return await self.queue.lanes()
 
+    async def apply_lanes(self) -> None:
+        """Bring the lanes in use to the limits that are configured here. Done when workers
+        start; lanes not in use yet get theirs with their first job or permit."""
+        in_use = [lane.name for lane in await self.queue.lanes()]
+        await self.queue.configure([name for name in in_use if self.lanes.configured(name)])
+
     async def steer_lane(
         self, name: str, steer: Steer | Literal["pause", "resume", "reset"]
     ) -> None:
         """Pause a lane, lift its pause or block, or reset it as if nothing had happened."""
+        if self.lanes.knows(name):  # also before anybody has used it
+            await self.queue.configure([name])
         if not await self.queue.steer(name, Steer(steer)):
             raise LaneNotFound(name)
 
@@ -289,6 +297,7 @@ class Penstock:
     ) -> AsyncIterator[JobOrchestrator]:
         """Run jobs in this process for as long as the block lasts; then stop gracefully."""
         async with self:
+            await self.apply_lanes()
             orchestrator = self.orchestrator(kinds=kinds)
             await orchestrator.start()
             try:

@@ -12,6 +12,7 @@ from penstock.ports.queue import (
     Lease,
     Member,
     News,
+    Outcome,
     Report,
     Returned,
     Settlement,
@@ -528,12 +529,30 @@ async def test_three_refusals_block_the_lane_and_nothing_dies(ledger: Ledger) ->
     assert settled.spared == {lease.ref for lease in leases[2:]}
     lane = await info(queue)
     assert lane.blocked_why == "credentials"
-    assert lane.blocked_until is not None
-    assert lane.blocked_until > time.time() + 10 * 365 * 86400
+    assert lane.blocked_until is None, "until a person acts"
     rows = await queue.get(ids_of(jobs))
     assert {row.state for row in rows.values()} == {JobState.QUEUED}
-    assert sum(row.attempts for row in rows.values()) <= 2
+    assert sum(row.attempts for row in rows.values()) == 0, "also of the first two"
     assert await claim_lanes(member) == []
+
+
+async def test_refused_jobs_without_retries_come_back_when_the_lane_is_blocked(
+    ledger: Ledger,
+) -> None:
+    queue = await open_lanes(ledger, api={})
+    member = await ledger.join(queue)
+    jobs = await add(queue, 3, lane=LANE, max_retries=0, task="watched")
+    leases = await claim_lanes(member)
+    for lease in leases:
+        settlement = refused(lease)._replace(outcome=Outcome.FAILED)
+        await end(member, settlement)
+
+    rows = await queue.get(ids_of(jobs))
+    assert [(rows[job.id].state, rows[job.id].attempts) for job in jobs] == [
+        (JobState.QUEUED, 0)
+    ] * 3
+    told = await queue.changes("default", "watched", 0, 100)
+    assert [change.what for change in told].count("released") == 2, "who watches is told"
 
 
 async def test_two_refused_jobs_under_permits_do_not_block_the_lane(ledger: Ledger) -> None:

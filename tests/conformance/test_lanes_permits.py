@@ -321,3 +321,52 @@ async def test_daily_limit_counts_permits(ledger: Ledger) -> None:
     assert isinstance(await permit(member, rate_only=True), Busy)
     lane = await info(queue)
     assert (lane.per_day, lane.used_today) == (3, 3)
+
+
+async def test_job_asks_for_a_sibling_under_the_parent_whose_only_slot_it_holds(
+    ledger: Ledger,
+) -> None:
+    queue = await open_lanes(
+        ledger, llm={"max_parallel": 1}, plan={"parent": "llm"}, answer={"parent": "llm"}
+    )
+    member = await ledger.join(queue)
+    await add(queue, 2, lane="plan")
+    (lease,) = await claim_lanes(member)
+    granted = await permitted(member, "answer", job=lease.seq)
+
+    assert (await info(queue, "llm")).in_flight == 1
+    assert (await info(queue, "answer")).in_flight == 1
+    assert isinstance(await permit(member, "answer"), Busy), "nobody else gets one"
+    await give_back(member, [granted])
+    await end(member, up(lease))
+    assert [(await info(queue, name)).in_flight for name in ("llm", "plan", "answer")] == [0, 0, 0]
+
+
+async def test_permit_tells_the_time_a_request_may_take(ledger: Ledger) -> None:
+    queue = await open_lanes(
+        ledger, all={"timeout_seconds": 9.0}, api={"parent": "all"}, short={"timeout_seconds": 2.0}
+    )
+    member = await ledger.join(queue)
+
+    assert (await permitted(member)).timeout == 9.0
+    assert (await permitted(member, "short")).timeout == 2.0
+    assert (await permitted(member, "third")).timeout is None
+
+
+async def test_nobody_waits_inside_a_job_for_a_lane_in_trouble(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={"max_parallel": 2}, own={})
+    member = await ledger.join(queue)
+    await add(queue, 2, lane="own")
+    first, second = await claim_lanes(member)
+    await give_back(member, [await permitted(member)], News.UNAVAILABLE, first)
+    await give_back(member, [await permitted(member)], News.UNAVAILABLE, second)
+
+    answer = await permit(member, patience=60.0)
+    assert isinstance(answer, Busy)
+    assert answer.give_up
+    await try_is_due(queue)
+    trial = await permitted(member)
+    answer = await permit(member)
+    assert isinstance(answer, Busy)
+    assert answer.give_up, "also while somebody else makes the try"
+    await give_back(member, [trial])

@@ -1,6 +1,7 @@
 """Lanes as people see and steer them, and what becomes of those nobody uses."""
 
 import time
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from penstock.model.job import JobState
 from penstock.ports.queue import Busy, JobQueue, Steer
 from tests.conformance.lane_support import (
     LANE,
+    ask,
     claim_lanes,
     claim_one_in_lane,
     claimed_soon,
@@ -67,7 +69,7 @@ async def test_lanes_are_shown_with_limits_and_use(ledger: Ledger) -> None:
     everything, api = await queue.lanes()
 
     assert (everything.name, everything.parent, everything.max_parallel) == ("all", None, 16)
-    assert (everything.in_flight, everything.waiting) == (1, 0)
+    assert (everything.in_flight, everything.waiting) == (1, 4), "those of its children"
     assert (api.name, api.parent, api.max_parallel) == (LANE, "all", 2)
     assert api.spacing == pytest.approx(0.102)
     assert (api.in_flight, api.waiting) == (1, 4)
@@ -213,7 +215,7 @@ WHY = {
     "credentials": "credentials",
     "breaker": "breaker is open, next try at 20",
     "slots": "all 2 slots are taken",
-    "rate": "its rate, next start at 20",
+    "rate": "its rate; 3 ahead of it; expected at 20",
     "day": "its daily limit, until 20",
 }
 
@@ -244,6 +246,22 @@ async def test_waiting_job_names_its_lane_and_why(ledger: Ledger, name: str) -> 
 
     assert said.startswith("lane api: ")
     assert WHY[name] in said
+
+
+async def test_waiting_job_says_when_it_is_expected_to_start(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={"min_interval_seconds": 30.0})
+    member = await ledger.join(queue, "work", "other")
+    first = await add_one(queue, lane=LANE)
+    await add(queue, 2, lane=LANE, kind="other")
+    last = await add_one(queue, lane=LANE)
+    (lease,) = await claim_lanes(member, 1)
+    assert lease.id == first.id
+
+    said = await waiting_for(queue, last.id)
+    assert "; 2 ahead of it; " in said, "whatever their kind"
+    expected = datetime.fromisoformat(said.partition("expected at ")[2])
+    # The next start is one interval (30 s and 2 %) away, and two others come first.
+    assert expected.timestamp() == pytest.approx(lease.start_at + 3 * 30.6, abs=2)
 
 
 async def test_waiting_job_names_the_parent_that_holds_it_up(ledger: Ledger) -> None:
@@ -389,3 +407,39 @@ async def test_counts_of_finished_jobs_do_not_depend_on_lanes(ledger: Ledger) ->
 
     (counts,) = await queue.counts()
     assert counts.states[JobState.COMPLETED] == 2
+
+
+async def test_limits_that_are_configured_replace_those_in_use(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={"max_parallel": 3})
+    await add_one(queue, lane=LANE)
+    newer = await open_lanes(ledger, api={"max_parallel": 5})
+    assert (await info(queue)).max_parallel == 3
+    await newer.configure([LANE])
+
+    assert (await info(queue)).max_parallel == 5
+
+
+async def test_limits_that_are_only_assumed_change_nothing(ledger: Ledger) -> None:
+    """A process without a config file enqueues, too."""
+    queue = await open_lanes(ledger, api={"max_parallel": 3, "min_interval_seconds": 1.0})
+    await add_one(queue, lane=LANE)
+    assuming = await open_lanes(ledger, api={"assumed": True}, new={"assumed": True})
+    member = await ledger.join(assuming)
+    before = await info(queue)
+    await add_one(assuming, lane=LANE)
+    await assuming.configure([LANE, "new"])
+    await member.permits([ask()])
+
+    after = await info(queue)
+    assert (after.max_parallel, after.spacing) == (before.max_parallel, before.spacing)
+    assert (await info(queue, "new")).max_parallel == 1000, "what nobody knew is made all the same"
+
+
+async def test_lane_can_be_paused_before_anybody_uses_it(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={})
+    member = await ledger.join(queue)
+    await queue.configure([LANE])
+    assert await queue.steer(LANE, Steer.PAUSE)
+    await add_one(queue, lane=LANE)
+
+    assert await claim_lanes(member) == []

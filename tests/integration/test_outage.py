@@ -197,11 +197,12 @@ async def test_expired_key_blocks_the_lane_and_a_person_resumes_it(
         done = await all_ended(app, jobs)
 
     assert set(states) == {JobState.QUEUED}, "nothing died"
-    assert waiting.waiting_for == "lane api: credentials"
+    assert (waiting.waiting_for or "").startswith("lane api: credentials")
     assert len([hit for hit in server.hits if hit.status == 401]) <= 6
     assert seen.cpu <= 0.2
     assert {job.state for job in done} == {JobState.COMPLETED}
-    assert sum(job.attempts - 1 for job in done) <= 2, "the first two refusals were the jobs' own"
+    again = sum(job.attempts - 1 for job in done)
+    assert again <= 2, "only who was refused twice before two others were has spent one"
 
 
 async def test_process_that_starts_with_a_new_key_resumes_the_lane(

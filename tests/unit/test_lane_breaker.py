@@ -25,7 +25,6 @@ def opened(climbed: int = 0, **values: Any) -> LaneState:
     lane = lane_state(**values)
     breaker.unavailable(lane, 1, 1, NOON)
     breaker.unavailable(lane, 2, 1, NOON)
-    lane.suspect = None  # its attempt has been returned
     assert lane.open
     for job in range(100, 100 + climbed):
         fail_trial(lane, job, NOON)
@@ -38,34 +37,44 @@ def trial_of(lane: LaneState) -> int | None:
 
 def fail_trial(lane: LaneState, job: int, now: float) -> Fault:
     lane.trial = job
-    return breaker.unavailable(lane, job, 1, now)
+    return breaker.unavailable(lane, job, 1, now).fault
 
 
 def test_two_different_jobs_open_the_breaker() -> None:
     lane = lane_state()
-    assert breaker.unavailable(lane, 1, 5, NOON) is Fault.JOB
+    assert breaker.unavailable(lane, 1, 5, NOON).fault is Fault.JOB
     assert lane.step == 0
     assert (lane.suspect, lane.suspect_token) == (1, 5)
 
-    assert breaker.unavailable(lane, 2, 9, NOON) is Fault.LANE
+    lesson = breaker.unavailable(lane, 2, 9, NOON)
+    assert lesson == (Fault.LANE, [(1, 5)]), "who failed first gets its attempt back"
     assert lane.open
-    assert (lane.suspect, lane.suspect_token) == (1, 5), "who failed first gets its attempt back"
+    assert lane.suspect is None
     assert lane.last_trial == 2
 
 
 def test_one_job_alone_never_opens_the_breaker() -> None:
     lane = lane_state()
     for run in range(1, 50):
-        assert breaker.unavailable(lane, 1, run, NOON + run) is Fault.JOB
+        assert breaker.unavailable(lane, 1, run, NOON + run).fault is Fault.JOB
         assert (lane.suspect, lane.suspect_token) == (1, run)
 
     assert not lane.open
 
 
+def test_two_failures_far_apart_make_no_outage() -> None:
+    lane = lane_state()
+    breaker.unavailable(lane, 1, 1, NOON)
+    assert breaker.suspected(lane, NOON + 299)
+    assert not breaker.suspected(lane, NOON + 301)
+    assert breaker.unavailable(lane, 2, 1, NOON + 301) == (Fault.JOB, ())
+    assert (lane.open, lane.suspect) == (False, 2)
+
+
 def test_success_between_two_failures_clears_the_suspicion() -> None:
     lane = lane_state()
     for job in range(1, 20):
-        assert breaker.unavailable(lane, job, 1, NOON) is Fault.JOB
+        assert breaker.unavailable(lane, job, 1, NOON).fault is Fault.JOB
         breaker.succeeded(lane)
 
     assert not lane.open
@@ -117,7 +126,7 @@ def test_late_failures_of_requests_already_under_way_do_not_climb() -> None:
     lane = opened()
     step, retry_at = lane.step, lane.retry_at
     for job in range(3, 13):
-        assert breaker.unavailable(lane, job, 1, NOON + 0.1) is Fault.LANE
+        assert breaker.unavailable(lane, job, 1, NOON + 0.1).fault is Fault.LANE
 
     assert (lane.step, lane.retry_at) == (step, retry_at)
 
@@ -168,10 +177,10 @@ def test_what_tells_nothing_never_counts_against_a_lane() -> None:
 def test_probe_that_fails_makes_a_suspected_outage_one() -> None:
     lane = lane_state()
     breaker.unavailable(lane, 1, 1, NOON)
-    breaker.probed(lane, False, NOON)
+    lesson = breaker.probed(lane, False, NOON)
 
     assert lane.open
-    assert lane.suspect == 1, "its attempt is to be returned"
+    assert lesson.spared == [(1, 1)], "its attempt is to be returned"
     assert lane.last_trial == 1
     assert 0.8 * FIRST <= lane.retry_at - NOON <= FIRST
 
@@ -232,7 +241,7 @@ def test_probe_never_delays_a_try() -> None:
 
 def test_rate_limited_lane_pauses_as_long_as_it_was_told() -> None:
     lane = lane_state()
-    breaker.rate_limited(lane, 1, 7.0, NOON)
+    breaker.rate_limited(lane, 1, 7.0, None, NOON)
 
     assert (lane.blocked_until, lane.blocked_why) == (NOON + 7.0, "rate limited")
     assert grant([lane], 5, NOON + 6.9) == []
@@ -245,7 +254,7 @@ def test_rate_limited_lane_pauses_as_long_as_it_was_told() -> None:
 def test_rate_limited_without_a_time_pauses_a_few_seconds_or_an_interval() -> None:
     quick, slow = lane_state(), lane_state(LaneConfig(min_interval_seconds=30.0))
     for lane in (quick, slow):
-        breaker.rate_limited(lane, 1, None, NOON)
+        breaker.rate_limited(lane, 1, None, None, NOON)
 
     assert quick.blocked_until == NOON + breaker.RATE_LIMITED_SECONDS
     assert slow.blocked_until >= NOON + 30.0
@@ -253,12 +262,12 @@ def test_rate_limited_without_a_time_pauses_a_few_seconds_or_an_interval() -> No
 
 def test_shorter_pause_does_not_cut_a_longer_one() -> None:
     lane = lane_state()
-    breaker.rate_limited(lane, 1, 60.0, NOON)
-    breaker.rate_limited(lane, 2, 1.0, NOON)
+    breaker.rate_limited(lane, 1, 60.0, None, NOON)
+    breaker.rate_limited(lane, 2, 1.0, None, NOON)
     assert lane.blocked_until == NOON + 60.0
 
     lane.blocked_until, lane.blocked_why = FOR_EVER, "credentials"
-    breaker.rate_limited(lane, 3, 1.0, NOON)
+    breaker.rate_limited(lane, 3, 1.0, None, NOON)
     assert lane.blocked_why == "credentials"
 
 
@@ -266,11 +275,11 @@ def test_shorter_pause_does_not_cut_a_longer_one() -> None:
 def test_repeated_429_doubles_the_interval_also_one_at_a_time(parallel: int) -> None:
     config = LaneConfig(min_interval_seconds=0.1, max_parallel=parallel)
     lane, now = lane_state(config), NOON
-    breaker.rate_limited(lane, 1, 1.0, now)
+    breaker.rate_limited(lane, 1, 1.0, None, now)
     assert lane.slowdown == 1, "once can happen"
     for doubled in (2, 4, 8):
         now = lane.blocked_until
-        breaker.rate_limited(lane, 1, 1.0, now)
+        breaker.rate_limited(lane, 1, 1.0, None, now)
         assert lane.slowdown == doubled
 
     now, starts = lane.blocked_until, list[float]()
@@ -283,7 +292,7 @@ def test_repeated_429_doubles_the_interval_also_one_at_a_time(parallel: int) -> 
 def test_interval_is_not_doubled_without_end() -> None:
     lane = lane_state()
     for n in range(100):
-        breaker.rate_limited(lane, n, 0.0, NOON + n)
+        breaker.rate_limited(lane, n, 0.0, None, NOON + n)
     assert lane.slowdown == SLOWEST
 
 
@@ -298,11 +307,80 @@ def test_sustained_success_halves_the_interval_back(parallel: int) -> None:
         assert lane.slowdown == halved
 
 
+def test_429s_with_a_few_successes_between_slow_the_lane_all_the_same() -> None:
+    """A provider that allows less than was configured answers just so."""
+    lane, now = lane_state(LaneConfig(min_interval_seconds=0.1)), NOON
+    for _ in range(3):
+        breaker.rate_limited(lane, 1, 1.0, None, now)
+        for _ in range(PRAISE - 1):
+            breaker.succeeded(lane)
+        now = lane.blocked_until
+    assert lane.slowdown == 4
+
+
+def test_429_long_after_another_is_no_repetition() -> None:
+    lane = lane_state()
+    for n in range(10):
+        breaker.rate_limited(lane, 1, 1.0, None, NOON + 10 * n)
+        for _ in range(PRAISE):
+            breaker.succeeded(lane)
+    assert lane.slowdown == 1
+
+
+def test_reset_header_says_how_long_a_429_lasts_where_retry_after_does_not() -> None:
+    lane = lane_state()
+    breaker.rate_limited(lane, 1, None, 90.0, NOON)
+    assert lane.blocked_until == NOON + 90.0
+
+    lane = lane_state()
+    breaker.rate_limited(lane, 1, 5.0, 90.0, NOON)
+    assert lane.blocked_until == NOON + 5.0
+
+
+def test_reset_many_hours_away_is_when_the_providers_day_begins() -> None:
+    lane = lane_state(LaneConfig(requests_per_day=3, min_interval_seconds=0.0, max_parallel=9))
+    assert len(grant([lane], 5, NOON)) == 3
+    assert lane.left_today(NOON) == 0
+    breaker.rate_limited(lane, 1, None, 5 * 3600.0, NOON)
+
+    assert lane.left_today(NOON + 5 * 3600.0 - 1) == 0
+    assert lane.left_today(NOON + 5 * 3600.0) == 3, "not only at midnight UTC"
+    assert lane.day_after(NOON + 5 * 3600.0) == NOON + 29 * 3600.0
+
+
+def test_reset_of_a_short_window_leaves_the_day_alone() -> None:
+    lane = lane_state(LaneConfig(requests_per_day=3, min_interval_seconds=0.0, max_parallel=9))
+    assert len(grant([lane], 5, NOON)) == 3
+    breaker.rate_limited(lane, 1, None, 60.0, NOON)
+    assert lane.left_today(NOON + 61) == 0
+
+
+def test_one_job_refused_again_and_again_does_not_block_the_lane() -> None:
+    """It may have asked for what is forbidden to everybody."""
+    lane = lane_state()
+    for token in range(10):
+        assert breaker.refused(lane, 7, token) == (Fault.JOB, ())
+
+
+def test_first_two_to_be_refused_get_their_attempts_back_when_the_third_blocks_the_lane() -> None:
+    lane = lane_state()
+    breaker.refused(lane, 1, 11)
+    breaker.refused(lane, 2, 12)
+    assert breaker.refused(lane, 3, 13) == (Fault.LANE, [(1, 11), (2, 12)])
+
+
+def test_refusals_say_nothing_in_a_lane_without_credentials() -> None:
+    lane = lane_state(credentials=0)
+    for job in range(10):
+        assert breaker.refused(lane, job, 1) == (Fault.JOB, ())
+    assert lane.blocked_until == 0.0
+
+
 def test_another_429_starts_the_count_of_successes_again() -> None:
     lane = lane_state(slowdown=4.0)
     for _ in range(PRAISE - 1):
         breaker.succeeded(lane)
-    breaker.rate_limited(lane, 1, 0.0, NOON)
+    breaker.rate_limited(lane, 1, 0.0, None, NOON)
     breaker.succeeded(lane)
 
     assert lane.slowdown == 4.0
@@ -310,36 +388,36 @@ def test_another_429_starts_the_count_of_successes_again() -> None:
 
 def test_three_refusals_in_a_row_block_the_lane_and_two_do_not() -> None:
     lane = lane_state()
-    assert breaker.refused(lane, 1) is Fault.JOB
-    assert breaker.refused(lane, 2) is Fault.JOB
+    assert breaker.refused(lane, 1, 0).fault is Fault.JOB
+    assert breaker.refused(lane, 2, 0).fault is Fault.JOB
     assert lane.blocked_until == 0.0
     assert len(grant([lane], 1, NOON)) == 1
 
-    assert breaker.refused(lane, 3) is Fault.LANE
+    assert breaker.refused(lane, 3, 0).fault is Fault.LANE
     assert lane.blocked_why == "credentials"
     assert grant([lane], 1, NOON + 10 * 365 * 86400) == [], "until a person acts"
-    assert breaker.refused(lane, 4) is Fault.LANE, "nothing dies of it from here on"
+    assert breaker.refused(lane, 4, 0).fault is Fault.LANE, "nothing dies of it from here on"
 
 
 def test_success_between_refusals_starts_their_count_again() -> None:
     lane = lane_state()
     for job in range(20):
-        breaker.refused(lane, job)
-        breaker.refused(lane, job)
+        breaker.refused(lane, job, 0)
+        breaker.refused(lane, job, 0)
         breaker.succeeded(lane)
 
     assert lane.blocked_until == 0.0
 
 
 def test_refusal_and_429_end_a_trial_without_climbing() -> None:
-    for end in (
-        lambda lane: breaker.refused(lane, 7),
-        lambda lane: breaker.rate_limited(lane, 7, 1.0, NOON),
-    ):
+    for limited in (False, True):
         lane = opened()
         step = lane.step
         lane.trial = 7
-        end(lane)
+        if limited:
+            breaker.rate_limited(lane, 7, 1.0, None, NOON)
+        else:
+            breaker.refused(lane, 7, 0)
         assert (trial_of(lane), lane.step) == (None, step)
 
 
@@ -373,9 +451,9 @@ def test_whatever_happens_there_is_a_next_chance_and_one_try_at_a_time(
             case "down":
                 breaker.unavailable(lane, job, 1, now)
             case "429":
-                breaker.rate_limited(lane, job, wait, now)
+                breaker.rate_limited(lane, job, wait, None, now)
             case "401":
-                breaker.refused(lane, job)
+                breaker.refused(lane, job, 0)
             case "nothing":
                 breaker.abandoned(lane, job)
             case _:

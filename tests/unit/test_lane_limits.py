@@ -114,11 +114,13 @@ def test_request_that_holds_a_slot_already_takes_rate_only() -> None:
     assert grant([lane], 1, NOON) == [NOON]
     assert lane.free_slots() == 0
 
-    (start,) = grant([lane], 1, NOON, ahead=2.0, slots=False)
+    (start,) = grant([lane], 1, NOON, ahead=2.0, held=[lane.name])
 
     assert start >= NOON + 1.0
     assert lane.in_flight == 1, "no second slot is taken"
-    assert grant([lane], 1, NOON, ahead=0.5, slots=False) == [], "the rate binds it all the same"
+    assert grant([lane], 1, NOON, ahead=0.5, held=[lane.name]) == [], (
+        "the rate binds it all the same"
+    )
 
 
 Family = list[tuple[int, float, int, float]]
@@ -338,7 +340,7 @@ def test_blocked_lane_grants_nothing(whose: str) -> None:
     lanes = [blocked, free] if whose == "own" else [free, blocked]
 
     assert grant(lanes, 5, NOON) == []
-    assert grant(lanes, 5, NOON, slots=False) == []
+    assert grant(lanes, 5, NOON, held=[lane.name for lane in lanes]) == []
     assert len(grant(lanes, 5, NOON + 1)) == 5
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -11,15 +12,19 @@ from penstock.lanes.registry import LaneRegistry
 from penstock.model.lane import BUILT_IN
 
 
+def built_in(name: str) -> LaneConfig:
+    return replace(BUILT_IN[name], assumed=True)
+
+
 def test_built_in_lanes_are_there_without_a_word() -> None:
     lanes = LaneRegistry()
-    assert lanes.config("openalex") == BUILT_IN["openalex"]
-    assert lanes.config("host:example.org") == BUILT_IN["host:*"]
-    assert lanes.config("llm.answer") == BUILT_IN["llm.*"]
+    assert lanes.config("openalex") == built_in("openalex")
+    assert lanes.config("host:example.org") == built_in("host:*")
+    assert lanes.config("llm.answer") == built_in("llm.*")
 
 
 def test_name_itself_goes_before_a_pattern_that_matches_it() -> None:
-    assert LaneRegistry().config("llm.ingest") == BUILT_IN["llm.ingest"]
+    assert LaneRegistry().config("llm.ingest") == built_in("llm.ingest")
 
 
 def test_longest_pattern_wins() -> None:
@@ -39,6 +44,43 @@ def test_what_is_given_for_a_built_in_lane_changes_only_that() -> None:
     assert (host.max_parallel, host.parent) == (1, "fetch")
 
 
+def test_rate_that_is_given_is_not_held_back_by_the_interval_of_the_built_in_lane() -> None:
+    lanes = LaneRegistry({"openalex": {"requests_per_interval": 100}})
+    assert lanes.config("openalex").spacing == pytest.approx(0.0102)
+
+
+def test_interval_that_is_given_binds_beside_the_rate_of_the_built_in_lane() -> None:
+    lanes = LaneRegistry({"openalex": {"min_interval_seconds": 2.0}})
+    assert lanes.config("openalex").spacing == pytest.approx(2.04)
+    lanes = LaneRegistry({"openalex": {"min_interval_seconds": 0.001}})
+    assert lanes.config("openalex").spacing == BUILT_IN["openalex"].spacing
+
+
+def test_lane_of_a_pattern_keeps_what_is_not_given_for_it() -> None:
+    lanes = LaneRegistry(
+        {
+            "llm.answer": {"timeout_seconds": 120.0},
+            "host:slow.example": {"min_interval_seconds": 10.0},
+            "host:*": {"max_parallel": 7},
+        }
+    )
+    answer = lanes.config("llm.answer")
+    assert (answer.parent, answer.max_parallel, answer.timeout_seconds) == ("llm", 4, 120.0)
+    slow = lanes.config("host:slow.example")
+    assert (slow.parent, slow.max_parallel, slow.credentials) == ("fetch", 7, False)
+    assert slow.min_interval_seconds == 10.0
+
+
+def test_what_somebody_configured_is_told_from_what_is_assumed() -> None:
+    lanes = LaneRegistry({"openalex": {"max_parallel": 5}, "host:*.gov": {"max_parallel": 1}})
+    assert lanes.configured("openalex")
+    assert lanes.configured("host:data.gov")
+    assert not lanes.configured("crossref")
+    assert lanes.knows("crossref")
+    assert not lanes.configured("mystery")
+    assert not lanes.knows("mystery")
+
+
 def test_configuration_in_code_is_taken_as_it_is() -> None:
     config = LaneConfig(min_interval_seconds=9.0)
     assert LaneRegistry({"openalex": config}).config("openalex") == config
@@ -46,7 +88,7 @@ def test_configuration_in_code_is_taken_as_it_is() -> None:
 
 def test_one_registry_does_not_change_another() -> None:
     LaneRegistry({"openalex": {"max_parallel": 5}})
-    assert LaneRegistry().config("openalex") == BUILT_IN["openalex"]
+    assert LaneRegistry().config("openalex") == built_in("openalex")
 
 
 def test_lane_nobody_configured_gets_the_safe_default_and_says_so_once(
@@ -54,7 +96,7 @@ def test_lane_nobody_configured_gets_the_safe_default_and_says_so_once(
 ) -> None:
     lanes = LaneRegistry()
     with caplog.at_level(logging.WARNING, "penstock.lanes"):
-        assert [lanes.config("mystery") for _ in range(3)] == [LaneConfig()] * 3
+        assert [lanes.config("mystery") for _ in range(3)] == [LaneConfig(assumed=True)] * 3
         lanes.config("openalex")
         lanes.config("host:example.org")
 

@@ -13,20 +13,20 @@ from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 COLUMNS = (
     "id, kind, payload, state, tenant, priority, lane, key, task, parent_id, enqueued_at, run_at, "
     "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready"
+    "message, result, error, history, ready, band, turn, seq"
 )
-STATE, LANE = 3, 6
-"""Where a row has the job's state and lane."""
+STATE, LANE, READY, BAND, TURN, SEQ = 3, 6, 24, 25, 26, 27
+"""Where a row has what."""
 
 
-def lanes_waited_for(rows: Sequence[Sequence[Any]]) -> set[str]:
-    """The lanes in whose lines some of the jobs wait."""
-    return {row[LANE] for row in rows if row[STATE] == "queued"} - {NO_LANE, UNKNOWN_LANE}
+def in_lines(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """The rows of jobs that wait in the line of a lane."""
+    return [row for row in rows if row[READY] and row[LANE] not in (NO_LANE, UNKNOWN_LANE)]
 
 
-def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str], now: float) -> Job:
+def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str], now: float) -> Job:
     """The job in a row of COLUMNS. `served` are the kinds that have a worker process, `lanes`
-    says of each lane why its first in line has to wait."""
+    says, by seq, why a job has to wait in its line."""
     state = JobState(row[STATE])
     return Job(
         id=row[0],
@@ -58,15 +58,15 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[str, str],
 
 
 def _waiting_for(
-    row: Sequence[Any], served: Container[str], lanes: Mapping[str, str], now: float
+    row: Sequence[Any], served: Container[str], lanes: Mapping[int, str], now: float
 ) -> str:
-    kind, run_at, ready = row[1], row[11], row[24]
+    kind, run_at, ready = row[1], row[11], row[READY]
     if not ready and run_at > now:
         due = clock(run_at)
         return f"its time, {due}" + (f" ({row[20]})" if row[20] else "")
     if kind not in served:
         return f"a worker process that handles kind {kind!r}"
-    return lanes.get(row[LANE], "a worker")
+    return lanes.get(row[SEQ], "a worker")
 
 
 def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import Column, print_table
 from penstock.cli.text import duration, printable
-from penstock.lanes.breaker import FOR_EVER
 
 if TYPE_CHECKING:
     from penstock.ports.queue import LaneInfo
@@ -25,11 +24,9 @@ STYLES = {
 
 def as_dict(lane: LaneInfo) -> dict[str, Any]:
     """The lane for programs. `blocked_until` is null while only a person can lift the block."""
-    lifted = lane.blocked_until is None or lane.blocked_until >= FOR_EVER
     return {
         **asdict(lane),
         "starts_per_second": 1 / lane.spacing if lane.spacing else None,
-        "blocked_until": None if lifted else lane.blocked_until,
         "trouble": trouble(lane),
     }
 
@@ -93,7 +90,7 @@ def _breaker(lane: LaneInfo) -> str:
 
 
 def _blocked(lane: LaneInfo) -> str:
-    if lane.blocked_until is None or lane.blocked_until >= FOR_EVER:
+    if lane.blocked_until is None:
         return str(lane.blocked_why)
     return f"{lane.blocked_why}, {duration(lane.blocked_until - time.time())} more"
 

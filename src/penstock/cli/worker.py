@@ -101,6 +101,7 @@ async def _serve(
     handlers = app.handlers if patterns is None else app.handlers.matching(patterns)
     signals = Signals()
     async with app:
+        await app.apply_lanes()
         orchestrator = app.orchestrator(kinds=patterns)
         await orchestrator.start()
         _announce(app, sorted(handlers), as_json=as_json)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from penstock.config.yaml_file import Located, read_mapping
 from penstock.model.errors import ConfigError
-from penstock.model.lane import PROFILES, LaneConfig, check_value
-
-_KEYS = [field.name for field in fields(LaneConfig)]
+from penstock.model.lane import KEYS, PROFILES, check_value
 
 
 def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
@@ -30,9 +27,9 @@ def _read_lane(name: str, lane: Located) -> dict[str, Any]:
             profiles = _mapping(located, f"lane {name}: profiles", "a mapping by variable")
             read[key] = {variable: _read_lane(name, one) for variable, one in profiles.items()}
             continue
-        if key not in _KEYS:
-            close = get_close_matches(key, _KEYS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(_KEYS)}"
+        if key not in KEYS:
+            close = get_close_matches(key, KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(KEYS)}"
             raise ConfigError(f"{located.source}: lane {name} has no key {key!r}; {hint}")
         try:
             check_value(key, located.value)

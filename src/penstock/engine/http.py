@@ -34,6 +34,9 @@ HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
 REDIRECTS = (301, 302, 303, 307, 308)
 LONGEST_RETRY_AFTER = 7 * 86400.0
+RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
+EPOCHS = 1e9
+"""A number this large is a time, not a number of seconds."""
 BRIEF = (502, 503, 504)
 
 
@@ -233,7 +236,7 @@ def _raise_for_status(response: httpx2.Response, lane: str) -> None:
     where = f"{response.request.url.host}: HTTP {status}"
     if status == 429:
         limited = RateLimited(where, retry_after(response.headers.get("retry-after")))
-        limited.lane = lane
+        limited.lane, limited.resets_after = lane, _resets_after(response)
         raise limited
     if status >= 500:
         problem = Unavailable(where)
@@ -243,7 +246,20 @@ def _raise_for_status(response: httpx2.Response, lane: str) -> None:
         refusal = AuthenticationError(f"{where}: check the credentials")
         refusal.lane = lane
         raise refusal
-    raise HttpError(where, status)
+    answer = HttpError(where, status)
+    answer.lane = lane
+    raise answer
+
+
+def _resets_after(response: httpx2.Response) -> float | None:
+    """Seconds until the provider's count starts anew: some say how long, some at what time."""
+    for name in RESET_HEADERS:
+        value = response.headers.get(name, "").strip()
+        if value.isdecimal() and len(value) < 15:
+            told = float(value)
+            seconds = told if told < EPOCHS else max(0.0, told - time.time())
+            return min(seconds, LONGEST_RETRY_AFTER)
+    return None
 
 
 def retry_after(value: str | None) -> float | None:

@@ -14,6 +14,7 @@ from penstock.model.errors import (
     DeadlineExceeded,
     JobTimeout,
     LaneBusy,
+    QueueUnavailable,
     ReleasedTooOften,
     RunLater,
     describe,
@@ -68,6 +69,11 @@ def failed(
         # It is queued when the lane recovers; the time is for the case that nobody notices.
         run_at = min(max(now, error.until), now + LONGEST_WAIT_SECONDS)
         return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at, waits_lane=error.lane)
+    if isinstance(error, QueueUnavailable):
+        # Ours, not the job's. A moment later, because it may be another queue that is away.
+        note = {"message": storable(str(error))}
+        run_at = now + settings.reconnect_cap_seconds
+        return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at)
     report = report_of(error)
     in_lane = report is not None and bool(lease.lane or report.lane)
     # Refused in a lane: three in a row are the credentials' fault, and then nothing dies of it.

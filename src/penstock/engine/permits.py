@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run
 from penstock.lanes.limits import AHEAD_SECONDS
-from penstock.model.errors import AuthenticationError, LaneBusy, Unavailable
+from penstock.model.errors import AuthenticationError, HttpError, LaneBusy, Unavailable
 from penstock.ports.queue import (
     Busy,
     Member,
@@ -74,7 +74,8 @@ class PermitDesk:
                 self._give_back(Returned(answer, None, 0, 0))
                 continue
             now = time.time()
-            if now >= end or (answer.until is not None and answer.until > end):
+            late = answer.until is not None and answer.until > end
+            if now >= end or late or answer.give_up:
                 until = now + PATIENCE if answer.until is None else answer.until
                 raise LaneBusy(answer.lane, until, answer.why)
             if answer.until is None:
@@ -138,7 +139,7 @@ class JobLanes:
 
     @asynccontextmanager
     async def permit(self, name: str) -> AsyncIterator[Permit]:
-        """Hold the right to make one request in lane `name`.
+        """Hold the right to make one request in lane `name`, for the lane's timeout at most.
 
         For the job's own lane it takes rate only: the job has its slot already. Waits up to a
         second, else raises LaneBusy. A connection error or time-out inside becomes Unavailable.
@@ -150,9 +151,10 @@ class JobLanes:
         )
         report: Report | None = None
         try:
-            yield permit
+            async with asyncio.timeout(permit.timeout):
+                yield permit
             report = Report(News.SUCCESS)
-        except (Unavailable, AuthenticationError) as error:
+        except (Unavailable, AuthenticationError, HttpError) as error:
             error.lane = error.lane or name
             report = report_of(error)
             error.told = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.model.errors import (
     AuthenticationError,
     DeadlineExceeded,
+    HttpError,
     RateLimited,
     Unavailable,
 )
@@ -12,11 +13,12 @@ from penstock.ports.queue import News, Report
 
 
 def report_of(error: BaseException) -> Report | None:
-    """None: nothing. Bugs, 4xx and cancellations say nothing about a dependency."""
+    """None: nothing. Bugs and cancellations say nothing about a dependency."""
     lane, told = getattr(error, "lane", None), getattr(error, "told", False)
     match error:
         case RateLimited():
-            return Report(News.RATE_LIMITED, error.retry_after, lane, told=told)
+            resets_after = error.resets_after
+            return Report(News.RATE_LIMITED, error.retry_after, lane, None, told, resets_after)
         case AuthenticationError():
             return Report(News.REFUSED, None, lane, told=told)
         case DeadlineExceeded():
@@ -24,5 +26,7 @@ def report_of(error: BaseException) -> Report | None:
         case Unavailable() | ConnectionError() | TimeoutError():
             address = getattr(error, "address", None)
             return Report(News.UNAVAILABLE, None, lane, address, told)
+        case HttpError() if error.status:  # a 4xx: the service is there, and answers
+            return Report(News.SUCCESS, None, lane, told=told)
         case _:
             return None

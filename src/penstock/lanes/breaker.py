@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from enum import Enum
+from typing import NamedTuple
 
-from penstock.lanes.state import LaneState
+from penstock.lanes.state import DAY, LaneState
 
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
 
@@ -21,6 +23,13 @@ SLOWEST = 64.0
 PRAISE = 20
 """Successes in a row after which a slowed lane goes twice as fast again."""
 REFUSALS = 3
+PARDONED = "[[0, 0], [-1, 0]]"
+"""As if two others had just been refused: one more refusal blocks the lane again."""
+CREDENTIALS = "credentials"
+SUSPICION_SECONDS = 300.0
+"""Two failures further apart than this do not make an outage."""
+DAILY_RESET_SECONDS = 3600.0
+"""A reset that a provider announces further ahead than this is that of its day."""
 FOR_EVER = 1e12
 REMEMBERED = 30
 """Jobs a lane remembers of an outage."""
@@ -34,6 +43,14 @@ class Fault(Enum):
     JOB = "job"
 
 
+class Lesson(NamedTuple):
+    """What a lane made of a failure."""
+
+    fault: Fault
+    spared: Sequence[tuple[int, int]] = ()
+    """Earlier failures, (job, token), that turn out to be the lane's too."""
+
+
 def succeeded(lane: LaneState) -> None:
     if lane.step == 1:
         # The very first try succeeded: it was no outage, those that failed are at fault.
@@ -41,44 +58,57 @@ def succeeded(lane: LaneState) -> None:
     lane.step, lane.retry_at, lane.trial, lane.last_trial = 0, 0.0, None, None
     lane.trial_holder, lane.tried = None, "[]"
     lane.suspect = lane.probe_ok = None
-    lane.limited = lane.refused = 0
-    if lane.slowdown > 1:
+    lane.refusers = "[]"
+    if lane.slowdown > 1 or lane.limited:
         lane.praised += 1
         if lane.praised >= PRAISE:
-            lane.slowdown, lane.praised = max(1.0, lane.slowdown / 2), 0
+            lane.slowdown, lane.praised, lane.limited = max(1.0, lane.slowdown / 2), 0, 0
 
 
-def unavailable(lane: LaneState, job: int, token: int, now: float) -> Fault:
-    """A connection error, time-out or 5xx. When the breaker opens, `lane.suspect` still names
-    the job that failed first: it too has spent no attempt."""
-    if not lane.open and job in json.loads(lane.doubted):
-        return Fault.JOB
-    lane.tried = _added(lane.tried, [job] if lane.open or lane.suspect not in (None, job) else [])
+def unavailable(lane: LaneState, job: int, token: int, now: float) -> Lesson:
+    """A connection error, time-out or 5xx. When the breaker opens, the job that failed first
+    has spent no attempt either."""
     if lane.open:
+        lane.tried = _added(lane.tried, [job])
         if job == lane.trial:
             _climb(lane, now)
             lane.trial, lane.trial_holder, lane.last_trial = None, None, job
-        return Fault.LANE
-    if lane.suspect is None or lane.suspect == job:
-        lane.suspect, lane.suspect_token = job, token
-        return Fault.JOB
+        return Lesson(Fault.LANE)
+    if job in json.loads(lane.doubted):
+        return Lesson(Fault.JOB)
+    if not suspected(lane, now) or lane.suspect == job:
+        lane.suspect, lane.suspect_token, lane.suspect_at = job, token, now
+        return Lesson(Fault.JOB)
+    lane.tried = _added(lane.tried, [job])
+    return Lesson(Fault.LANE, _open(lane, job, now))
+
+
+def suspected(lane: LaneState, now: float) -> bool:
+    """Whether one more failure makes an outage of what one job saw."""
+    return lane.suspect is not None and lane.suspect_at + SUSPICION_SECONDS > now
+
+
+def _open(lane: LaneState, last: int, now: float) -> list[tuple[int, int]]:
+    """Open the breaker; the job that was under suspicion is not at fault."""
+    assert lane.suspect is not None
+    spared = [(lane.suspect, lane.suspect_token)]
     lane.tried = _added(lane.tried, [lane.suspect])
+    lane.suspect, lane.last_trial = None, last
     _climb(lane, now)
-    lane.last_trial = job
-    return Fault.LANE
+    return spared
 
 
-def probed(lane: LaneState, ok: bool, now: float) -> None:
+def probed(lane: LaneState, ok: bool, now: float) -> Lesson:
     """A probe that fails makes a suspected outage one; one that turns from failing to passing
     brings the next real try forward. (One that passes all along says nothing: the service may
     accept connections and still be broken.)"""
+    spared: Sequence[tuple[int, int]] = ()
     if not ok and not lane.open and lane.suspect is not None:
-        lane.tried = _added(lane.tried, [lane.suspect])
-        _climb(lane, now)
-        lane.last_trial = lane.suspect
+        spared = _open(lane, lane.suspect, now)
     if ok and lane.open and lane.probe_ok == 0:
         lane.retry_at = min(lane.retry_at, now)
     lane.probe_ok = int(ok)
+    return Lesson(Fault.LANE, spared)
 
 
 def abandoned(lane: LaneState, job: int) -> None:
@@ -87,8 +117,11 @@ def abandoned(lane: LaneState, job: int) -> None:
         lane.trial = lane.trial_holder = None
 
 
-def rate_limited(lane: LaneState, job: int, retry_after: float | None, now: float) -> None:
-    """A 429: the lane pauses for everybody, and goes slower if it happens again."""
+def rate_limited(
+    lane: LaneState, job: int, retry_after: float | None, resets_after: float | None, now: float
+) -> Lesson:
+    """A 429: the lane pauses for everybody, and goes slower if it happens again. `resets_after`
+    is when the provider says that its count starts anew."""
     abandoned(lane, job)
     # Requests that were under way together are told the same thing; that is no repetition.
     again = lane.blocked_until <= now
@@ -96,20 +129,36 @@ def rate_limited(lane: LaneState, job: int, retry_after: float | None, now: floa
     lane.praised = 0
     if lane.limited > 1 and again:
         lane.slowdown = min(SLOWEST, lane.slowdown * 2)
-    pause = retry_after if retry_after is not None else max(RATE_LIMITED_SECONDS, lane.spacing)
+    if retry_after is not None:
+        pause = retry_after
+    elif resets_after is not None:
+        pause = resets_after
+    else:
+        pause = max(RATE_LIMITED_SECONDS, lane.spacing)
     if now + pause > lane.blocked_until:
         lane.blocked_until, lane.blocked_why = now + pause, "rate limited"
+    if lane.per_day is not None and resets_after and resets_after > DAILY_RESET_SECONDS:
+        used_today = lane.used_today if lane.day == lane.day_of(now) else 0
+        lane.day_offset = (now + resets_after) % DAY
+        lane.day, lane.used_today = lane.day_of(now), used_today
+    return Lesson(Fault.LANE)
 
 
-def refused(lane: LaneState, job: int) -> Fault:
-    """A 401 or 403. Three in a row mean the credentials: the lane is blocked until a person
-    acts, and nothing dies of it."""
+def refused(lane: LaneState, job: int, token: int) -> Lesson:
+    """A 401 or 403. Three jobs in a row mean the credentials: the lane is blocked until a
+    person acts, and nothing dies of it. (One job alone may have asked for what is forbidden.)"""
+    if not lane.credentials:
+        succeeded(lane)  # it was answered
+        return Lesson(Fault.JOB)
     abandoned(lane, job)
-    lane.refused += 1
-    if lane.refused < REFUSALS:
-        return Fault.JOB
-    lane.blocked_until, lane.blocked_why = FOR_EVER, "credentials"
-    return Fault.LANE
+    if lane.blocked_why == CREDENTIALS and lane.blocked_until == FOR_EVER:
+        return Lesson(Fault.LANE)
+    others = [(seq, of) for seq, of in json.loads(lane.refusers) if seq != job]
+    lane.refusers = json.dumps([*others, (job, token)])
+    if len(others) + 1 < REFUSALS:
+        return Lesson(Fault.JOB)
+    lane.blocked_until, lane.blocked_why, lane.refusers = FOR_EVER, CREDENTIALS, "[]"
+    return Lesson(Fault.LANE, others)
 
 
 def _added(jobs: str, more: list[int]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.lanes.state import DAY, LaneState
+from collections.abc import Collection
+
+from penstock.lanes.state import LaneState
 
 AHEAD_SECONDS = 0.05
 """A start may be granted this far ahead, so that the next one is at hand when it is due."""
@@ -14,14 +16,15 @@ def grant(
     now: float,
     *,
     ahead: float = AHEAD_SECONDS,
-    slots: bool = True,
+    held: Collection[str] = (),
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
-    can take within `ahead` seconds. The lanes are charged for them. Without `slots`, only for
-    the rate: the slot is held already."""
+    can take within `ahead` seconds. The lanes are charged for them; those named by `held` only
+    for the rate, because the slot is held already."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
-    most = min(wanted, *(lane.free_slots() for lane in lanes)) if slots else wanted
+    needed = [lane for lane in lanes if lane.name not in held]
+    most = min([wanted, *(lane.free_slots() for lane in needed)])
     if any(lane.open for lane in lanes):
         most = min(most, 1)  # one try at a time
     starts: list[float] = []
@@ -32,8 +35,8 @@ def grant(
         starts.append(start)
         for lane in lanes:
             _charge(lane, start)
-            if slots:
-                lane.in_flight += 1
+        for lane in needed:
+            lane.in_flight += 1
     return starts
 
 
@@ -55,7 +58,7 @@ def _next_start(lanes: list[LaneState], now: float, ahead: float) -> float | Non
 def _charge(lane: LaneState, start: float) -> None:
     if lane.pace:
         lane.next_start = start + lane.pace
-    day = int(start // DAY)
+    day = lane.day_of(start)
     lane.used_today = 1 + (lane.used_today if lane.day == day else 0)
     lane.day = day
 
@@ -71,5 +74,5 @@ def next_chance(lanes: list[LaneState], now: float) -> float | None:
         if lane.pace:
             at = max(at, lane.next_start - AHEAD_SECONDS)
         if lane.left_today(now) < 1:
-            at = max(at, (now // DAY + 1) * DAY)
+            at = max(at, lane.day_after(now))
     return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -15,7 +16,8 @@ log = logging.getLogger("penstock.lanes")
 
 
 class LaneRegistry:
-    """The configured lanes of a process. What is given for a built-in lane changes it."""
+    """The configured lanes of a process. What is given for a built-in lane changes it; a lane
+    that a pattern matches has what the pattern gives, changed by what is given for it."""
 
     def __init__(
         self,
@@ -23,8 +25,10 @@ class LaneRegistry:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         environment = os.environ if environment is None else environment
-        self._lanes = dict(BUILT_IN)
-        for name, given in (lanes or {}).items():
+        self._lanes = {name: replace(config, assumed=True) for name, config in BUILT_IN.items()}
+        # Patterns first, the widest first of all, so that others can build on them.
+        for name in sorted(lanes or {}, key=lambda name: ("*" not in name, len(name))):
+            given = (lanes or {})[name]
             try:
                 if isinstance(given, LaneConfig):
                     self._lanes[name] = given
@@ -42,7 +46,7 @@ class LaneRegistry:
     ) -> LaneConfig:
         changes = dict(given)
         profiles = changes.pop(PROFILES, {})
-        config = self._lanes.get(name, LaneConfig()).with_changes(changes)
+        config = (self._find(name) or LaneConfig()).with_changes(changes)
         for variable, profile in profiles.items():
             if environment.get(variable):
                 config = config.with_changes(profile)
@@ -58,20 +62,33 @@ class LaneRegistry:
         """The lanes that are not patterns."""
         return {name: config for name, config in self._lanes.items() if "*" not in name}
 
+    def knows(self, name: str) -> bool:
+        """Whether somebody configured the lane, by name or by pattern, or it is built in."""
+        return self._find(name) is not None
+
+    def configured(self, name: str) -> bool:
+        """Whether somebody configured the lane, by name or by pattern."""
+        config = self._find(name)
+        return config is not None and not config.assumed
+
     def config(self, name: str) -> LaneConfig:
         """The limits of the lane called `name`; says so once when nobody configured it."""
-        if name in self._lanes:
-            return self._lanes[name]
-        patterns = [p for p in self._lanes if "*" in p and fnmatchcase(name, p)]
-        if patterns:
-            return self._lanes[max(patterns, key=len)]
+        found = self._find(name)
+        if found is not None:
+            return found
+        default = LaneConfig(assumed=True)
         if name not in self._warned:
             self._warned.add(name)
-            default = LaneConfig()
             log.warning(
                 "lane %r is not configured: a start every %g s, %d at a time",
                 name,
                 default.spacing,
                 default.parallel,
             )
-        return LaneConfig()
+        return default
+
+    def _find(self, name: str) -> LaneConfig | None:
+        if name in self._lanes:
+            return self._lanes[name]
+        patterns = [p for p in self._lanes if "*" in p and fnmatchcase(name, p)]
+        return self._lanes[max(patterns, key=len)] if patterns else None

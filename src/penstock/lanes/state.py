@@ -26,14 +26,18 @@ class LaneState:
     next_start: float = 0.0
     day: int = 0
     used_today: int = 0
+    day_offset: float = 0.0
+    """When the provider's day begins, in seconds after midnight UTC."""
     slowdown: float = 1.0
     """Times the spacing; doubled by repeated 429s, halved by sustained success."""
     limited: int = 0
-    """429s in a row."""
+    """429s without many successes between."""
     praised: int = 0
-    """Successes since the slow-down last changed."""
-    refused: int = 0
-    """401 and 403 in a row."""
+    """Successes since the last 429, or since the slow-down last changed."""
+    credentials: int = 1
+    """Whether requests carry a key, so that refusals (401, 403) may mean that it is no good."""
+    refusers: str = "[]"
+    """Jobs that were refused, with no success between: [[job, token], ...]."""
     blocked_until: float = 0.0
     blocked_why: str | None = None
     """rate limited, credentials, paused"""
@@ -52,6 +56,7 @@ class LaneState:
     suspect: int | None = None
     """The job whose failure may be the lane's fault or its own."""
     suspect_token: int = 0
+    suspect_at: float = 0.0
     address: str | None = None
     """Where the dependency was last not reached, as host:port."""
     probe_ok: int | None = None
@@ -79,11 +84,19 @@ class LaneState:
             return False
         return not self.open or (self.trial is None and self.retry_at <= now)
 
+    def day_of(self, at: float) -> int:
+        """The number of the day, as the provider counts, that `at` is in."""
+        return int((at - self.day_offset) // DAY)
+
+    def day_after(self, at: float) -> float:
+        """When the day that `at` is in ends."""
+        return (self.day_of(at) + 1) * DAY + self.day_offset
+
     def left_today(self, now: float) -> float:
-        """Requests left of the daily limit of the UTC day that `now` is in."""
+        """Requests left of the daily limit of the day that `now` is in."""
         if self.per_day is None:
             return float("inf")
-        today = int(now // DAY)
+        today = self.day_of(now)
         return (
             0 if today < self.day else self.per_day - (self.used_today if self.day == today else 0)
         )

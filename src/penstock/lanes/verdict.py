@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.lanes import breaker
-from penstock.lanes.breaker import Fault
+from penstock.lanes.breaker import Fault, Lesson
 from penstock.lanes.state import LaneState
 from penstock.ports.queue import News, Outcome, Ref, Report, Settlement
 
@@ -17,8 +17,8 @@ LONGEST_SECONDS = 300.0
 
 class Learnt(NamedTuple):
     fault: Fault
-    opened: bool = False
-    """The breaker has opened: the job that failed first gets its attempt back."""
+    spared: Sequence[tuple[int, int]] = ()
+    """Earlier failures, (job, token), that turn out to be the lane's: attempts to return."""
     closed: bool = False
     """The breaker has closed: who waits for the lane can be woken."""
 
@@ -37,31 +37,28 @@ def learn(
     trying = lane.trial == ref and lane.trial_holder == holder
     if trying:
         lane.trial = job
-    if report is None:
+    lesson = Lesson(Fault.JOB)
+    if report is not None:
+        lesson = _learn(lane, job, token, report, now)
+        lane.address = report.address or lane.address
+    elif trying:
         # A request that tells nothing ends the try only if it was the try itself.
-        fault = Fault.JOB
-        if trying:
-            breaker.abandoned(lane, job)
-    else:
-        fault = _learn(lane, job, token, report, now)
-    if report is not None and report.address is not None:
-        lane.address = report.address
-    return Learnt(fault, lane.open and not was_open, was_open and not lane.open)
+        breaker.abandoned(lane, job)
+    return Learnt(lesson.fault, lesson.spared, was_open and not lane.open)
 
 
-def _learn(lane: LaneState, job: int, token: int, report: Report, now: float) -> Fault:
-    """Apply a report to a lane; whose fault the failure is."""
+def _learn(lane: LaneState, job: int, token: int, report: Report, now: float) -> Lesson:
+    """Apply a report to a lane."""
     match report.news:
         case News.SUCCESS:
             breaker.succeeded(lane)
-            return Fault.JOB
+            return Lesson(Fault.JOB)
         case News.UNAVAILABLE:
             return breaker.unavailable(lane, job, token, now)
         case News.RATE_LIMITED:
-            breaker.rate_limited(lane, job, report.retry_after, now)
-            return Fault.LANE
+            return breaker.rate_limited(lane, job, report.retry_after, report.resets_after, now)
         case News.REFUSED:
-            return breaker.refused(lane, job)
+            return breaker.refused(lane, job, token)
 
 
 def fault_of_told(lane: LaneState, report: Report) -> Fault:
@@ -70,8 +67,10 @@ def fault_of_told(lane: LaneState, report: Report) -> Fault:
         case News.RATE_LIMITED:
             return Fault.LANE
         case News.REFUSED:
-            return Fault.LANE if lane.blocked_why == "credentials" else Fault.JOB
-        case _:
+            return Fault.LANE if lane.blocked_why == breaker.CREDENTIALS else Fault.JOB
+        case News.SUCCESS:
+            return Fault.JOB
+        case News.UNAVAILABLE:
             return Fault.LANE if lane.open else Fault.JOB
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from penstock.lanes import breaker
-from penstock.lanes.state import DAY, LaneState
+from penstock.lanes.breaker import FOR_EVER
+from penstock.lanes.state import LaneState
 from penstock.ports.queue import LaneInfo, Steer
 
 LAST_YEAR = 253e9
@@ -22,46 +22,67 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         max_parallel=lane.max_parallel,
         in_flight=lane.in_flight,
         waiting=waiting,
-        breaker="open" if lane.open else "suspect" if lane.suspect is not None else "closed",
+        breaker="open" if lane.open else "suspect" if breaker.suspected(lane, now) else "closed",
         retry_at=lane.retry_at if lane.open else None,
-        blocked_until=lane.blocked_until if blocked else None,
+        blocked_until=lane.blocked_until if blocked and lane.blocked_until < FOR_EVER else None,
         blocked_why=lane.blocked_why if blocked else None,
         per_day=lane.per_day,
-        used_today=lane.used_today if lane.day == int(now // DAY) else 0,
+        used_today=lane.used_today if lane.day == lane.day_of(now) else 0,
     )
+
+
+def infos(lanes: list[LaneState], waiting: dict[str, int], now: float) -> list[LaneInfo]:
+    """`waiting` counts the jobs in each lane's own line."""
+    counts = dict(waiting)
+    for lane in lanes:
+        if lane.parent is not None:  # what waits for a child waits for its parent too
+            counts[lane.parent] = counts.get(lane.parent, 0) + waiting.get(lane.name, 0)
+    return [info(lane, counts.get(lane.name, 0), now) for lane in lanes]
 
 
 def steer(lane: LaneState, what: Steer) -> None:
     if what is Steer.PAUSE:
-        lane.blocked_until, lane.blocked_why = breaker.FOR_EVER, "paused"
-    else:
-        lane.blocked_until, lane.blocked_why = 0.0, None
-        lane.refused = 0
+        lane.blocked_until, lane.blocked_why = FOR_EVER, "paused"
+        return
+    lane.blocked_until, lane.blocked_why, lane.refusers = 0.0, None, "[]"
     if what is Steer.RESET:
         breaker.succeeded(lane)
-        lane.slowdown, lane.next_start = 1.0, 0.0
-        lane.day = lane.used_today = 0
+        lane.slowdown, lane.limited, lane.next_start = 1.0, 0, 0.0
+        lane.day, lane.used_today, lane.day_offset = 0, 0, 0.0
 
 
-def why_waiting(name: str, lanes: Sequence[LaneState], now: float) -> str:
-    """What keeps the first in the line of lane `name` from starting, in words."""
+def why_waiting(name: str, lanes: list[LaneState], ahead: int, now: float) -> str:
+    """What keeps a job from starting with `ahead` others before it in the line of lane `name`,
+    in words, and when it is expected to start as far as that is a matter of time."""
+    why, at = _reason(name, lanes, now)
+    if ahead:
+        why += f"; {ahead:,} ahead of it"
+    pace = max((lane.pace for lane in lanes), default=0.0)
+    # Without a rate the line moves as slots are freed, and nobody knows when that is.
+    if at is not None and (pace or not ahead):
+        why += f"; expected at {clock(at + ahead * pace)}"
+    return why
+
+
+def _reason(name: str, lanes: list[LaneState], now: float) -> tuple[str, float | None]:
+    """What is in the way, and when it will not be any more."""
     for lane in lanes:
+        if lane.blocked_until >= FOR_EVER:
+            return f"lane {lane.name}: {lane.blocked_why}", None
         if lane.blocked_until > now:
-            until = (
-                ""
-                if lane.blocked_until >= breaker.FOR_EVER
-                else f" until {clock(lane.blocked_until)}"
-            )
-            return f"lane {lane.name}: {lane.blocked_why}{until}"
+            until = lane.blocked_until
+            return f"lane {lane.name}: {lane.blocked_why} until {clock(until)}", until
         if lane.open:
-            return f"lane {lane.name}: its breaker is open, next try at {clock(lane.retry_at)}"
+            then = clock(lane.retry_at)
+            return f"lane {lane.name}: its breaker is open, next try at {then}", None
         if lane.left_today(now) < 1:
-            return f"lane {lane.name}: its daily limit, until {clock((now // DAY + 1) * DAY)}"
+            until = lane.day_after(now)
+            return f"lane {lane.name}: its daily limit, until {clock(until)}", until
         if lane.free_slots() == 0:
-            return f"lane {lane.name}: all {lane.max_parallel} slots are taken"
+            return f"lane {lane.name}: all {lane.max_parallel} slots are taken", None
         if lane.next_start > now:
-            return f"lane {lane.name}: its rate, next start at {clock(lane.next_start)}"
-    return f"lane {name}: its turn"
+            return f"lane {lane.name}: its rate", max(one.next_start for one in lanes)
+    return f"lane {name}: its turn", None
 
 
 def clock(at: float) -> str:

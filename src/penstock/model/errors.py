@@ -126,6 +126,9 @@ class Unavailable(PenstockError):
 class RateLimited(Unavailable):
     """Raise when a dependency answers 429: the whole lane pauses for `retry_after` seconds."""
 
+    resets_after: float | None = None
+    """In how many seconds the provider's count starts anew, if it said so."""
+
     def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
         super().__init__(message, retry_after)
         self.message = message
@@ -179,7 +182,7 @@ class ParserError(PermanentError):
 
 
 class AuthenticationError(PermanentError):
-    """Credentials were refused. Three in a row block the lane, so that nothing dies of it."""
+    """Credentials were refused. Three jobs in a row block the lane: then nothing dies of it."""
 
     lane: str | None = None
     told = False
@@ -187,6 +190,9 @@ class AuthenticationError(PermanentError):
 
 class HttpError(PermanentError):
     """An HTTP answer that trying again does not change: 4xx, a body too large, a bad URL."""
+
+    lane: str | None = None
+    told = False
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)

@@ -39,6 +39,10 @@ class LaneConfig:
     probe_seconds: float = 3.0
     parent: str | None = None
     """A lane whose limits hold for all its children together."""
+    credentials: bool = True
+    """Requests carry a key: three jobs in a row that are refused (401, 403) block the lane."""
+    assumed: bool = False
+    """Nobody configured it: limits that the queue knows already stay as they are."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -68,18 +72,25 @@ class LaneConfig:
         return UNKNOWN_PARALLEL if self.max_parallel is None else self.max_parallel
 
     def with_changes(self, changes: Mapping[str, Any]) -> LaneConfig:
-        known = {field.name for field in fields(self)}
+        """A rate that is given replaces a minimum interval that was not: that of a built-in
+        lane would hold it back, unseen."""
         for name in changes:
-            if name not in known:
-                raise ConfigError(f"unknown key {name!r}; there are: {', '.join(sorted(known))}")
-        return replace(self, **changes)
+            if name not in KEYS:
+                raise ConfigError(f"unknown key {name!r}; there are: {', '.join(sorted(KEYS))}")
+        rate = "requests_per_interval" in changes or "interval_seconds" in changes
+        base = replace(self, min_interval_seconds=None) if rate else self
+        return replace(base, assumed=False, **changes)
 
+
+KEYS = [field.name for field in fields(LaneConfig) if field.name != "assumed"]
+"""What can be configured."""
 
 PROFILES = "profiles"
 """A lane's changes by credential: {environment variable: {key: value}}, for those that are set."""
 
+_SWITCHES = ("credentials", "assumed")
 _TEXTS = ("health_url", "parent")
-_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds")
+_NEEDED = ("breaker_first_seconds", "breaker_cap_seconds", "probe_seconds", "credentials")
 _WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
 
 
@@ -88,6 +99,10 @@ def check_value(name: str, value: Any) -> None:
     if value is None:
         if name in _NEEDED:
             raise ConfigError(f"{name} cannot be left empty")
+        return
+    if name in _SWITCHES:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} must be true or false, not {value!r}")
         return
     if name in _TEXTS:
         if not isinstance(value, str) or not value:
@@ -117,13 +132,17 @@ BUILT_IN: dict[str, LaneConfig] = {
     "arxiv": LaneConfig(min_interval_seconds=3.0, max_parallel=1),
     "embedder": LaneConfig(min_interval_seconds=0.0, max_parallel=4),
     "browser": LaneConfig(min_interval_seconds=1.0, max_parallel=1),
-    "browser.*": LaneConfig(min_interval_seconds=1.0, max_parallel=1, parent="browser"),
+    "browser.*": LaneConfig(
+        min_interval_seconds=1.0, max_parallel=1, parent="browser", credentials=False
+    ),
     "llm": LaneConfig(min_interval_seconds=0.0, max_parallel=8),
     "llm.ingest": LaneConfig(
         min_interval_seconds=0.0, max_parallel=2, timeout_seconds=300.0, parent="llm"
     ),
     "llm.*": LaneConfig(min_interval_seconds=0.0, max_parallel=4, parent="llm"),
     "fetch": LaneConfig(min_interval_seconds=0.0, max_parallel=16),
-    "host:*": LaneConfig(min_interval_seconds=1.0, max_parallel=2, parent="fetch"),
+    "host:*": LaneConfig(
+        min_interval_seconds=1.0, max_parallel=2, parent="fetch", credentials=False
+    ),
 }
 """What people use most. Names with `*` are patterns: each name that matches gets its own lane."""

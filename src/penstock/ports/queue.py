@@ -128,6 +128,8 @@ class Report(NamedTuple):
     """host:port of what could not be reached."""
     told: bool = False
     """The lane knows already: the permit it happened under has come back with it."""
+    resets_after: float | None = None
+    """Rate limited: in how many seconds the provider's count starts anew, if it said so."""
 
 
 class News(Enum):
@@ -179,6 +181,8 @@ class Permit(NamedTuple):
     start_at: float
     void_at: float = float("inf")
     """A request made later than this needs another permit."""
+    timeout: float | None = None
+    """The lane's limit for one request."""
 
 
 class Busy(NamedTuple):
@@ -188,6 +192,8 @@ class Busy(NamedTuple):
     until: float | None
     """When to ask again; None: when a slot is given back."""
     why: str
+    give_up: bool = False
+    """The lane is in trouble: nobody waits for it inside a job, however soon it may be tried."""
 
 
 class Returned(NamedTuple):
@@ -273,6 +279,7 @@ class LaneInfo:
     """closed, suspect or open"""
     retry_at: float | None
     blocked_until: float | None
+    """None also while only a person can lift the block; then there is a `blocked_why`."""
     blocked_why: str | None
     per_day: int | None
     used_today: int
@@ -426,6 +433,11 @@ class JobQueue(Protocol):
 
     async def lanes(self) -> list[LaneInfo]:
         """The lanes in use, by name."""
+        ...
+
+    async def configure(self, lanes: Sequence[str]) -> None:
+        """Make these lanes known, with the limits that are configured now. What is only assumed
+        of a lane never changes the limits it has."""
         ...
 
     async def steer(self, lane: str, steer: Steer) -> bool:

@@ -43,12 +43,14 @@ def sql(name: str) -> str:
 class Transaction:
     """A write transaction under way. `now` is the queue's clock, read after the lock was had."""
 
-    __slots__ = ("connection", "now", "topics")
+    __slots__ = ("connection", "now", "topics", "woken")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.now = time.time()
         self.topics: set[Topic] = set()
+        self.woken: list[tuple[str, str]] = []
+        """Lines (lane, kind) that a freed slot is for; see `lanes.announce`."""
 
     def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
         return self.connection.execute(statement, parameters)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from penstock.adapters.settlements import Entry
+from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
 from penstock.lanes import verdict
@@ -55,24 +57,28 @@ def learn_and_save(
     if lane is None:
         return None, Fault.JOB
     learnt = verdict.learn(lane, holder, ref, job, token, report, tx.now)
-    if learnt.opened:
-        return_attempt(tx, lane)
+    return_attempts(tx, learnt.spared)
     if learnt.closed:
         store.wake_lane(tx, name)
     store.save(tx, lane)
     return lane, learnt.fault
 
 
-def return_attempt(tx: Transaction, lane: LaneState) -> None:
-    """The breaker opens: the job that failed first has spent no attempt either, not even its
-    last one."""
-    if lane.suspect is None:
-        return
-    tx.execute(
-        "UPDATE jobs SET attempts = attempts - 1, run_at = ?, state = 'queued',"
-        " ready = 1 + (crashes > 0), finished_at = NULL"
-        " WHERE seq = ? AND token = ? AND state IN ('queued', 'failed') AND attempts > 0",
-        (tx.now, lane.suspect, lane.suspect_token),
-    )
-    tx.wake(Topic.READY)
-    lane.suspect = None
+def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
+    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
+    the last one: a job that they ended is queued again."""
+    for seq, token in failures:
+        row = tx.execute(
+            "UPDATE jobs SET attempts = attempts - 1, run_at = ?, state = 'queued',"
+            " ready = 1 + (crashes > 0), finished_at = NULL"
+            " WHERE seq = ? AND token = ? AND state IN ('queued', 'failed') AND attempts > 0"
+            " RETURNING tenant, task, id, kind, attempts",
+            (tx.now, seq, token),
+        ).fetchone()
+        if row is None:
+            continue
+        tx.wake(Topic.READY)
+        tenant, task, job_id, kind, attempts = row
+        if task is not None:
+            data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
+            changes.append(tx, [Entry(tenant, task, "released", job_id, data)])

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Sequence
+from typing import Any
 
+from penstock.adapters.rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
 from penstock.lanes import view
 from penstock.ports.queue import LaneInfo, Steer
 
+FAR = 10_000
+"""How many of the jobs ahead of one are counted."""
+
 
 def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
-    now = time.time()
     waiting = dict(
         connection.execute(
             "SELECT lane, count(*) FROM jobs WHERE ready > 0 AND lane NOT IN ('', '?')"
             " GROUP BY lane"
         ).fetchall()
     )
-    return [view.info(lane, waiting.get(lane.name, 0), now) for lane in store.load_all(connection)]
+    return view.infos(store.load_all(connection), waiting, time.time())
 
 
 def steer(tx: Transaction, name: str, what: Steer) -> bool:
@@ -32,6 +37,15 @@ def steer(tx: Transaction, name: str, what: Steer) -> bool:
     return True
 
 
-def why_waiting(connection: sqlite3.Connection, name: str, now: float) -> str:
-    """What keeps the first in a lane's line from starting, in words."""
-    return view.why_waiting(name, store.with_parent(connection, name), now)
+def why_waiting(connection: sqlite3.Connection, row: Sequence[Any], now: float) -> str:
+    """What keeps a job in a lane's line (a row of `rows.COLUMNS`) from starting."""
+    name, ahead = row[LANE], 0
+    kinds = connection.execute("SELECT kind FROM lines WHERE lane = ?", (name,)).fetchall()
+    for (kind,) in kinds:
+        for ready in (1, 2):
+            ahead += connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE ready > 0 AND ready = ?"
+                " AND lane = ? AND kind = ? AND (band, turn, seq) < (?, ?, ?) LIMIT ?)",
+                (ready, name, kind, row[BAND], row[TURN], row[SEQ], FAR),
+            ).fetchone()[0]
+    return view.why_waiting(name, store.with_parent(connection, name), ahead, now)

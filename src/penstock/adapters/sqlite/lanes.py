@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -13,6 +14,7 @@ from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
+log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
@@ -35,6 +37,9 @@ def configure(
         config = lane_config(name)
         if config.parent is not None:
             configure(tx, [config.parent], lane_config)
+        known = "SELECT 1 FROM lanes WHERE name = ?"
+        if config.assumed and tx.execute(known, (name,)).fetchone() is not None:
+            continue
         tx.execute(
             sql("lane"),
             {
@@ -47,6 +52,7 @@ def configure(
                 "timeout": config.timeout_seconds,
                 "breaker_first": config.breaker_first_seconds,
                 "breaker_cap": config.breaker_cap_seconds,
+                "credentials": config.credentials,
                 "health_url": config.health_url,
                 "probe_seconds": config.probe_seconds,
                 "now": tx.now,
@@ -104,9 +110,27 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
 
 
-def holds_slot(tx: Transaction, lane: str, holder: int, ref: int) -> bool:
-    held = "SELECT 1 FROM slots WHERE lane = ? AND holder = ? AND ref = ?"
-    return ref > 0 and tx.execute(held, (lane, holder, ref)).fetchone() is not None
+def free_lost_slots(tx: Transaction) -> None:
+    """Every slot belongs to a live membership, and a job's to its lease. This must never find
+    one that does not; if it does, the lane must not stay short of it."""
+    lost = tx.execute(
+        "DELETE FROM slots WHERE holder NOT IN (SELECT number FROM processes)"
+        " OR ref > 0 AND NOT EXISTS"
+        " (SELECT 1 FROM jobs WHERE jobs.seq = slots.ref AND jobs.holder = slots.holder)"
+        " RETURNING lane, holder, ref"
+    ).fetchall()
+    for lane, holder, ref in lost:
+        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
+        wake_waiting(tx, lane, 1)
+    announce(tx)
+
+
+def held_by(tx: Transaction, lanes: Sequence[LaneState], holder: int, job: int) -> set[str]:
+    """Those of `lanes` in which the job has a slot already."""
+    if not job:
+        return set()
+    rows = tx.execute("SELECT lane FROM slots WHERE holder = ? AND ref = ?", (holder, job))
+    return {name for (name,) in rows} & {lane.name for lane in lanes}
 
 
 def end_lost_trials(tx: Transaction, lanes: Sequence[LaneState]) -> None:
@@ -124,15 +148,28 @@ def wake_waiting(tx: Transaction, lane: str, count: int) -> None:
     somewhere, the `count` that have waited longest."""
     if tx.execute("SELECT 1 FROM lines WHERE waits_for = ? LIMIT 1", (lane,)).fetchone() is None:
         return
-    woken = 0
     for (kind,) in tx.execute("SELECT DISTINCT value FROM processes, json_each(kinds)").fetchall():
-        woken += tx.execute(
+        tx.woken += tx.execute(
             "UPDATE lines SET wake_at = 0, waits_for = NULL WHERE kind = ? AND lane IN"
-            " (SELECT lane FROM lines WHERE waits_for = ? AND kind = ? ORDER BY since LIMIT ?)",
+            " (SELECT lane FROM lines WHERE waits_for = ? AND kind = ? ORDER BY since LIMIT ?)"
+            " RETURNING lane, kind",
             (kind, lane, kind, count),
-        ).rowcount
-    if woken:
+        ).fetchall()
+
+
+def announce(tx: Transaction) -> None:
+    """Tell other processes of the lines that slots were freed for, unless a claim in the same
+    trip has served them: in vain they would all come and hold up the writer."""
+    if (
+        tx.woken
+        and tx.execute(
+            "SELECT 1 FROM json_each(?) AS s JOIN lines ON lane = s.value ->> 0"
+            " AND kind = s.value ->> 1 WHERE wake_at <= ? LIMIT 1",
+            (json.dumps(tx.woken), tx.now),
+        ).fetchone()
+    ):
         tx.wake(Topic.READY)
+    tx.woken.clear()
 
 
 def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:

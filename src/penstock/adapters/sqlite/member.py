@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
-from penstock.adapters.sqlite import permits, probes, takeover
+from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
@@ -106,6 +106,7 @@ class SqliteMember:
             if progress:
                 note_progress(tx, progress)
             if want is None:
+                lanes.announce(tx)
                 here = "SELECT 1 FROM processes WHERE number = ?"
                 member = tx.execute(here, (self._number,)).fetchone() is not None
                 return Exchange([], stale, None, member, spared)
@@ -117,6 +118,7 @@ class SqliteMember:
                 self._queue.folder,
                 self._queue.lane_config,
             )
+            lanes.announce(tx)
             return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
 
         soft = not settlements and not progress and not returned

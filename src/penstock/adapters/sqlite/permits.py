@@ -37,11 +37,11 @@ def take(
 def _take(
     tx: Transaction, holder: int, request: PermitRequest, lanes: list[LaneState]
 ) -> Permit | Busy:
-    rate_only = request.rate_only or store.holds_slot(tx, request.lane, holder, request.job)
-    answer = permit.ask(lanes, request._replace(rate_only=rate_only), holder, tx.now)
+    held = store.held_by(tx, lanes, holder, request.job)
+    answer = permit.ask(lanes, request, holder, held, tx.now)
     if isinstance(answer, Permit):
-        if not rate_only:
-            store.take_slots(tx, lanes, holder, [request.ref])
+        needed = [] if request.rate_only else [lane for lane in lanes if lane.name not in held]
+        store.take_slots(tx, needed, holder, [request.ref])
         for lane in lanes:
             store.save(tx, lane)
     return answer

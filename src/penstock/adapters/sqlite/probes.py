@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
-from penstock.adapters.sqlite.lane_settle import return_attempt
+from penstock.adapters.sqlite.lane_settle import return_attempts
 from penstock.lanes import breaker
 
 DUE = (
     "FROM lanes WHERE (step > 0 OR suspect IS NOT NULL)"
-    " AND probed_at + probe_seconds <= ? AND coalesce(health_url, address) IS NOT NULL"
+    f" AND (step > 0 OR suspect_at + {breaker.SUSPICION_SECONDS} > ?1)"
+    " AND probed_at + probe_seconds <= ?1 AND coalesce(health_url, address) IS NOT NULL"
 )
 
 
@@ -26,10 +27,8 @@ def note(tx: Transaction, name: str, ok: bool) -> None:
     lane = store.load(tx, name)
     if lane is None:
         return
-    was_open, retry_at = lane.open, lane.retry_at
-    breaker.probed(lane, ok, tx.now)
-    if lane.open and not was_open:
-        return_attempt(tx, lane)
+    retry_at = lane.retry_at
+    return_attempts(tx, breaker.probed(lane, ok, tx.now).spared)
     store.save(tx, lane)
     if lane.retry_at < retry_at:
         store.wake_lane(tx, name)
@@ -42,10 +41,10 @@ def try_at_once(tx: Transaction) -> None:
         tx.execute("UPDATE lanes SET retry_at = ? WHERE name = ?", (tx.now, name))
         store.wake_lane(tx, name)
     # It may have come with new credentials: one more refusal blocks the lane again.
-    rows = tx.execute("SELECT name FROM lanes WHERE blocked_why = 'credentials'")
+    rows = tx.execute("SELECT name FROM lanes WHERE blocked_why = ?", (breaker.CREDENTIALS,))
     for (name,) in rows.fetchall():
         tx.execute(
-            "UPDATE lanes SET blocked_until = 0, blocked_why = NULL, refused = ? WHERE name = ?",
-            (breaker.REFUSALS - 1, name),
+            "UPDATE lanes SET blocked_until = 0, blocked_why = NULL, refusers = ? WHERE name = ?",
+            (breaker.PARDONED, name),
         )
         store.wake_lane(tx, name)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.rows import COLUMNS, STATE, job_of, lanes_waited_for
+from penstock.adapters.rows import COLUMNS, SEQ, STATE, in_lines, job_of
 from penstock.adapters.sqlite.lane_view import why_waiting
 from penstock.model.job import Job
 
@@ -19,12 +19,12 @@ def read_jobs(
     """The jobs for which `condition` (what follows SELECT ... FROM jobs) holds."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM jobs {condition}", parameters).fetchall()
     served: set[str] = set()
-    lanes: dict[str, str] = {}
+    lanes: dict[int, str] = {}
     now = time.time()
     if any(row[STATE] == "queued" for row in rows):
         for (kinds,) in connection.execute(
             "SELECT kinds FROM processes WHERE lease_until > ?", (now,)
         ):
             served.update(json.loads(kinds))
-        lanes = {lane: why_waiting(connection, lane, now) for lane in lanes_waited_for(rows)}
+        lanes = {row[SEQ]: why_waiting(connection, row, now) for row in in_lines(rows)}
     return [job_of(row, served, lanes, now) for row in rows]
