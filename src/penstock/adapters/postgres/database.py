@@ -94,13 +94,15 @@ class Database:
 class Transaction:
     """A transaction under way. `now` is the queue's clock when it began."""
 
-    __slots__ = ("connection", "database", "now", "topics")
+    __slots__ = ("connection", "database", "now", "topics", "woken")
 
     def __init__(self, database: Database, connection: Connection, now: float) -> None:
         self.database = database
         self.connection = connection
         self.now = now
         self.topics: set[Topic] = set()
+        self.woken: list[tuple[str, str]] = []
+        """Lines (lane, kind) that slots were freed for."""
 
     async def fetch(self, statement: str, *values: Any) -> list[Any]:
         rows: list[Any] = await self.connection.fetch(self.database.sql(statement), *values)
@@ -183,6 +185,8 @@ class Pool:
             clock.sample(sent, now)
             tx = Transaction(self._database, connection, now)
             outcome = await operation(tx)
+            if tx.woken:
+                tx.wake(Topic.READY)
             await connection.execute(self._ring(tx.topics) + "COMMIT")
         except BaseException:
             await _rollback(connection)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.adapters.postgres import changes
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.settlements import Entry
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
@@ -75,8 +77,7 @@ class Learning:
 
     async def _note(self, lane: LaneState, learnt: verdict.Learnt) -> Fault:
         self._changed[lane.name] = lane
-        if learnt.opened:
-            await return_attempt(self._tx, lane)
+        await return_attempts(self._tx, learnt.spared)
         if learnt.closed:
             self._closed.add(lane.name)
         return learnt.fault
@@ -87,11 +88,17 @@ class Learning:
             await store.wake_lane(self._tx, name)
 
 
-async def return_attempt(tx: Transaction, lane: LaneState) -> None:
-    """The breaker opens: the job that failed first has spent no attempt either, not even its
-    last one."""
-    if lane.suspect is None:
-        return
-    await tx.execute("return_attempt", tx.now, lane.suspect, lane.suspect_token)
-    tx.wake(Topic.READY)
-    lane.suspect = None
+async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
+    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
+    the last one: a job that they ended is queued again."""
+    entries = []
+    for seq, token in sorted(failures):
+        row = await tx.fetchrow("return_attempt", tx.now, seq, token)
+        if row is None:
+            continue
+        tx.wake(Topic.READY)
+        tenant, task, job_id, kind, attempts = row
+        if task is not None:
+            data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
+            entries.append(Entry(tenant, task, "released", job_id, data))
+    await changes.append(tx, entries)

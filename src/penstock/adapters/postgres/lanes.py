@@ -7,6 +7,7 @@ writes what has changed. What is read with the lock still to be had would be old
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -16,6 +17,7 @@ from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
+log = logging.getLogger("penstock.lanes")
 States = dict[str, LaneState]
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
@@ -48,18 +50,24 @@ async def configure(
     tx: Transaction, names: Iterable[str], lane_config: Callable[[str], LaneConfig]
 ) -> None:
     """Make these lanes and their parents known; what has happened in them stays."""
-    if rows := configured(names, lane_config):
-        await tx.execute("lane", rows, tx.now)
+    for statement, rows in configured(names, lane_config):
+        await tx.execute(statement, rows, tx.now)
 
 
-def configured(names: Iterable[str], lane_config: Callable[[str], LaneConfig]) -> str | None:
-    """The rows of lanes and their parents as `lane.sql` takes them; None for no lanes."""
+def configured(
+    names: Iterable[str], lane_config: Callable[[str], LaneConfig]
+) -> list[tuple[str, str]]:
+    """What makes lanes and their parents known: statements, each with the rows it takes."""
     configs: dict[str, LaneConfig] = {}
     for name in names:
         configs[name] = config = lane_config(name)
         if config.parent is not None:
             configs[config.parent] = lane_config(config.parent)
-    return json.dumps([_row(*item) for item in sorted(configs.items())]) if configs else None
+    by_statement: dict[str, list[dict[str, Any]]] = {}
+    for name, config in sorted(configs.items()):
+        statement = "assumed_lane" if config.assumed else "lane"
+        by_statement.setdefault(statement, []).append(_row(name, config))
+    return [(statement, json.dumps(rows)) for statement, rows in by_statement.items()]
 
 
 def _row(name: str, config: LaneConfig) -> dict[str, Any]:
@@ -73,6 +81,7 @@ def _row(name: str, config: LaneConfig) -> dict[str, Any]:
         "timeout": config.timeout_seconds,
         "breaker_first": config.breaker_first_seconds,
         "breaker_cap": config.breaker_cap_seconds,
+        "credentials": int(config.credentials),
         "health_url": config.health_url,
         "probe_seconds": config.probe_seconds,
     }
@@ -152,12 +161,25 @@ async def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = 
         tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
 
 
-async def slots_of(tx: Transaction, holder: int, refs: Sequence[int]) -> set[tuple[str, int]]:
-    """The slots (lane, ref) that jobs of a holder have."""
+async def free_lost_slots(tx: Transaction) -> None:
+    """Every slot belongs to a live membership, and a job's to its lease. This must never find
+    one that does not; if it does, the lane must not stay short of it."""
+    for lane, holder, ref in await tx.fetch("lost_slots"):
+        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
+        await wake_waiting(tx, {lane: 1})
+
+
+async def held_by(tx: Transaction, holder: int, jobs: Sequence[int]) -> dict[int, set[str]]:
+    """The lanes in which each of these jobs has a slot already."""
     rows = await tx.fetch(
-        "SELECT lane, ref FROM penstock.slots WHERE holder = $1 AND ref = ANY ($2)", holder, refs
+        "SELECT ref, lane FROM penstock.slots WHERE holder = $1 AND ref = ANY ($2)",
+        holder,
+        [job for job in jobs if job],
     )
-    return {(lane, ref) for lane, ref in rows}
+    held: dict[int, set[str]] = {}
+    for ref, lane in rows:
+        held.setdefault(ref, set()).add(lane)
+    return held
 
 
 async def wake_waiting(tx: Transaction, freed: Mapping[str, int]) -> None:
@@ -165,8 +187,14 @@ async def wake_waiting(tx: Transaction, freed: Mapping[str, int]) -> None:
     handled somewhere, as many as slots are free, those that have waited longest first."""
     if freed:
         names = sorted(freed)
-        if await tx.execute("wake_waiting", names, [freed[name] for name in names]):
-            tx.wake(Topic.READY)
+        counts = [freed[name] for name in names]
+        tx.woken += [tuple(row) for row in await tx.fetch("wake_waiting", names, counts)]
+
+
+async def unserved(tx: Transaction, woken: Sequence[tuple[str, str]]) -> bool:
+    """Whether any of these lines, woken earlier in this trip, still has to be looked at."""
+    lanes, kinds = zip(*woken, strict=True)
+    return bool(await tx.fetchval("unserved", lanes, kinds, tx.now))
 
 
 async def pass_on(tx: Transaction, lanes: Iterable[LaneState]) -> None:

@@ -13,7 +13,7 @@ from penstock.adapters.postgres import permits, probes, takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lane_settle import Learning, standing_leases
-from penstock.adapters.postgres.lanes import free_slots
+from penstock.adapters.postgres.lanes import free_slots, unserved
 from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
@@ -109,8 +109,9 @@ class PostgresMember:
             others = [s for s in settlements if not is_plain(s)]
             stale: list[Settlement] = []
             spared: frozenset[Ref] = frozenset()
+            woken: list[tuple[str, str]] = []
             if others or progress or returned:
-                stale, spared = await self._trips.write(
+                stale, spared, woken = await self._trips.write(
                     lambda tx: self._settle(tx, others, progress, returned)
                 )
             plain = settlements if not others else [s for s in settlements if is_plain(s)]
@@ -119,6 +120,8 @@ class PostgresMember:
                 stale += [s for s in plain if s.lease.seq in refused]
             if odd and want is not None:
                 claimed = await self._claim(want)
+            if woken:
+                await self._trips.write(lambda tx: self._announce(tx, woken))
             self._orphans.settled(settlements, returned)
             self._orphans.leased(claimed.leases)
         self._tell(settlements, claimed.leases)
@@ -151,7 +154,8 @@ class PostgresMember:
         settlements: Sequence[Settlement],
         progress: Sequence[Progress],
         returned: Sequence[Returned],
-    ) -> tuple[list[Settlement], frozenset[Ref]]:
+    ) -> tuple[list[Settlement], frozenset[Ref], list[tuple[str, str]]]:
+        """Who was refused, who was spared, and the lines that slots were freed for."""
         spared: frozenset[Ref] = frozenset()
         names = {lane_of(s) for s in settlements} | {one.permit.lane for one in returned}
         names.discard("")
@@ -170,7 +174,14 @@ class PostgresMember:
             await free_slots(tx, self._number, refs)
         if progress:
             await note_progress(tx, progress)
-        return stale, spared
+        woken, tx.woken = tx.woken, []
+        return stale, spared, woken
+
+    async def _announce(self, tx: Transaction, woken: Sequence[tuple[str, str]]) -> None:
+        """Tell other processes of lines that the claim of this trip has not served: in vain they
+        would all come and lock the lanes."""
+        if await unserved(tx, woken):
+            tx.wake(Topic.READY)
 
     async def _claim(self, want: Want) -> Claimed:
         queue, number = self._queue, self._number

@@ -28,19 +28,19 @@ async def take(
             Busy(request.lane, tx.now, "this process lost its membership") for request in requests
         ]
     states = await store.lock(tx, names)
-    held = await store.slots_of(tx, holder, [request.job for request in requests])
+    slots_held = await store.held_by(tx, holder, [request.job for request in requests])
     answers: list[Permit | Busy] = []
     changed: dict[str, LaneState] = {}
     slots: list[tuple[str, int]] = []
     for request in requests:
         lanes = store.family(states, request.lane)
-        rate_only = request.rate_only or (request.lane, request.job) in held
-        answer = permit.ask(lanes, request._replace(rate_only=rate_only), holder, tx.now)
+        held = slots_held.get(request.job, set())
+        answer = permit.ask(lanes, request, holder, held, tx.now)
         answers.append(answer)
         if isinstance(answer, Permit):
             changed.update({lane.name: lane for lane in lanes})
-            if not rate_only:
-                slots += [(lane.name, request.ref) for lane in lanes]
+            if not request.rate_only:
+                slots += [(lane.name, request.ref) for lane in lanes if lane.name not in held]
     await store.take_slots(tx, holder, slots)
     await store.save(tx, changed.values())
     return answers

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.lane_settle import return_attempt
+from penstock.adapters.postgres.lane_settle import return_attempts
 from penstock.lanes import breaker
 
 DUE = (
     "FROM penstock.lanes WHERE (step > 0 OR suspect IS NOT NULL)"
+    f" AND (step > 0 OR suspect_at + {breaker.SUSPICION_SECONDS} > $1)"
     " AND probed_at + probe_seconds <= $1 AND coalesce(health_url, address) IS NOT NULL"
 )
 
@@ -32,10 +33,8 @@ async def note(tx: Transaction, name: str, ok: bool) -> None:
     lane = (await store.lock(tx, [name])).get(name)
     if lane is None:
         return
-    was_open, retry_at = lane.open, lane.retry_at
-    breaker.probed(lane, ok, tx.now)
-    if lane.open and not was_open:
-        await return_attempt(tx, lane)
+    retry_at = lane.retry_at
+    await return_attempts(tx, breaker.probed(lane, ok, tx.now).spared)
     await store.save(tx, [lane])
     if lane.retry_at < retry_at:
         await store.wake_lane(tx, name)
@@ -44,9 +43,9 @@ async def note(tx: Transaction, name: str, ok: bool) -> None:
 async def try_at_once(tx: Transaction) -> None:
     """A process starts: what it needs may be back, so one try is made without waiting."""
     rows = await tx.fetch(
-        "SELECT name FROM penstock.lanes"
-        " WHERE (step > 0 AND retry_at > $1) OR blocked_why = 'credentials'",
+        "SELECT name FROM penstock.lanes WHERE (step > 0 AND retry_at > $1) OR blocked_why = $2",
         tx.now,
+        breaker.CREDENTIALS,
     )
     names = [name for (name,) in rows]
     states = await store.lock(tx, names)
@@ -55,10 +54,10 @@ async def try_at_once(tx: Transaction) -> None:
         if lane.open and lane.retry_at > tx.now:
             lane.retry_at = tx.now
             changed[lane.name] = lane
-        if lane.blocked_why == "credentials":
+        if lane.blocked_why == breaker.CREDENTIALS:
             # It may have come with new credentials: one more refusal blocks the lane again.
             lane.blocked_until, lane.blocked_why = 0.0, None
-            lane.refused = breaker.REFUSALS - 1
+            lane.refusers = breaker.PARDONED
             changed[lane.name] = lane
     await store.save(tx, changed.values())
     for name in changed:

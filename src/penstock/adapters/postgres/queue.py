@@ -141,9 +141,9 @@ class PostgresQueue:
 
     async def _configure(self, names: set[str]) -> None:
         """Make lanes known, in a transaction of its own: nobody has to wait for a longer one."""
-        if rows := lanes.configured(names, self.lane_config):
+        for statement, rows in lanes.configured(names, self.lane_config):
             async with self._opened().connection() as connection:
-                await connection.execute(self.database.sql("lane"), rows, self.now())
+                await connection.execute(self.database.sql(statement), rows, self.now())
 
     async def _by_id(self, connection: Connection, ids: Sequence[str]) -> list[Job]:
         return await read_jobs(
@@ -201,8 +201,10 @@ class PostgresQueue:
                 " WHERE ready > 0 AND lane NOT IN ('', '?') GROUP BY lane"
             )
         )
-        now = self.now()
-        return [view.info(lane, waiting.get(lane.name, 0), now) for lane in states.values()]
+        return view.infos(list(states.values()), waiting, self.now())
+
+    async def configure(self, lanes: Sequence[str]) -> None:
+        await self._configure(set(lanes))
 
     async def steer(self, lane: str, steer: Steer) -> bool:
         async def change(tx: Transaction) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import fail_overdue
 from penstock.adapters.postgres.database import Connection, Transaction
+from penstock.adapters.postgres.lanes import free_lost_slots
 from penstock.adapters.postgres.turns import place
 from penstock.adapters.takeover import sweep_files
 from penstock.lanes.state import DAY
@@ -101,6 +102,9 @@ async def _forget(tx: Transaction, retention_seconds: float) -> bool:
 
 
 async def _forget_lanes(tx: Transaction) -> None:
-    await tx.execute("forget_lanes", tx.now - IDLE_LANE_SECONDS, tx.now, int(tx.now // DAY))
+    await free_lost_slots(tx)
+    # A provider's day may begin when UTC's is nearly over: hence yesterday.
+    yesterday = int(tx.now // DAY) - 1
+    await tx.execute("forget_lanes", tx.now - IDLE_LANE_SECONDS, tx.now, yesterday)
     # A tenant that has had all its turns starts where everybody stands: its row says nothing.
     await tx.execute("forget_turns")

@@ -10,3 +10,4 @@ FROM (
     ORDER BY w.lane, w.kind
 ) AS woken
 WHERE l.lane = woken.lane AND l.kind = woken.kind
+RETURNING l.lane, l.kind
