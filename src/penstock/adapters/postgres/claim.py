@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.adapters.postgres import changes, takeover
+from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lane_claim import claim_in_lanes
 from penstock.adapters.postgres.lanes import configure
@@ -33,15 +32,12 @@ class Claimed(NamedTuple):
 
 async def make_ready(
     tx: Transaction,
-    member: int,
     want: Want,
     weights: Weights,
-    folder: Path,
     lane_config: Callable[[str], LaneConfig],
 ) -> None:
-    """What comes before a claim: take back what lapsed members held, let scheduled jobs join
-    the line, fail queued jobs whose deadline has passed, fill in what was unknown of others."""
-    await takeover.lapsed(tx, folder, member)
+    """What comes before a claim: let scheduled jobs join the line, fail queued jobs whose
+    deadline has passed, fill in what was unknown of others."""
     await fail_overdue(tx)
     if due := await tx.fetch("due", tx.now, STAGE_LIMIT):
         await place(tx, due, weights)

@@ -105,6 +105,12 @@ async def lock(tx: Transaction, names: Iterable[str]) -> States:
     return states
 
 
+async def lock_held(tx: Transaction, holder: int) -> None:
+    """Lock the lanes in which a member has slots, before anything else that is its."""
+    rows = await tx.fetch("SELECT DISTINCT lane FROM penstock.slots WHERE holder = $1", holder)
+    await lock(tx, [lane for (lane,) in rows])
+
+
 async def look_at(
     database: Database, connection: Connection, names: Sequence[str] | None = None
 ) -> States:
@@ -146,7 +152,8 @@ async def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, in
 
 
 async def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) -> None:
-    """Give back the slots of these requests (or all of the holder's) and wake who waits."""
+    """Give back the slots of these requests (or all of the holder's) and wake who waits. The
+    lanes are locked: a line that finds no slot must not begin to wait for one just then."""
     rows = await tx.fetch(
         "DELETE FROM penstock.slots WHERE holder = $1 AND ($2::bigint[] IS NULL OR ref = ANY ($2))"
         " RETURNING lane",

@@ -185,9 +185,8 @@ class PostgresMember:
 
     async def _claim(self, want: Want) -> Claimed:
         queue, number = self._queue, self._number
-        await self._trips.write(
-            lambda tx: make_ready(tx, number, want, queue.weights, queue.folder, queue.lane_config)
-        )
+        await self._upkeep.end_lapsed(self._trips)
+        await self._trips.write(lambda tx: make_ready(tx, want, queue.weights, queue.lane_config))
         return await self._trips.write(lambda tx: claim(tx, number, want, queue.lane_config))
 
     def _tell(self, settlements: Sequence[Settlement], leases: Sequence[Lease]) -> None:
@@ -197,10 +196,9 @@ class PostgresMember:
             self._queue.wakeups.changed([])
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        await self._queue.configure([request.lane for request in requests])
         async with self._orphans.watched(self._trips):
-            answers = await self._trips.write(
-                lambda tx: permits.take(tx, self._number, requests, self._queue.lane_config)
-            )
+            answers = await self._trips.write(lambda tx: permits.take(tx, self._number, requests))
             self._orphans.permitted(answers)
         return answers
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from penstock.adapters.postgres.database import Pool, Transaction
-from penstock.adapters.postgres.lanes import free_slots
+from penstock.adapters.postgres.lanes import free_slots, lock_held
 from penstock.ports.queue import Busy, Lease, Permit, Ref, Returned, Settlement, Topic
 
 
@@ -47,6 +47,7 @@ class Orphans:
         self._permits.update(answer.ref for answer in answers if isinstance(answer, Permit))
 
     async def _give_back(self, tx: Transaction) -> None:
+        await lock_held(tx, self._number)
         held = await tx.fetch(
             "SELECT seq, token FROM penstock.jobs WHERE holder = $1 AND state = 'running'"
             " ORDER BY seq FOR UPDATE",

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
-from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Busy, Permit, PermitRequest
 
 
 async def take(
-    tx: Transaction,
-    holder: int,
-    requests: Sequence[PermitRequest],
-    lane_config: Callable[[str], LaneConfig],
+    tx: Transaction, holder: int, requests: Sequence[PermitRequest]
 ) -> list[Permit | Busy]:
-    """A permit or the reason why not, for each request in order."""
-    names = list(dict.fromkeys(request.lane for request in requests))
-    await store.configure(tx, names, lane_config)
+    """A permit or the reason why not, for each request in order. The lanes are known."""
     member = "SELECT 1 FROM penstock.processes WHERE number = $1 FOR KEY SHARE"
     if await tx.fetchval(member, holder) is None:
         # A slot taken now would belong to nobody, and never be given back.
         return [
             Busy(request.lane, tx.now, "this process lost its membership") for request in requests
         ]
-    states = await store.lock(tx, names)
+    states = await store.lock(tx, [request.lane for request in requests])
     slots_held = await store.held_by(tx, holder, [request.job for request in requests])
     answers: list[Permit | Busy] = []
     changed: dict[str, LaneState] = {}

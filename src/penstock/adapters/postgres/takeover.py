@@ -10,22 +10,25 @@ from typing import Any
 from penstock.adapters.life import proven_dead, started_jobs
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.postgres.lanes import free_slots
+from penstock.adapters.postgres.lanes import free_slots, lock_held
 from penstock.adapters.takeover import boot_id, take_back
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
+LAPSED = "SELECT number, life FROM penstock.processes WHERE lease_until < $1 AND number <> $2"
+"""Memberships that were not renewed in time (their process is frozen or far away). Not one's
+own: whoever asks is alive, and its late renewal is on its way."""
 
-async def lapsed(tx: Transaction, folder: Path, me: int) -> None:
-    """End every membership that was not renewed in time (its process is frozen or far away).
-    Not one's own: whoever asks is alive, and its late renewal is on its way."""
-    rows = await tx.fetch(
-        "SELECT number, id, life FROM penstock.processes WHERE lease_until < $1 AND number <> $2"
-        " ORDER BY number FOR UPDATE SKIP LOCKED",
+
+async def lapsed(tx: Transaction, folder: Path, number: int, life: str) -> None:
+    """End a membership if it has lapsed, unless somebody else is at it."""
+    member = await tx.fetchval(
+        "SELECT id FROM penstock.processes WHERE number = $1 AND lease_until < $2"
+        " FOR UPDATE SKIP LOCKED",
+        number,
         tx.now,
-        me,
     )
-    for number, member, life in rows:
+    if member is not None:
         started = started_jobs(folder / life)
         await end_membership(tx, number, member, started, "its lease was not renewed")
 
@@ -51,6 +54,7 @@ async def end_membership(
     Its row goes first: whoever would claim under it, or renew it, waits for the outcome.
     """
     await tx.execute("DELETE FROM penstock.processes WHERE number = $1", number)
+    await lock_held(tx, number)
     entries = []
     for row in await tx.fetch("held", number):
         if row["state"] != "running":  # cancelled while it ran: only the run had still to end

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import fail_overdue
-from penstock.adapters.postgres.database import Connection, Transaction
+from penstock.adapters.postgres.database import Connection, Pool, Transaction
 from penstock.adapters.postgres.lanes import free_lost_slots
 from penstock.adapters.postgres.turns import place
 from penstock.adapters.takeover import sweep_files
@@ -49,7 +49,7 @@ class Upkeep:
                 await queue.write(
                     partial(takeover.dead, folder=queue.folder, number=number, life=life)
                 )
-            await queue.write(lambda tx: takeover.lapsed(tx, queue.folder, self._number))
+            await self.end_lapsed(queue)
             sweep_files(queue.folder, await queue.life_names())
         # For when no worker is free to claim.
         if await queue.fetchval(_OVERDUE):
@@ -61,6 +61,15 @@ class Upkeep:
         if now >= self._retained_at + RETENTION_EVERY:
             self._retained_at = now
             await retain(queue)
+
+    async def end_lapsed(self, writer: PostgresQueue | Pool) -> None:
+        """End every membership that was not renewed in time, each in a transaction of its own."""
+        queue = self._queue
+        rows = await queue.fetch(takeover.LAPSED, queue.now(), self._number)
+        for number, life in rows:
+            await writer.write(
+                partial(takeover.lapsed, folder=queue.folder, number=number, life=life)
+            )
 
     async def _aged(self, connection: Connection) -> list[Any]:
         queue, rows = self._queue, []
