@@ -39,6 +39,9 @@ TRIES = 5
 _BEGIN = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
+       set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('synchronous_commit',
+                  CASE WHEN $1 THEN 'off' ELSE current_setting('synchronous_commit') END, true),
        set_config('lock_timeout', '3s', true), set_config('statement_timeout', '5s', true),
        set_config('idle_in_transaction_session_timeout', '2s', true),
        extract(epoch FROM clock_timestamp())::float8
@@ -161,12 +164,15 @@ class Pool:
                 raise
             await self._give_back(connection)
 
-    async def write(self, operation: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `operation` in a transaction; again, if it and another got in each other's way."""
+    async def write(
+        self, operation: Callable[[Transaction], Awaitable[T]], *, soft: bool = False
+    ) -> T:
+        """Run `operation` in a transaction; again, if it and another got in each other's way.
+        A `soft` one may be forgotten by a crash of the server: it does not wait for the disk."""
         for n in range(1, TRIES + 1):
             async with self.connection() as connection:
                 try:
-                    return await self._transact(connection, operation)
+                    return await self._transact(connection, operation, soft)
                 except PASSING as error:
                     if n == TRIES:
                         raise
@@ -175,13 +181,13 @@ class Pool:
         raise AssertionError("unreachable")
 
     async def _transact(
-        self, connection: Connection, operation: Callable[[Transaction], Awaitable[T]]
+        self, connection: Connection, operation: Callable[[Transaction], Awaitable[T]], soft: bool
     ) -> T:
         await connection.execute("BEGIN")
         try:
             clock = self._database.clock
             sent = clock.local()
-            now = (await connection.fetchrow(_BEGIN))[-1]
+            now = (await connection.fetchrow(_BEGIN, soft))[-1]
             clock.sample(sent, now)
             tx = Transaction(self._database, connection, now)
             outcome = await operation(tx)

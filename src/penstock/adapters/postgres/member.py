@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.adapters.life import LifeFile, started_jobs
 from penstock.adapters.postgres import permits, probes, takeover
@@ -41,8 +41,18 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
 
 _EXCHANGE = "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-_LEASE = 5
+_LEASE = 6
 """Where in a row of the exchange the lease begins."""
+
+
+class _Trip(NamedTuple):
+    """What came of a plain trip."""
+
+    refused: set[int]
+    claimed: Claimed
+    chores: bool
+    lines: bool
+    """There is more to a claim just now; then nothing was claimed."""
 
 
 class PostgresMember:
@@ -115,11 +125,14 @@ class PostgresMember:
                     lambda tx: self._settle(tx, others, progress, returned)
                 )
             plain = settlements if not others else [s for s in settlements if is_plain(s)]
-            refused, claimed, odd = await self._plain_trip(plain, want)
-            if refused:
-                stale += [s for s in plain if s.lease.seq in refused]
-            if odd and want is not None:
-                claimed = await self._claim(want)
+            trip = await self._plain_trip(plain, want)
+            claimed = trip.claimed
+            stale += [s for s in plain if s.lease.seq in trip.refused]
+            if want is not None and claimed.member:
+                if trip.chores:
+                    await self._do_chores(want)
+                if trip.chores or trip.lines:
+                    claimed = await self._claim(want)
             if woken:
                 await self._trips.write(lambda tx: self._announce(tx, woken))
             self._orphans.settled(settlements, returned)
@@ -127,11 +140,8 @@ class PostgresMember:
         self._tell(settlements, claimed.leases)
         return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
 
-    async def _plain_trip(
-        self, completed: Sequence[Settlement], want: Want | None
-    ) -> tuple[set[int], Claimed, bool]:
-        """Settle and claim in one round trip: who was refused, what was claimed, and whether
-        there is more to it than that."""
+    async def _plain_trip(self, completed: Sequence[Settlement], want: Want | None) -> _Trip:
+        """Settle and claim in one round trip."""
         wanted: list[Any] = [None, 0, False, None, False]
         if want is not None:
             wanted = [list(want.kinds), want.limit, want.crashed, want.ordinary, want.lanes > 0]
@@ -141,12 +151,12 @@ class PostgresMember:
             rows = await connection.fetch(
                 self._database.sql(_EXCHANGE), self._number, *columns(completed), *wanted
             )
-        refused, member, odd, next_at, at = rows[0][:_LEASE]
+        refused, member, chores, lines, next_at, at = rows[0][:_LEASE]
         clock.sample(sent, at)
         leases = [Lease(*row[_LEASE:]) for row in rows[1:]]
         if want is not None and want.limit and len(leases) == want.limit and not want.lanes:
             next_at = None  # there may be more at once
-        return set(refused or ()), Claimed(leases, next_at, member), bool(member and odd)
+        return _Trip(set(refused or ()), Claimed(leases, next_at, member), chores, lines)
 
     async def _settle(
         self,
@@ -183,11 +193,16 @@ class PostgresMember:
         if await unserved(tx, woken):
             tx.wake(Topic.READY)
 
-    async def _claim(self, want: Want) -> Claimed:
-        queue, number = self._queue, self._number
+    async def _do_chores(self, want: Want) -> None:
+        queue = self._queue
         await self._upkeep.end_lapsed(self._trips)
         await self._trips.write(lambda tx: make_ready(tx, want, queue.weights, queue.lane_config))
-        return await self._trips.write(lambda tx: claim(tx, number, want, queue.lane_config))
+
+    async def _claim(self, want: Want) -> Claimed:
+        # A claim that a crash of the server forgets leaves its jobs queued, as they were.
+        return await self._trips.write(
+            lambda tx: claim(tx, self._number, want, self._queue.lane_config), soft=True
+        )
 
     def _tell(self, settlements: Sequence[Settlement], leases: Sequence[Lease]) -> None:
         if settlements:

@@ -180,11 +180,12 @@ END $$;
 
 -- What a claim by `member` must see to first, and when the next one is due. Each answer is one
 -- look at the head of an index.
---   odd   something needs more than a plain claim: lapsed members, jobs that are due, overdue or
---         of unknown lane, lines of lanes to be looked at
+--   chores  there are lapsed members, or jobs that are due, overdue or of unknown lane
+--   lines   there are lines of lanes to be looked at
 CREATE FUNCTION penstock.pending_1(
     member bigint, kinds text[], in_lanes boolean, at float8,
-    OUT is_member boolean, OUT odd boolean, OUT crashed boolean, OUT next_at float8
+    OUT is_member boolean, OUT chores boolean, OUT lines boolean, OUT crashed boolean,
+    OUT next_at float8
 ) LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -208,7 +209,8 @@ BEGIN
             WHERE l.kind = k.kind AND l.wake_at IS NOT NULL ORDER BY l.wake_at LIMIT 1) AS first;
     END IF;
     next_at := least(due, deadline, look);
-    odd := coalesce(next_at <= at, false)
+    lines := coalesce(look <= at, false);
+    chores := coalesce(least(due, deadline) <= at, false)
         OR EXISTS (SELECT 1 FROM penstock.processes AS p
                    WHERE p.lease_until < at AND p.number <> member)
         OR EXISTS (SELECT 1 FROM penstock.jobs AS j
@@ -220,14 +222,15 @@ END $$;
 
 -- The plain trip, one round trip for settling and claiming. The first row has no job but:
 --   refused    settlements that do not stand
---   is_member, odd, next_at   as `pending_1` says; if odd, nothing was claimed
+--   is_member, chores, lines, next_at   as `pending_1` says; with chores or lines nothing was
+--              claimed, because there is more to it
 --   at         the queue's clock
 -- The other rows are leases. `kinds` null: only settle.
 CREATE FUNCTION penstock.exchange_1(
     member bigint, seqs bigint[], tokens bigint[], starts float8[], ends float8[], results text[],
     kinds text[], most integer, alone boolean, ordinary integer, in_lanes boolean
 ) RETURNS TABLE (
-    refused bigint[], is_member boolean, odd boolean, next_at float8, at float8,
+    refused bigint[], is_member boolean, chores boolean, lines boolean, next_at float8, at float8,
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
     key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
@@ -259,12 +262,14 @@ BEGIN
     END IF;
     SELECT * INTO pending FROM penstock.pending_1(member, kinds, in_lanes, at);
     is_member := pending.is_member;
-    odd := pending.odd;
+    chores := pending.chores;
+    lines := pending.lines;
     next_at := pending.next_at;
     RETURN NEXT;
-    IF is_member AND NOT odd AND most > 0 THEN
+    IF is_member AND NOT chores AND NOT lines AND most > 0 THEN
         RETURN QUERY
-            SELECT NULL::bigint[], NULL::boolean, NULL::boolean, NULL::float8, NULL::float8, c.*
+            SELECT NULL::bigint[], NULL::boolean, NULL::boolean, NULL::boolean, NULL::float8,
+                   NULL::float8, c.*
             FROM penstock.claim_1(
                 member, kinds, most, alone AND pending.crashed, ordinary, at) AS c;
     END IF;

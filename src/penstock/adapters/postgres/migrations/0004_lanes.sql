@@ -107,6 +107,7 @@ EXECUTE FUNCTION penstock.join_line();
 CREATE FUNCTION penstock.leave_lines_1(of_lanes text[], of_kinds text[])
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     empty record;
