@@ -56,6 +56,9 @@ class Settings:
     """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
     durable: bool = True
     """SQLite: every commit survives a power loss."""
+    poll_only: bool = False
+    """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
+    that give each transaction another. Changes by other processes are then seen by polling."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

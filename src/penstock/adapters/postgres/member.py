@@ -70,6 +70,9 @@ class PostgresMember:
         self._lease_seconds = lease_seconds
         self._trips = Pool(queue.database, "work", 1)
 
+    def now(self) -> float:
+        return self._database.clock.now()
+
     async def join(self) -> None:
         folder = self._queue.folder
         try:
