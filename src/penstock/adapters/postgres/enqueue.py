@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.database import Connection, Database, Pool
+from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.turns import Weights, step_of
 from penstock.adapters.rows import new_job
-from penstock.model.errors import KeyConflict
+from penstock.model.errors import ConfigError, KeyConflict
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
@@ -116,51 +117,43 @@ async def store(
 
 
 async def store_in(
-    database: Database,
-    turns: Connection,
-    connection: Connection,
-    batch: NewJobs,
-    items: list[NewJob],
-    weights: Weights,
+    database: Database, pool: Pool, conn: Any, batch: NewJobs, items: list[NewJob], weights: Weights
 ) -> Stored:
-    """Store the items in the transaction that is open on `connection`. Their turns are taken by
-    another: their lock must not wait for the end of somebody's transaction."""
+    """Store the items in the transaction that is open on `conn`. Their turns are taken over
+    another connection: the lock on them must not wait for the end of somebody's transaction."""
+    if not getattr(conn, "is_in_transaction", bool)():
+        raise ConfigError(
+            "conn= needs an asyncpg connection with a transaction open: "
+            "`async with conn.transaction(): await app.enqueue(..., conn=conn)`"
+        )
     where, step = places_of(items), step_of(batch.tenant, weights)
-    at: float = await connection.fetchval(database.sql("SELECT penstock.clock()"))
-    firsts = None
+    at, firsts = database.clock.now(), None
     if batch.run_at is None or batch.run_at <= at:
-        firsts = await turns.fetchval(
-            database.sql(_TURNS),
-            where.lanes,
-            int(batch.priority),
-            batch.tenant,
-            where.counts,
-            step,
-        )
+        async with pool.connection() as own:
+            firsts = await own.fetchval(
+                database.sql(_TURNS),
+                where.lanes,
+                int(batch.priority),
+                batch.tenant,
+                where.counts,
+                step,
+            )
+    lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
     try:
-        found = await connection.fetchval(
-            database.sql(_STORE),
-            *_arrays(items),
-            where.lines,
-            where.places,
-            where.lanes,
-            firsts,
-            step,
-            *_common(batch),
-            at,
-        )
-    except asyncpg.PostgresError as error:
+        async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
+            found = await conn.fetchval(database.sql(_STORE), *lists, *_common(batch), at)
+            if not database.poll_only:
+                topics = ["ready"] if batch.task is None else ["ready", "finished"]
+                await conn.execute(database.sql("SELECT penstock.ring($1)"), topics)
+    except TROUBLE as error:
         _refuse(error)
-        raise
-    if not database.poll_only:
-        topics = ["ready"] if batch.task is None else ["ready", "finished"]
-        await connection.execute(database.sql("SELECT penstock.ring($1)"), topics)
+        raise explain(error, database.address) from error
     return Stored(at, found)
 
 
-def _refuse(error: asyncpg.PostgresError) -> None:
-    if error.sqlstate == KEY_TAKEN:
-        raise KeyConflict(error.detail, error.hint) from None
+def _refuse(error: BaseException) -> None:
+    if getattr(error, "sqlstate", None) == KEY_TAKEN:
+        raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
 
 
 def jobs_of(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.life import runtime_folder
-from penstock.adapters.postgres import enqueue, lanes, schema, selection
+from penstock.adapters.postgres import lanes, schema, selection
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
     LONG_SECONDS,
+    TRIES,
     Connection,
     Database,
     Pool,
     Transaction,
 )
+from penstock.adapters.postgres.enqueue import Stored, distinct, jobs_of, store, store_in
+from penstock.adapters.postgres.errors import PASSING
+from penstock.adapters.postgres.errors import connection_lost as lost
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.rows import read_jobs
 from penstock.adapters.postgres.wakeups import Listener, Wakeups
@@ -32,14 +38,17 @@ from penstock.ports.queue import (
     JobFilter,
     KindCounts,
     LaneInfo,
+    NewJob,
     NewJobs,
     ProcessInfo,
     Steer,
     Topic,
 )
 
+log = logging.getLogger("penstock.postgres")
 T = TypeVar("T")
 POOL_SIZE = 4
+RETRY_SECONDS = 0.05
 
 
 class PostgresQueue:
@@ -121,23 +130,38 @@ class PostgresQueue:
             return await connection.fetchval(self.database.sql(statement), *values)
 
     async def enqueue(self, batch: NewJobs, conn: Connection | None = None) -> list[Job]:
-        items, first = enqueue.distinct(batch)
+        items, first = distinct(batch)
         if not items:
             return []
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
-        async with self._opened().connection() as own:
-            if conn is None:
-                stored = await enqueue.store(self.database, own, batch, items, self.weights)
-            else:
-                stored = await enqueue.store_in(
-                    self.database, own, conn, batch, items, self.weights
-                )
-            old: dict[str, Job] = {}
-            if stored.found is not None:
-                ids = [found for found in stored.found if found is not None]
-                old = {job.id: job for job in await self._by_id(conn or own, ids)}
+        if conn is None:
+            stored = await self._store(batch, items)
+        else:
+            pool = self._opened()
+            stored = await store_in(self.database, pool, conn, batch, items, self.weights)
+        old: dict[str, Job] = {}
+        if stored.found is not None:
+            ids = [found for found in stored.found if found is not None]
+            read = self._by_id(conn, ids) if conn else self.read(lambda own: self._by_id(own, ids))
+            old = {job.id: job for job in await read}
         self.wakeups.changed([Topic.READY] if batch.task is None else [Topic.READY, Topic.FINISHED])
-        return enqueue.jobs_of(batch, items, first, stored, old)
+        return jobs_of(batch, items, first, stored, old)
+
+    async def _store(self, batch: NewJobs, items: list[NewJob]) -> Stored:
+        """Store a batch; again, if others got in its way, or once if the connection broke. The
+        ids are the same each time, so what was stored already is found and not stored twice."""
+        for n in range(1, TRIES):
+            try:
+                async with self._opened().connection() as own:
+                    return await store(self.database, own, batch, items, self.weights)
+            except QueueUnavailable as error:
+                cause = error.__cause__
+                if not isinstance(cause, PASSING) and (n > 1 or not cause or not lost(cause)):
+                    raise
+                log.debug("trying to enqueue again: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+        async with self._opened().connection() as own:
+            return await store(self.database, own, batch, items, self.weights)
 
     async def _configure(self, names: set[str]) -> None:
         """Make lanes known, in a transaction of its own: nobody has to wait for a longer one."""
