@@ -138,6 +138,7 @@ async def store_in(
                 where.counts,
                 step,
             )
+            await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
     lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
     try:
         async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was

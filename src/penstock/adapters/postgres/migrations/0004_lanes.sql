@@ -130,7 +130,7 @@ BEGIN
                                 AND j.lane = l.lane AND j.kind = l.kind);
             CONTINUE WHEN FOUND;
         END IF;
-        UPDATE penstock.lines AS l SET wake_at = penstock.clock() + 0.05, waits_for = NULL
+        UPDATE penstock.lines AS l SET wake_at = penstock.clock() + 0.1, waits_for = NULL
         WHERE l.lane = empty.lane AND l.kind = empty.kind;
     END LOOP;
 END $$;
