@@ -95,7 +95,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 SESSION = """
-SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()),
+SELECT (SELECT count(*) FROM pg_prepared_statements),
+       (SELECT count(*) FROM pg_listening_channels()),
        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
        current_setting('enable_seqscan'), current_setting('synchronous_commit'),
        current_setting('lock_timeout')

@@ -80,7 +80,9 @@ class Database:
                 command_timeout=COMMAND_SECONDS,
                 # A pooler may hand each transaction to another session, which has not prepared it.
                 statement_cache_size=0 if self.poll_only else 200,
-                server_settings={"application_name": f"penstock {purpose} {self.address.namespace}"},
+                server_settings={
+                    "application_name": f"penstock {purpose} {self.address.namespace}"
+                },
             )
         except TROUBLE as error:
             raise explain(error, self.address) from error

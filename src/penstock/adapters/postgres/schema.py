@@ -11,7 +11,11 @@ from penstock.adapters.postgres.database import Connection, Database, in_schema
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.model.errors import QueueUnusable
 
-OLDEST_SERVER = 140000
+OLDEST_SERVER = 14
+_TABLES = (
+    "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $1 AND c.relkind = 'r'"
+)
 
 
 class Migration(NamedTuple):
@@ -64,11 +68,9 @@ async def exists(database: Database) -> bool:
 
 
 def _check_server(connection: Connection) -> None:
-    version = connection.get_server_version()
-    if version.major * 10000 < OLDEST_SERVER:
-        raise QueueUnusable(
-            f"PostgreSQL {version.major} is too old; {OLDEST_SERVER // 10000} is needed"
-        )
+    version = connection.get_server_version().major
+    if version < OLDEST_SERVER:
+        raise QueueUnusable(f"PostgreSQL {version} is too old; {OLDEST_SERVER} is needed")
 
 
 async def _migrate(connection: Connection, database: Database) -> None:
@@ -92,12 +94,10 @@ async def _migrate(connection: Connection, database: Database) -> None:
 
 async def _make_schema(connection: Connection, database: Database) -> None:
     namespace = database.address.namespace
-    there, used = await connection.fetchrow(
-        "SELECT to_regnamespace($1) IS NOT NULL,"
-        " EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace($1))",
-        database.address.schema,
+    there = await connection.fetchval(
+        "SELECT count(*) FROM pg_namespace WHERE nspname = $1", namespace
     )
-    if used:
+    if await connection.fetchval(f"SELECT count(*) {_TABLES}", namespace):
         raise QueueUnusable(
             f"namespace {namespace} of {database.address.shown} holds the tables of another "
             "program; name another with ?namespace="
@@ -109,8 +109,10 @@ async def _make_schema(connection: Connection, database: Database) -> None:
 async def _version(connection: Connection, database: Database) -> int:
     """How many migrations the queue has; 0 when there is none. QueueUnusable if it is too new."""
     schema = database.address.schema
-    ours = "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL"
-    if not await connection.fetchval(ours, f"{schema}.migrations", f"{schema}.queue"):
+    # From the catalogue itself: to_regclass may answer from memory, and somebody else may just
+    # have made them.
+    ours = f"SELECT count(*) = 2 {_TABLES} AND relname IN ('migrations', 'queue')"
+    if not await connection.fetchval(ours, database.address.namespace):
         return 0
     version, needs = await connection.fetchrow(
         f"SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM {schema}.migrations"
