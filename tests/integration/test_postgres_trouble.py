@@ -131,9 +131,11 @@ async def test_claim_whose_answer_is_lost_leaves_no_job_and_no_slot_behind(
     server: PostgresServer,
 ) -> None:
     """The server has leased the jobs; the process never heard of it, and lives on."""
-    with Proxy(new_url(server.url)) as proxy:
-        queue = PostgresQueue(proxy.url, lane_config=no_limits)
+    url = new_url(server.url)
+    with Proxy(url) as proxy:
+        queue, direct = PostgresQueue(proxy.url, lane_config=no_limits), PostgresQueue(url)
         await queue.open()
+        await direct.open()
         member = await queue.join([KIND], 10, LONG)
         await queue.enqueue(new_jobs(3))
         await queue.enqueue(new_jobs(2, lane="api"))
@@ -148,11 +150,14 @@ async def test_claim_whose_answer_is_lost_leaves_no_job_and_no_slot_behind(
         assert len(leases) == 4
         assert {lease.attempts for lease in leases} == {1}
         assert not {lease.seq for lease in leases} & {lease.seq for lease in known}
-        (lane,) = await queue.lanes()
+        (lane,) = await direct.lanes()
         assert lane.in_flight == 2
         assert (await member.exchange([*map(completed, [*known, *leases])], [], None)).stale == []
+        async with asyncio.timeout(20):
+            await queue.counts()  # the connection of its pool was no better, and is replaced
         await member.leave()
         await queue.close()
+        await direct.close()
 
 
 async def test_enqueue_whose_answer_is_lost_stores_its_jobs_once(server: PostgresServer) -> None:

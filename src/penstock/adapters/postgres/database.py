@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -33,6 +34,8 @@ CONNECT_SECONDS = 5.0
 COMMAND_SECONDS = 5.0
 LONG_SECONDS = 60.0
 """For what may read the whole table: counts, searches without an index."""
+TRUSTED_SECONDS, PING_SECONDS = 1.0, 2.0
+"""A connection that was idle for longer is asked first whether it is still one."""
 TRIES = 5
 """How often a transaction that got in another's way is tried."""
 
@@ -137,13 +140,13 @@ class Pool:
         self._database = database
         self._purpose = purpose
         self._free = asyncio.Semaphore(size)
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[Connection, float]] = []
         self._closed = False
 
     async def close(self) -> None:
         self._closed = True
         idle, self._idle = self._idle, []
-        for connection in idle:
+        for connection, _ in idle:
             await _close(connection)
 
     @asynccontextmanager
@@ -161,8 +164,12 @@ class Pool:
                 else:
                     await self._give_back(connection)
                 raise explain(error, self._database.address) from error
-            except BaseException:
+            except Exception:
                 await self._give_back(connection)
+                raise
+            except BaseException:
+                # Cancelled, perhaps because it did not answer: nothing more is asked of it.
+                connection.terminate()
                 raise
             await self._give_back(connection)
 
@@ -196,8 +203,9 @@ class Pool:
             if tx.woken:
                 tx.wake(Topic.READY)
             await connection.execute(self._ring(tx.topics) + "COMMIT")
-        except BaseException:
-            await _rollback(connection)
+        except Exception as error:
+            if not isinstance(error, TROUBLE) or not connection_lost(error):
+                await connection.execute("ROLLBACK")
             raise
         return outcome
 
@@ -209,9 +217,17 @@ class Pool:
 
     async def _take(self) -> Connection:
         while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed():
+            connection, since = self._idle.pop()
+            if connection.is_closed():
+                continue
+            if time.monotonic() - since < TRUSTED_SECONDS:
                 return connection
+            try:
+                await connection.execute("SELECT 1", timeout=PING_SECONDS)
+                return connection
+            except TROUBLE as error:
+                log.debug("a connection went dead while it was idle: %s", error)
+                self._drop(connection)
         return await self._database.connect(self._purpose)
 
     async def _give_back(self, connection: Connection) -> None:
@@ -222,23 +238,13 @@ class Pool:
         elif self._closed:
             await _close(connection)
         else:
-            self._idle.append(connection)
+            self._idle.append((connection, time.monotonic()))
 
     def _drop(self, connection: Connection) -> None:
         """The others are likely to be as dead as this one."""
-        for one in (connection, *self._idle):
+        for one in (connection, *(idle for idle, _ in self._idle)):
             one.terminate()
         self._idle.clear()
-
-
-async def _rollback(connection: Connection) -> None:
-    """Undo, at once and without raising: an error is on its way already."""
-    if connection.is_closed():
-        return
-    try:
-        await asyncio.shield(connection.execute("ROLLBACK", timeout=1.0))
-    except BaseException:
-        connection.terminate()
 
 
 async def _close(connection: Connection) -> None:
