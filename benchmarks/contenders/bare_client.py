@@ -1,0 +1,38 @@
+"""What a service gives a caller without any queue: coroutines that post back to back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from benchmarks.contenders.worker import until_told, wait_for_go, worker_command
+
+
+def command(folder: Path, url: str, callers: int) -> list[str]:
+    return worker_command(__name__, folder, {"url": url, "callers": callers})
+
+
+def work(folder: Path, settings: Mapping[str, Any]) -> None:
+    wait_for_go()
+    asyncio.run(_work(settings["url"], settings["callers"]))
+
+
+async def _work(url: str, callers: int) -> None:
+    async with httpx2.AsyncClient() as client:
+
+        async def call() -> None:
+            while True:
+                (await client.post(url)).raise_for_status()
+
+        calls = [asyncio.create_task(call()) for _ in range(callers)]
+        told = asyncio.create_task(asyncio.to_thread(until_told))
+        # A caller that ends has met an error, which must not look like a slow service.
+        done, rest = await asyncio.wait([told, *calls], return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+        for task in done:
+            task.result()
