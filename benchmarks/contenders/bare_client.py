@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from benchmarks.contenders.worker import until_told, wait_for_go, worker_command
+from benchmarks.contenders.worker import run_until_told, wait_for_go, worker_command
 
 
 def command(folder: Path, url: str, callers: int) -> list[str]:
@@ -28,11 +28,9 @@ async def _work(url: str, callers: int) -> None:
             while True:
                 (await client.post(url)).raise_for_status()
 
-        calls = [asyncio.create_task(call()) for _ in range(callers)]
-        told = asyncio.create_task(asyncio.to_thread(until_told))
-        # A caller that ends has met an error, which must not look like a slow service.
-        done, rest = await asyncio.wait([told, *calls], return_when=asyncio.FIRST_COMPLETED)
-        for task in rest:
-            task.cancel()
-        for task in done:
-            task.result()
+        async def calls() -> None:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(callers):
+                    group.create_task(call())
+
+        await run_until_told(calls())
