@@ -28,7 +28,8 @@ from benchmarks import (
     recovery,
     waiters,
 )
-from benchmarks.report import Report, Result
+from benchmarks.rendering import Report
+from benchmarks.report import Result
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
 
 Benchmark = Callable[[Sizes, Path], list[Result]]

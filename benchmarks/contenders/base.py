@@ -81,6 +81,7 @@ class Contender(Protocol):
 
 RUNS = "runs.txt"
 STAMPS = "stamps.txt"
+LOOK_SECONDS = 0.02
 
 
 def note_run(folder: Path) -> None:
@@ -102,7 +103,18 @@ async def noted_stamps(folder: Path, ids: Iterable[str]) -> list[float]:
         stamps = dict(line.split() for line in lines)
         if stamps.keys() >= set(wanted):
             return [float(stamps[job_id]) for job_id in wanted]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def once_ended(
+    look: Callable[[str], Awaitable[dict[str, Any]]], job_id: str
+) -> dict[str, Any]:
+    """The record of a job that has ended, waiting for it."""
+    while True:
+        record = await look(job_id)
+        if record["ended"]:
+            return record
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def at_once(calls: Iterable[Callable[[], Awaitable[object]]], limit: int) -> None:

@@ -5,7 +5,6 @@ Results go to a logical database of their own, whose size is the number of finis
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -18,11 +17,10 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq.results import Results
 from dramatiq.results.backends import RedisBackend
 
-from benchmarks.contenders.base import note_run
+from benchmarks.contenders.base import note_run, once_ended
 from benchmarks.contenders.worker import until_told, wait_for_go
 
 MESSAGES = "dramatiq:default.msgs"
-LOOK_SECONDS = 0.02
 
 
 def build(folder: Path, settings: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -64,12 +62,7 @@ class DramatiqSession:
             send(**payload)
 
     async def results(self, ids: Iterable[str]) -> list[Any]:
-        return [await self._result(job_id) for job_id in ids]
-
-    async def _result(self, job_id: str) -> Any:
-        while not (record := await self.record(job_id))["stored"]:
-            await asyncio.sleep(LOOK_SECONDS)
-        return record["result"]
+        return [(await once_ended(self.record, job_id))["result"] for job_id in ids]
 
     async def work_left(self) -> bool:
         return bool(self._broker.client.hlen(MESSAGES))

@@ -14,8 +14,8 @@ from typing import Any
 import asyncpg
 import uvloop
 from pgqueuer.db import AsyncpgDriver
-from pgqueuer.queries import Queries
 from pgqueuer.qm import QueueManager
+from pgqueuer.queries import Queries
 
 from benchmarks.contenders.base import note_run, note_stamp, noted_stamps
 from benchmarks.contenders.worker import run_until_told, wait_for_go

@@ -83,9 +83,7 @@ class ProcrastinateSession:
 
 
 @asynccontextmanager
-async def connect(
-    folder: Path, settings: Mapping[str, Any]
-) -> AsyncIterator[ProcrastinateSession]:
+async def connect(folder: Path, settings: Mapping[str, Any]) -> AsyncIterator[ProcrastinateSession]:
     app, tasks = build(folder, settings["url"])
     async with app.open_async():
         if not await app.check_connection_async():

@@ -13,12 +13,11 @@ from typing import Any
 
 from saq import Queue, Worker
 
-from benchmarks.contenders.base import at_once, note_run
+from benchmarks.contenders.base import at_once, note_run, once_ended
 from benchmarks.contenders.worker import run_until_told, wait_for_go
 
 CALLERS = 20
 """SAQ's own limit of operations under way."""
-LOOK_SECONDS = 0.02
 ENDED = ("complete", "failed", "aborted")
 
 
@@ -36,12 +35,7 @@ class SaqSession:
         await at_once((partial(self.send, job, payload) for payload in payloads), CALLERS)
 
     async def results(self, ids: Iterable[str]) -> list[Any]:
-        return [await self._result(job_id) for job_id in ids]
-
-    async def _result(self, job_id: str) -> Any:
-        while not (record := await self.record(job_id))["ended"]:
-            await asyncio.sleep(LOOK_SECONDS)
-        return record["result"]
+        return [(await once_ended(self.record, job_id))["result"] for job_id in ids]
 
     async def work_left(self) -> bool:
         return bool(await self._queue.count("incomplete"))

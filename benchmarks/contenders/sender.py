@@ -11,13 +11,17 @@ import importlib
 import json
 import sys
 import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders.base import Session
 from benchmarks.contenders.send import fill_seconds, latencies
 
-MEASURES = {"latencies": latencies, "fill_seconds": fill_seconds}
+MEASURES: dict[str, Callable[..., Awaitable[Any]]] = {
+    "latencies": latencies,
+    "fill_seconds": fill_seconds,
+}
 
 
 async def main(module: str, folder: Path, settings: dict[str, Any]) -> None:

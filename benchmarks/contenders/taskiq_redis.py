@@ -19,12 +19,11 @@ from redis.asyncio import Redis
 from taskiq.api import run_receiver_task
 from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend, RedisStreamBroker
 
-from benchmarks.contenders.base import at_once, note_run
+from benchmarks.contenders.base import at_once, note_run, once_ended
 from benchmarks.contenders.worker import run_until_told, wait_for_go
 
 BROKERS = {"list": ListQueueBroker, "stream": RedisStreamBroker}
 CALLERS = 32
-LOOK_SECONDS = 0.02
 
 
 def build(folder: Path, settings: Mapping[str, Any]) -> Any:
@@ -63,12 +62,7 @@ class TaskiqSession:
         await at_once((partial(self.send, job, payload) for payload in payloads), CALLERS)
 
     async def results(self, ids: Iterable[str]) -> list[Any]:
-        return [await self._result(job_id) for job_id in ids]
-
-    async def _result(self, job_id: str) -> Any:
-        while not (record := await self.record(job_id))["ended"]:
-            await asyncio.sleep(LOOK_SECONDS)
-        return record["result"]
+        return [(await once_ended(self.record, job_id))["result"] for job_id in ids]
 
     async def work_left(self) -> bool:
         return await self.finished() < self._sent
