@@ -30,6 +30,7 @@ from benchmarks import (
 )
 from benchmarks.rendering import Report
 from benchmarks.report import Result
+from benchmarks.served import suite
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
 
 Benchmark = Callable[[Sizes, Path], list[Result]]
@@ -46,6 +47,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lane_use": lane_use.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
+    "redis": suite.on_redis,
+    "postgres": suite.on_postgres,
     "cli_help": cli_help.run,
 }
 

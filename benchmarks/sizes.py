@@ -22,6 +22,8 @@ class Sizes:
     recovery_jobs: int
     lost_after: float
     """Seconds without any progress after which a job counts as lost."""
+    recovery_bound: float
+    """Seconds after which peers that have not recovered are given up."""
     small_backlog: int
     large_backlog: int
     claims: int
@@ -48,6 +50,7 @@ FULL = Sizes(
     idle_seconds=20.0,
     recovery_jobs=200,
     lost_after=10.0,
+    recovery_bound=60.0,
     small_backlog=1_000,
     large_backlog=1_000_000,
     claims=300,
@@ -72,6 +75,7 @@ QUICK = Sizes(
     idle_seconds=5.0,
     recovery_jobs=200,
     lost_after=4.0,
+    recovery_bound=60.0,
     small_backlog=1_000,
     large_backlog=100_000,
     claims=100,
@@ -96,6 +100,7 @@ TINY = Sizes(
     idle_seconds=0.5,
     recovery_jobs=100,
     lost_after=2.0,
+    recovery_bound=15.0,
     small_backlog=500,
     large_backlog=2_000,
     claims=10,
