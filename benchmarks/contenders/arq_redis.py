@@ -50,7 +50,7 @@ class ArqSession:
         info = await Job(job_id, self._pool).result_info()
         if info is None:
             return {"ended": False}
-        return {"ended": True, "result": repr(info.result), "finished": str(info.finish_time)}
+        return {"ended": True, "result": info.result if info.success else repr(info.result)}
 
 
 @asynccontextmanager

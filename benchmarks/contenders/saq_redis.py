@@ -45,12 +45,7 @@ class SaqSession:
 
     async def record(self, job_id: str) -> dict[str, Any]:
         job = await self._queue.job(job_id)
-        return {
-            "ended": job.status in ENDED,
-            "status": job.status,
-            "result": job.result,
-            "completed": job.completed,
-        }
+        return {"ended": job.status in ENDED, "status": job.status, "result": job.result}
 
 
 @asynccontextmanager

@@ -71,12 +71,8 @@ class StreaqSession:
         if not await self._worker.redis.exists([self._worker.results_key + job_id]):
             return {"ended": False}
         result = await self._worker.result_by_id(job_id, timeout=PATIENCE)
-        return {
-            "ended": True,
-            "result": result.result if result.success else repr(result.exception),
-            "finished": result.finish_time,
-            "by": result.worker_id,
-        }
+        value = result.result if result.success else repr(result.exception)
+        return {"ended": True, "result": value}
 
 
 @asynccontextmanager

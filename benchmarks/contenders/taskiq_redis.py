@@ -75,12 +75,7 @@ class TaskiqSession:
         if not await backend.is_result_ready(job_id):
             return {"ended": False}
         result = await backend.get_result(job_id)
-        return {
-            "ended": True,
-            "result": result.return_value,
-            "failed": result.is_err,
-            "seconds": result.execution_time,
-        }
+        return {"ended": True, "result": result.return_value, "failed": result.is_err}
 
 
 @asynccontextmanager
