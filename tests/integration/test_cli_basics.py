@@ -161,6 +161,16 @@ def test_config_tells_values_and_sources(cli: Cli) -> None:
     assert ["durable", "true", "default"] in [line.split() for line in shown.splitlines()]
 
 
+def test_config_tells_what_is_said_of_lanes_and_tenants(cli: Cli) -> None:
+    text = "lanes:\n  api:\n    max_parallel: 3\ntenant_weights:\n  gold: 2\n"
+    (cli.folder / "penstock.yaml").write_text(text)
+    rows = {row["name"]: row for row in cli("config", "--json").json}
+
+    assert rows["lanes.api.max_parallel"]["value"] == 3
+    assert "penstock.yaml line" in rows["lanes.api.max_parallel"]["source"]
+    assert rows["tenant_weights.gold"]["value"] == 2.0
+
+
 def test_config_with_a_wrong_setting_says_which(cli: Cli) -> None:
     (cli.folder / "penstock.yaml").write_text("max_worker: 3\n")
     done = cli("config", code=2)

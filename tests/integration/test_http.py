@@ -508,3 +508,88 @@ async def test_slots_are_given_back_after_every_kind_of_answer(
             job = await app.enqueue("visit", {"n": n})
             await app.wait(job.id, timeout=SOON)
         await until(lambda: farm.query("SELECT 1 FROM slots") == [], "the slots", patience=2.0)
+
+
+async def test_request_in_another_lane_ends_at_the_timeout_of_that_lane(
+    farm: Farm, server: CountingServer
+) -> None:
+    lanes = {**LANES, "brief": LaneConfig(min_interval_seconds=0.0, timeout_seconds=0.3)}
+    desk = Desk(farm, lanes=lanes)
+    server.answers["/"] = Answer(hang=True)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.post(server.url("/"), lane="brief")
+
+    start = time.monotonic()
+    done = await desk.run(work, timeout=30.0)
+    assert error_of(done)[0] == "Unavailable"
+    assert time.monotonic() - start <= 3.0
+
+
+@pytest.mark.parametrize("kind", ["seconds", "time"])
+async def test_reset_header_says_how_long_a_429_lasts(
+    desk: Desk, server: CountingServer, kind: str
+) -> None:
+    at = int(time.time()) + 600
+    header = {"x-ratelimit-reset": "600"} if kind == "seconds" else {"ratelimit-reset": str(at)}
+    server.answers["/"] = Answer(429, headers=header)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/"))
+
+    desk.register(work, "api")
+    async with desk.app, desk.app.running():
+        await desk.app.enqueue("work")
+
+        async def paused() -> float | None:
+            return {one.name: one.blocked_until for one in await desk.app.lane_infos()}.get("api")
+
+        assert await until(paused, "the lane to pause") == pytest.approx(at, abs=10)
+
+
+async def test_404_closes_the_breaker_because_the_service_answers(
+    farm: Farm, server: CountingServer
+) -> None:
+    quick = LaneConfig(min_interval_seconds=0.0, max_parallel=20, breaker_first_seconds=0.1)
+    desk = Desk(farm, lanes={**LANES, "api": quick})
+    server.answers["/"] = Answer(503)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.post(server.url("/"))
+
+    desk.register(work, "api")
+    async with desk.app, desk.app.running():
+        jobs = await desk.app.enqueue_many("work", [None] * 5)
+
+        async def breaker() -> str:
+            (lane,) = [one for one in await desk.app.lane_infos() if one.name == "api"]
+            return lane.breaker
+
+        async def is_open() -> bool:
+            return await breaker() == "open"
+
+        await until(is_open, "the breaker to open")
+        server.answers["/"] = Answer(404)
+        ended = [await desk.app.wait(job.id, timeout=SOON) for job in jobs]
+        assert await breaker() == "closed"
+
+    assert {error_of(job)[0] for job in ended} == {"HttpError"}
+
+
+async def test_pages_that_are_forbidden_do_not_block_their_host(
+    farm: Farm, server: CountingServer
+) -> None:
+    desk = Desk(farm, lanes={**LANES, "host:*": {"min_interval_seconds": 0.0, "max_parallel": 9}})
+    server.answers["/"] = Answer(403)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/"))
+
+    desk.register(work, None)
+    async with desk.app, desk.app.running():
+        jobs = await desk.app.enqueue_many("work", [None] * 6)
+        ended = [await desk.app.wait(job.id, timeout=SOON) for job in jobs]
+        lanes = await desk.app.lane_infos()
+
+    assert {error_of(job)[0] for job in ended} == {"AuthenticationError"}
+    assert [lane.blocked_why for lane in lanes] == [None] * len(lanes)

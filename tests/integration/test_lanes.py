@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobState, Penstock
+from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
 from penstock.ports.queue import Exchange, LaneInfo, Steer
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
@@ -91,6 +91,41 @@ async def test_four_processes_keep_every_limit_of_several_lanes_and_use_them(
     assert seen.per_second("/fifty") >= ENOUGH * 50
     assert seen.per_second("/twenty") >= ENOUGH * 40
     assert seen.per_second("/three") >= ENOUGH * 3 / 0.1
+
+
+async def test_slots_are_used_also_where_nothing_else_keeps_the_processes_awake(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
+    server.answers["/three"] = Answer(delay=0.1)
+    async with farm.app("laned") as app:
+        payload = {"lane": "three", "url": server.url("/three")}
+        await app.enqueue_many("call", [payload] * 300)
+        await asyncio.gather(*(farm.start("laned") for _ in range(4)))
+        seen = await measure(server, 3.0, "/three")
+
+    assert most_at_once(server.spans("/three")) <= 3
+    assert seen.per_second("/three") >= ENOUGH * 3 / 0.1
+
+
+async def test_slot_that_belongs_to_nobody_is_freed_and_told(
+    farm: Farm, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It never happens; if it did, the lane would be short of a slot for ever."""
+    app = farm.bare(lanes={"api": {"min_interval_seconds": 0.0, "max_parallel": 1}})
+
+    async def call(ctx: JobContext) -> None:
+        pass
+
+    app.job("call", lane="api")(call)
+    async with app:
+        job = await app.enqueue("call")
+        farm.execute("INSERT INTO slots VALUES ('api', 77, 12345, 0)")
+        async with app.running():
+            assert (await app.wait(job.id, timeout=SOON)).state is JobState.COMPLETED
+
+    assert "a slot of lane api belonged to nobody" in caplog.text
+    assert slots(farm) == []
 
 
 async def test_requests_that_fan_out_of_a_job_each_count_in_its_own_lane(
@@ -573,3 +608,29 @@ async def test_stopping_hands_back_what_waits_for_its_start_and_frees_its_slots(
 def _completed(farm: Farm) -> int:
     ((count,),) = farm.query("SELECT count(*) FROM jobs WHERE state = 'completed'")
     return int(count)
+
+
+async def test_workers_bring_configured_limits_to_lanes_in_use(farm: Farm) -> None:
+    async def call(ctx: JobContext) -> None:
+        pass
+
+    old = farm.bare(lanes={"api": {"max_parallel": 1}})
+    old.job("call", lane="api")(call)
+    async with old:
+        await old.enqueue("call")
+    # The second configures nothing, so it changes nothing.
+    for lanes in ({"api": {"max_parallel": 7}}, {}):
+        app = farm.bare(lanes=lanes)
+        app.job("other")(call)
+        async with app.running():
+            (lane,) = await app.lane_infos()
+            assert lane.max_parallel == 7
+
+
+async def test_configured_lane_can_be_paused_before_it_is_used(farm: Farm) -> None:
+    async with farm.bare(lanes={"api": {"max_parallel": 1}}) as app:
+        await app.steer_lane("api", "pause")
+        await app.steer_lane("openalex", "pause")
+        with pytest.raises(LaneNotFound):
+            await app.steer_lane("mystery", "pause")
+        assert {lane.name for lane in await app.lane_infos()} == {"api", "openalex"}

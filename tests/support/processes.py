@@ -99,10 +99,10 @@ class Held(NamedTuple):
 class Farm:
     """One queue, its side file and its worker processes."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, url: str | None = None, **settings: Any) -> None:
         self.folder = folder
         self.path = folder / "jobs.db"
-        self.url = f"sqlite:///{self.path}"
+        self.url = url or f"sqlite:///{self.path}"
         self.side = Side(folder / "side.jsonl")
         self.gate = folder / "gate"
         """What the gated jobs of a test wait for, by custom."""

@@ -32,6 +32,10 @@ class PrivateServer:
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
 
+    @property
+    def url(self) -> str:
+        raise NotImplementedError
+
     def start(self) -> Self:
         """Start it; returns once it answers."""
         assert self._process is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ class Note(NamedTuple):
     """WORKER in the process's environment, where a pid does not tell."""
     kind: str
     data: Any
+    at: float
+    token: int
 
 
 class Side:
@@ -31,8 +34,8 @@ class Side:
 
     def note(self, ctx: JobContext, data: Any = None) -> None:
         """Called first thing by a handler."""
-        job, worker = ctx.job, os.environ.get("WORKER", "")
-        note = Note(job.id, ctx.attempt, os.getpid(), worker, job.kind, data)
+        job, worker, now = ctx.job, os.environ.get("WORKER", ""), time.time()
+        note = Note(job.id, ctx.attempt, os.getpid(), worker, job.kind, data, now, ctx.token)
         line = json.dumps(note).encode() + b"\n"
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:

@@ -38,7 +38,12 @@ class Config:
         values = {"queue": hide_secrets(self.queue)} | {
             name: getattr(self.settings, name) for name in _TYPES if name != "queue"
         }
-        return [(name, values[name], self.sources[name]) for name in _TYPES]
+        rows = [(name, values[name], self.sources[name]) for name in _TYPES]
+        for lane, keys in self.lanes.items():
+            rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]
+        for tenant, weight in self.tenant_weights.items():
+            rows.append((f"tenant_weights.{tenant}", weight, self.sources["tenant_weights"]))
+        return rows
 
 
 def load(
@@ -53,6 +58,7 @@ def load(
     path = Path(file or environment.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     named = bool(file or environment.get("PENSTOCK_CONFIG"))
     given = read_mapping(path) if named or path.exists() else {}
+    sources |= {name: given[name].source for name in ("lanes", "tenant_weights") if name in given}
     lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
     for name, (value, source) in given.items():

@@ -104,6 +104,12 @@ class JobContext:
         )
 
     @property
+    def token(self) -> int:
+        """Greater for every later claim of the job. A store that refuses writes with a lesser
+        one than it has seen keeps out a run that was taken for dead and is not."""
+        return self._run.lease.token
+
+    @property
     def attempt(self) -> int:
         """Which run of the job this is: 1, 2, 3 ..."""
         return self._run.lease.attempts

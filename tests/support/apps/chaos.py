@@ -9,45 +9,47 @@ from typing import Any
 from penstock import JobContext, Penstock
 from tests.support.side import Side
 
-LANES = {"narrow": {"min_interval_seconds": 0.002, "max_parallel": 3}}
+LANES = {"narrow": {"requests_per_interval": 100, "interval_seconds": 1.0, "max_parallel": 3}}
 
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:
     app = Penstock(url, lanes=LANES, **settings)
 
-    @app.job("short", max_retries=1000)
-    async def short(ctx: JobContext, n: int) -> int:
+    def noted(ctx: JobContext, n: int) -> dict[str, Any]:
+        """What every handler returns: its number, and which of its leases this is."""
         side.note(ctx, n)
-        return n
+        return {"n": n, "token": ctx.token}
+
+    @app.job("short", max_retries=1000)
+    async def short(ctx: JobContext, n: int) -> dict[str, Any]:
+        return noted(ctx, n)
 
     @app.job("long", max_retries=1000)
-    async def long(ctx: JobContext, n: int) -> int:
-        side.note(ctx, n)
+    async def long(ctx: JobContext, n: int) -> dict[str, Any]:
+        result = noted(ctx, n)
         await asyncio.sleep(0.2)
-        return n
+        return result
 
     @app.job("flaky", max_retries=1000)
-    async def flaky(ctx: JobContext, n: int) -> int:
-        side.note(ctx, n)
+    async def flaky(ctx: JobContext, n: int) -> dict[str, Any]:
+        result = noted(ctx, n)
         if random.random() < 0.3:
             raise OSError("bad luck")
-        return n
+        return result
 
     @app.job("parent", max_retries=1000)
-    async def parent(ctx: JobContext, n: int) -> int:
-        side.note(ctx, n)
+    async def parent(ctx: JobContext, n: int) -> dict[str, Any]:
+        result = noted(ctx, n)
         await ctx.enqueue("child", {"n": n})
         await ctx.enqueue("child", {"n": n})
-        return n
+        return result
 
     @app.job("child", max_retries=1000)
-    async def child(ctx: JobContext, n: int) -> int:
-        side.note(ctx, n)
-        return n
+    async def child(ctx: JobContext, n: int) -> dict[str, Any]:
+        return noted(ctx, n)
 
     @app.job("narrow", max_retries=1000, lane="narrow")
-    async def narrow(ctx: JobContext, n: int) -> int:
-        side.note(ctx, n)
-        return n
+    async def narrow(ctx: JobContext, n: int) -> dict[str, Any]:
+        return noted(ctx, n)
 
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -13,6 +14,7 @@ from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
+log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
@@ -106,6 +108,21 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         wake_waiting(tx, lane, count)
     if any(ref < 0 for ref in refs or ()):
         tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
+
+
+def free_lost_slots(tx: Transaction) -> None:
+    """Every slot belongs to a live membership, and a job's to its lease. This must never find
+    one that does not; if it does, the lane must not stay short of it."""
+    lost = tx.execute(
+        "DELETE FROM slots WHERE holder NOT IN (SELECT number FROM processes)"
+        " OR ref > 0 AND NOT EXISTS"
+        " (SELECT 1 FROM jobs WHERE jobs.seq = slots.ref AND jobs.holder = slots.holder)"
+        " RETURNING lane, holder, ref"
+    ).fetchall()
+    for lane, holder, ref in lost:
+        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
+        wake_waiting(tx, lane, 1)
+    announce(tx)
 
 
 def held_by(tx: Transaction, lanes: Sequence[LaneState], holder: int, job: int) -> set[str]:

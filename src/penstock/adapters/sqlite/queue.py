@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.adapters.sqlite import lane_view, selection
-from penstock.adapters.sqlite.database import (
-    OLDEST_SQLITE,
-    Reader,
-    Transaction,
-    Writer,
-    connect,
-    explain,
-    migrate,
-    refuse_foreign,
-)
+from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
-from penstock.adapters.sqlite.lanes import configure
+from penstock.adapters.sqlite.file import SqliteFile
+from penstock.adapters.sqlite.lanes import configure, free_lost_slots
 from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
 from penstock.adapters.sqlite.rows import read_jobs
-from penstock.adapters.sqlite.wakeups import Listener, Wakeups
 from penstock.lanes.state import DAY
 from penstock.model.change import Change
-from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
@@ -38,20 +26,13 @@ from penstock.ports.queue import (
     NewJobs,
     ProcessInfo,
     Steer,
-    Topic,
 )
 
-T = TypeVar("T")
-SCHEME = "sqlite:///"
 IDLE_LANE_SECONDS = 3600.0
 
 
-class SqliteQueue:
-    """See `penstock.ports.queue.JobQueue`. Any number of processes may share the file.
-
-    `durable`: every commit reaches the disk (survives a power loss). Without it commits
-    survive the death of processes only.
-    """
+class SqliteQueue(SqliteFile):
+    """See `penstock.ports.queue.JobQueue`. Any number of processes may share the file."""
 
     def __init__(
         self,
@@ -63,80 +44,11 @@ class SqliteQueue:
         weights: Mapping[str, float] | None = None,
         lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
     ) -> None:
-        if not url.startswith(SCHEME) or not url[len(SCHEME) :]:
-            raise ConfigError(f"{url!r} names no file; write sqlite:///jobs.db")
-        self.url = url
-        self.path = Path(url[len(SCHEME) :]).expanduser()
-        self.folder = self.path.with_name(self.path.name + "-run")
+        super().__init__(url, durable=durable)
         self.ageing_seconds = ageing_seconds
         self.weights = dict(weights or {})
         self.lane_config = lane_config
         self._retention_seconds = retention_seconds
-        self._synchronous = "FULL" if durable else "NORMAL"
-        self._writer: Writer | None = None
-        self._reader: Reader | None = None
-        self._wakeups = Wakeups(self.folder, self._data_version)
-
-    async def open(self) -> None:
-        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            oldest = ".".join(map(str, OLDEST_SQLITE))
-            raise QueueUnusable(f"SQLite {sqlite3.sqlite_version} is too old; {oldest} is needed")
-        try:
-            await asyncio.to_thread(self._prepare)
-            self._wakeups.open()
-        except OSError as error:
-            raise QueueUnavailable(f"cannot use {self.folder}: {error.strerror}") from error
-        self._writer = Writer(self.path, self.connect, self._wakeups.send, self._synchronous)
-        self._reader = Reader(self.path, self._connect_reader)
-
-    def _prepare(self) -> None:
-        try:
-            refuse_foreign(self.path)
-            connection = self.connect()
-            try:
-                migrate(connection, self.path)
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise explain(error, self.path) from error
-
-    def connect(self) -> sqlite3.Connection:
-        return connect(self.path, self._synchronous)
-
-    def _connect_reader(self) -> sqlite3.Connection:
-        connection = self.connect()
-        connection.execute("PRAGMA query_only = 1")
-        return connection
-
-    async def close(self) -> None:
-        if self._writer is not None and self._reader is not None:
-            writer, reader = self._writer, self._reader
-            self._writer = self._reader = None
-            await asyncio.to_thread(writer.close)
-            await asyncio.to_thread(reader.close)
-            await self._wakeups.close()
-
-    async def write(self, operation: Callable[[Transaction], T], *, soft: bool = False) -> T:
-        """Run `operation` in a write transaction; see `Writer` for `soft`."""
-        if self._writer is None:
-            raise QueueError("the queue is not open; use it inside `async with app:`")
-        return await self._writer.submit(operation, soft=soft)
-
-    async def read(self, operation: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `operation` on a snapshot."""
-        if self._reader is None:
-            raise QueueError("the queue is not open; use it inside `async with app:`")
-        return await self._reader.submit(operation)
-
-    async def _data_version(self) -> int:
-        # Outside a transaction: inside one the snapshot, and with it the version, stands still.
-        def read(connection: sqlite3.Connection) -> int:
-            connection.execute("COMMIT")
-            version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-            connection.execute("BEGIN")
-            return version
-
-        return await self.read(read)
 
     async def enqueue(self, batch: NewJobs) -> list[Job]:
         return await self.write(lambda tx: enqueue(tx, batch, self.weights, self.lane_config))
@@ -241,9 +153,6 @@ class SqliteQueue:
         await member.join()
         return member
 
-    def listen(self, topic: Topic) -> Listener:
-        return self._wakeups.listen(topic)
-
     async def retain(self) -> None:
         """Delete completed and cancelled jobs that are past the retention, and spent logs."""
         more = True
@@ -266,6 +175,7 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
                 " (SELECT 1 FROM jobs WHERE tenant = :tenant AND task = :task)",
                 {"tenant": tenant, "task": task},
             )
+    free_lost_slots(tx)
     # A lane nobody uses, in no trouble, is made again when somebody does.
     tx.execute(
         "DELETE FROM lanes WHERE touched_at < :idle AND step = 0 AND suspect_at < :idle"
