@@ -36,6 +36,8 @@ class Sizes:
     lane_seconds: float
     blocked_jobs: int
     others: int
+    limited_jobs: int
+    """In front of others with an in-job limiter, whose every job must be waited for."""
     outage_seconds: float
 
 
@@ -61,6 +63,7 @@ FULL = Sizes(
     lane_seconds=20.0,
     blocked_jobs=100_000,
     others=2_000,
+    limited_jobs=200,
     outage_seconds=60.0,
 )
 
@@ -86,6 +89,7 @@ QUICK = Sizes(
     lane_seconds=5.0,
     blocked_jobs=20_000,
     others=1_000,
+    limited_jobs=100,
     outage_seconds=8.0,
 )
 
@@ -111,6 +115,7 @@ TINY = Sizes(
     lane_seconds=1.0,
     blocked_jobs=500,
     others=100,
+    limited_jobs=40,
     outage_seconds=1.5,
 )
 """For the harness's own tests; the figures mean nothing."""

@@ -12,7 +12,7 @@ from benchmarks.report import Better, Cell, Figure, Result, TimesThePeer
 from benchmarks.served.arena import Arena
 from benchmarks.turns import percentile
 
-TRIAL_JOBS = 300
+TRIAL_JOBS = 1_000
 AIM_SECONDS = 4.0
 """A run of a slow peer has as many jobs as it does in this time."""
 NOOP = {"n": 1}
