@@ -105,7 +105,11 @@ class Sender:
         return answer["value"]
 
     def __enter__(self) -> Self:
-        self._answer()  # it is ready
+        try:
+            self._answer()  # it is ready
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -114,6 +118,9 @@ class Sender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:

@@ -53,18 +53,20 @@ class Valkey(_Running):
         server = RedisServer("valkey", durable=True)
         super().__init__(server)
         self._url = server.url
-        self._client = redis.Redis.from_url(server.url)
 
     def title(self) -> str:
-        version = self._client.info("server")["valkey_version"]
+        with redis.Redis.from_url(self._url) as client:
+            version = client.info("server")["valkey_version"]
         return f"on Redis (Valkey {version}, append-only file with fsync at every write)"
 
     def fresh(self) -> str:
-        self._client.flushall()
+        with redis.Redis.from_url(self._url) as client:
+            client.flushall()
         return self._url
 
     def connections(self) -> int:
-        return len(self._client.client_list()) - 1
+        with redis.Redis.from_url(self._url) as client:
+            return len(client.client_list()) - 1
 
 
 class Postgres(_Running):

@@ -31,5 +31,6 @@ def _every(arena: Arena, *, jobs: float, enqueue: float, connections: int) -> li
         *speed.latency(arena),
         death.connections(arena, connections),
         *death.recovery(arena),
-        *takeover.late_writes(arena),
+        takeover.late_writes(arena, after_the_end=False),
+        takeover.late_writes(arena, after_the_end=True),
     ]

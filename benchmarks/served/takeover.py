@@ -20,14 +20,7 @@ OTHER_WORK_SECONDS = 0.5
 """Between two other jobs that go on meanwhile: some queues look for lost jobs only then."""
 
 
-def late_writes(arena: Arena) -> list[Result]:
-    return [
-        _late_write(arena, after_the_end=False),
-        _late_write(arena, after_the_end=True),
-    ]
-
-
-def _late_write(arena: Arena, *, after_the_end: bool) -> Result:
+def late_writes(arena: Arena, *, after_the_end: bool) -> Result:
     seen: dict[str, str] = {}
 
     def measure(contender: Served) -> Cell:
