@@ -18,6 +18,8 @@ from typing import Any
 from benchmarks.contenders.base import Session
 from benchmarks.contenders.send import fill_seconds, latencies
 
+PATIENCE = 120.0
+"""Seconds for one call: a job that is never done must not stop the run."""
 MEASURES: dict[str, Callable[..., Awaitable[Any]]] = {
     "latencies": latencies,
     "fill_seconds": fill_seconds,
@@ -34,9 +36,10 @@ async def main(module: str, folder: Path, settings: dict[str, Any]) -> None:
 
 async def _answer(session: Session, call: str, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
-        if measure := MEASURES.get(call):
-            return {"value": await measure(session, **arguments)}
-        return {"value": await getattr(session, call)(**arguments)}
+        async with asyncio.timeout(PATIENCE):
+            if measure := MEASURES.get(call):
+                return {"value": await measure(session, **arguments)}
+            return {"value": await getattr(session, call)(**arguments)}
     except Exception:
         return {"error": traceback.format_exc()}
 

@@ -23,9 +23,13 @@ def connections(arena: Arena, most: int) -> Result:
             before, peak = arena.server.connections(), 0
             with run.worker() as worker:
                 worker.ready().go()
-                while run.sender.work_left() and not worker.dead:
+
+                def all_done() -> bool:
+                    nonlocal peak
                     peak = max(peak, arena.server.connections() - before)
-                    time.sleep(LOOK_SECONDS)
+                    return not run.sender.work_left()
+
+                wait_until(all_done, "the jobs were done", worker)
         return Figure.of(contender.name, [float(peak)])
 
     note = f"Counted by the server, most seen while {CONCURRENCY} jobs ran at a time."
