@@ -54,7 +54,7 @@ def late_writes(arena: Arena, *, after_the_end: bool) -> Result:
     when = "after another has done its job" if after_the_end else "while another runs its job"
     note = (
         f"SIGSTOP in the middle of a job of {NAP_SECONDS:g} s, short leases, SIGCONT {when}. "
-        "Accepted means that there is no fence, and what is stored about the job changed. "
+        "Accepted: no fence kept the late one from changing what is stored about the job. "
         f"{observed}"
     )
     what = f"late writes accepted {when}"
