@@ -49,6 +49,8 @@ def test_dead_letters_are_listed_redriven_and_discarded(cli: Cli) -> None:
 
 
 def test_lanes_can_be_paused_and_resumed(cli: Cli) -> None:
+    assert "no queue at" in cli("lanes", code=3).err, "looking makes none"
+    cli("enqueue", "add")
     cli("lanes", "pause", "openalex")
     assert "paused" in cli("lanes").out
     cli("lanes", "resume", "openalex")

@@ -99,7 +99,7 @@ class JobOrchestrator:
         member = await self._join()
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
-        watchdog = Watchdog(runs.values)
+        watchdog = Watchdog(runs.values, self._queue.now)
         settler = Settler(self._settings, self._wake)
         self._bench = bench = Bench(
             settings=self._settings,

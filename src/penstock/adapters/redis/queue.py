@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.redis import address, lanes, rows
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
@@ -21,7 +20,7 @@ from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState
 from penstock.model.change import Change
-from penstock.model.errors import KeyConflict, QueueUnavailable
+from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
@@ -67,8 +66,8 @@ class RedisQueue:
         self._allow_volatile = allow_volatile
         self._retention_seconds = retention_seconds
         self.connections = Connections(self._address)
-        self.clock = Clock()
         self._wakeups = Wakeups(self.connections)
+        self.clock = QueueClock()
 
     @property
     def folder(self) -> Path:
@@ -85,25 +84,34 @@ class RedisQueue:
         self.connections.open()
         try:
             await check_server(self.connections, self._allow_volatile)
-            await self._ask_the_time()
+            asked = self.clock.local()
+            seconds, microseconds = await self.connections.command("TIME")
+            self.clock.sample(asked, int(seconds) + int(microseconds) / 1e6)
             await self._wakeups.open()
         except BaseException:
             await self.connections.close()
             raise
 
-    async def _ask_the_time(self) -> None:
-        asked = time.time()
-        seconds, microseconds = await self.connections.command("TIME")
-        self.clock.heard(asked, int(seconds) + int(microseconds) / 1e6, time.time())
-
-    def now(self) -> float:
-        return self.clock.now()
-
     async def close(self) -> None:
         await self._wakeups.close()
         await self.connections.close()
 
-    async def enqueue(self, batch: NewJobs) -> list[Job]:
+    async def exists(self) -> bool:
+        connections = Connections(self._address)
+        connections.open()
+        try:
+            return bool(await connections.command("EXISTS", f"{self._address.tag}:numbers"))
+        finally:
+            await connections.close()
+
+    def now(self) -> float:
+        return self.clock.now()
+
+    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
+        if conn is not None:
+            raise ConfigError(
+                "conn= is for a queue in PostgreSQL; a Redis queue cannot join a transaction"
+            )
         ask: dict[str, Any] = {
             "spec": json.dumps(_spec(batch)),
             "kind": batch.kind,
