@@ -279,11 +279,20 @@ class RedisQueue:
     def listen(self, topic: Topic) -> Listener:
         return self._wakeups.listen(topic)
 
+    async def _free_lost_slots(self) -> None:
+        since, before = "0", ""
+        while since and since != before:
+            before = since
+            freed, since = await self.connections.call("lost_slots", {"since": since})
+            for lane, holder, ref in freed:
+                log.error("a slot of lane %s belonged to nobody (%s, %s): freed", lane, holder, ref)
+
     async def retain(self) -> None:
         """Delete completed and cancelled jobs that are past the retention, and spent logs."""
         ask = {"retention_seconds": self._retention_seconds}
         while await self.connections.call("retain", ask):
             pass
+        await self._free_lost_slots()
         skip = 0
         while skip >= 0:
             skip = await self.connections.call("forget_lanes", {"skip": skip})
