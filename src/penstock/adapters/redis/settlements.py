@@ -34,6 +34,7 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
     ask: dict[str, Any] = {
         "seq": lease.seq,
         "token": lease.token,
+        "id": lease.id,
         "outcome": s.outcome.value,
         "kind": lease.kind,
     }
@@ -93,6 +94,7 @@ def progress_asks(notes: Sequence[Progress]) -> list[dict[str, Any]]:
         {
             "seq": note.lease.seq,
             "token": note.lease.token,
+            "id": note.lease.id,
             "fraction": note.fraction,
             "message": storable(note.message),
             "data": json.dumps(

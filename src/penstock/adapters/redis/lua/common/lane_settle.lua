@@ -39,8 +39,8 @@ end
 
 -- Whether the lease still stands: only then it teaches a lane anything, or has a slot to free.
 local function is_held(s)
-  local found = redis.call('HMGET', jobs.key(s.seq), 'token', 'holder')
-  return tonumber(found[1]) == s.token and (found[2] or '') ~= ''
+  local found = redis.call('HMGET', jobs.key(s.seq), 'token', 'holder', 'id')
+  return tonumber(found[1]) == s.token and (found[2] or '') ~= '' and found[3] == (s.id or found[3])
 end
 
 -- Let lanes learn from settlements, and change those whose failure is the lane's. Returns the
