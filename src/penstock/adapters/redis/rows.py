@@ -107,7 +107,7 @@ def _job(
         max_retries=int(row["max_retries"]) if "max_retries" in row else common.max_retries,
         attempts=int(row.get("attempts", 0)),
         releases=int(row.get("releases", 0)),
-        progress=float(row.get("progress", 0)),
+        progress=1.0 if state is JobState.COMPLETED else float(row.get("progress", 0)),
         message=row.get("message", ""),
         result=json.loads(result) if result else None,
         error=Record(json.loads(row["error"])) if "error" in row else None,

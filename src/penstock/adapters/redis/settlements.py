@@ -32,7 +32,7 @@ def settlement_asks(
 def _ask(s: Settlement, member: str) -> dict[str, Any]:
     lease = s.lease
     ask: dict[str, Any] = {
-        "seq": lease.seq,
+        "seq": str(lease.seq),
         "token": lease.token,
         "id": lease.id,
         "outcome": s.outcome.value,
@@ -40,7 +40,8 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
     }
     match s.outcome:
         case Outcome.COMPLETED:
-            ask |= {"started_at": s.started_at, "finished_at": s.finished_at}
+            # As text: it is only stored, and Lua is slow to turn numbers into text.
+            ask |= {"started_at": repr(s.started_at), "finished_at": repr(s.finished_at)}
         case Outcome.RETRY | Outcome.FAILED:
             ask |= _ended_badly(s, member)
         case Outcome.RELEASED:

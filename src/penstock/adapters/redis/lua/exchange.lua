@@ -15,7 +15,7 @@ local is_member, last_trip = here[1] ~= false, tonumber(here[1]) or 0
 if ask.unanswered and last_trip >= ask.unanswered then
   for seq, token, lane in string.gmatch(here[2], '(%d+) (%d+) ([^\n]*)') do
     ask.settlements[#ask.settlements + 1] = {
-      seq = tonumber(seq), token = tonumber(token), outcome = 'handed back',
+      seq = seq, token = tonumber(token), outcome = 'handed back',
       lane = lane ~= '' and lane or nil}
   end
 end

@@ -50,13 +50,13 @@ function lane_settle.judge(holder, settlements)
   for number, s in ipairs(settlements) do
     local name = verdict.lane_of(s)
     if name ~= '' and is_held(s) then
-      if s.lane then in_lanes[#in_lanes + 1] = s.seq end
-      local lane, fault
+      local job, lane, fault = tonumber(s.seq), nil, nil
+      if s.lane then in_lanes[#in_lanes + 1] = job end
       if s.report and s.report.told then
         lane = lanes.load(name)
         fault = lane and verdict.fault_of_told(lane, s.report)
       else
-        lane, fault = lane_settle.learn_and_save(name, holder, s.seq, s.seq, s.token, s.report)
+        lane, fault = lane_settle.learn_and_save(name, holder, job, job, s.token, s.report)
       end
       if lane then latest[name], faults[number] = lane, fault end
     end

@@ -16,8 +16,7 @@ local function completed(s)
   local holder = found[3]
   if not stands({state = found[1], token = found[2], id = found[5]}, s) then return false end
   local fields = {
-    'state', 'completed', 'holder', '', 'progress', 1,
-    'started_at', s.started_at, 'finished_at', s.finished_at}
+    'state', 'completed', 'holder', '', 'started_at', s.started_at, 'finished_at', s.finished_at}
   if found[4] then
     for _, text in ipairs({'error', '', 'error_type', ''}) do fields[#fields + 1] = text end
   end
