@@ -28,6 +28,11 @@ class Proxy:
         """Seconds every piece of data takes longer."""
         self.accepted = 0
         """Connections made through it so far."""
+        self.lose: bytes | None = None
+        """The answer to the next request that contains this is lost, with its connection."""
+        self.lost = 0
+        self.passing = asyncio.Event()
+        self.passing.set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -68,6 +73,13 @@ class Proxy:
     def half_close(self) -> None:
         """The server's answers do not arrive any more; what is sent to it still does."""
         self._each(_Link.half_close)
+
+    def silence(self) -> None:
+        """Pass nothing on, in neither direction, and close no connection, until `resume`."""
+        self._loop.call_soon_threadsafe(self.passing.clear)
+
+    def resume(self) -> None:
+        self._loop.call_soon_threadsafe(self.passing.set)
 
     def leave(self) -> None:
         """Nobody is there: connections are reset, new ones refused."""
@@ -131,6 +143,8 @@ class _Link:
         self._client, self._server = client, server
         self._mute: set[asyncio.StreamWriter] = set()
         """Whom nothing is passed on to any more."""
+        self._doomed = False
+        """The next answer is lost."""
 
     def reset(self) -> None:
         for _, writer in (self._client, self._server):
@@ -145,16 +159,32 @@ class _Link:
     async def run(self) -> None:
         try:
             await asyncio.gather(
-                self._pass_on(self._client[0], self._server[1]),
-                self._pass_on(self._server[0], self._client[1]),
+                self._pass_on(self._client[0], self._server[1], self._request),
+                self._pass_on(self._server[0], self._client[1], self._answer),
             )
         except (OSError, asyncio.IncompleteReadError):
             pass  # one side is gone, so the other is told
         finally:
             self.reset()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _request(self, data: bytes) -> None:
+        if self._proxy.lose is not None and self._proxy.lose in data:
+            self._proxy.lose, self._doomed = None, True
+
+    def _answer(self, data: bytes) -> None:
+        if self._doomed:
+            self._proxy.lost += 1
+            raise ConnectionResetError
+
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        look: Callable[[bytes], None],
+    ) -> None:
         while data := await reader.read(CHUNK):
+            look(data)
+            await self._proxy.passing.wait()
             if self._proxy.delay:
                 await asyncio.sleep(self._proxy.delay)
             if writer not in self._mute:

@@ -59,6 +59,8 @@ class Settings:
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""
+    allow_volatile: bool = False
+    """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
