@@ -343,15 +343,14 @@ def _open_queue(
             lane_config=lanes.config,
             weights=weights,
         )
-    if url.startswith(("postgresql:", "postgres:")):
+    scheme = url.split(":", 1)[0]
+    if scheme in ("postgresql", "postgres"):
         try:
             from penstock.adapters.postgres import PostgresQueue
         except ModuleNotFoundError as error:
             if error.name != "asyncpg":
                 raise
-            raise ConfigError(
-                "a PostgreSQL queue needs asyncpg: pip install 'penstock[postgres]'"
-            ) from None
+            raise ConfigError("PostgreSQL queues need: pip install 'penstock[postgres]'") from None
         return PostgresQueue(
             url,
             ageing_seconds=settings.ageing_seconds,
@@ -360,7 +359,6 @@ def _open_queue(
             lane_config=lanes.config,
             weights=weights,
         )
-    scheme = url.split(":", 1)[0]
     if scheme in ("redis", "rediss", "unix", "valkey"):
         try:
             from penstock.adapters.redis import RedisQueue
