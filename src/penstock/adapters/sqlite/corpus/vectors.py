@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.adapters.sqlite.corpus.documents import number_of
 from penstock.adapters.sqlite.database import Transaction
@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Floats = npt.NDArray[np.float32]
-    Ints = npt.NDArray[np.int64]
-
 GROWTH = 1.5
 """How much larger the matrix is made than what it must hold."""
+
+
+class _Rows(NamedTuple):
+    """Arrays of the same length, of which the first rows are in use."""
+
+    vectors: npt.NDArray[np.float32]
+    chunks: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.int64]
 
 
 def to_embed(connection: sqlite3.Connection, version: Version, model: str) -> list[ToEmbed] | None:
@@ -71,9 +76,7 @@ class Matrix:
         self._tenant, self._model = tenant, model
         self._version = -1
         self._count = 0
-        self._vectors: Floats | None = None
-        self._chunks: Ints | None = None
-        self._documents: Ints | None = None
+        self._rows: _Rows | None = None
 
     def search(
         self,
@@ -86,30 +89,25 @@ class Matrix:
         import numpy as np
 
         self._follow(connection)
-        if not self._count or self._vectors is None:
+        if self._rows is None or not self._count:
             return []
-        assert self._chunks is not None
-        assert self._documents is not None
+        vectors, chunks = self._rows.vectors[: self._count], self._rows.chunks[: self._count]
         query = np.frombuffer(vector, dtype="<f4")
-        if query.shape[0] != self._vectors.shape[1]:
+        if query.shape[0] != vectors.shape[1]:
             raise QueueError(
-                f"the query has {query.shape[0]} dimensions, the corpus {self._vectors.shape[1]}"
+                f"the query has {query.shape[0]} dimensions, the corpus {vectors.shape[1]}"
             )
-        rows: Any = np.arange(self._count)
         if documents is not None:
-            rows = np.flatnonzero(np.isin(self._documents[: self._count], documents))
-            if not rows.size:
-                return []
-            scores = self._vectors[rows] @ query
-        else:
-            scores = self._vectors[: self._count] @ query
-        some = min(limit, scores.shape[0])
-        best = np.argpartition(-scores, some - 1)[:some]
+            some = np.flatnonzero(np.isin(self._rows.documents[: self._count], documents))
+            vectors, chunks = vectors[some], chunks[some]
+        if not len(chunks):
+            return []
+        scores = vectors @ query
+        most = min(limit, len(scores))
+        best = np.argpartition(-scores, most - 1)[:most]
         # Equal scores in the order of their numbers: the same question has the same answer.
-        order = np.lexsort((self._chunks[rows[best]], -scores[best]))
-        best = best[order]
-        numbers = self._chunks[rows[best]]
-        return [Hit(int(n), float(s)) for n, s in zip(numbers, scores[best], strict=True)]
+        best = best[np.lexsort((chunks[best], -scores[best]))]
+        return [Hit(int(n), float(s)) for n, s in zip(chunks[best], scores[best], strict=True)]
 
     def _follow(self, connection: sqlite3.Connection) -> None:
         """Bring the matrix to what is live in this snapshot."""
@@ -118,79 +116,64 @@ class Matrix:
         ).fetchone()
         if self._version == last:
             return
-        if self._version < first - 1 or self._vectors is None:
+        if self._rows is None or self._version < first - 1:
             self._count = 0
-            self._add(connection, None)
+            self._add(connection, "")
         else:
-            rows = connection.execute(
+            changed = connection.execute(
                 "SELECT DISTINCT document FROM publications WHERE version > ? AND tenant = ?",
                 (self._version, self._tenant),
             ).fetchall()
-            changed = [document for (document,) in rows]
-            self._remove(changed)
-            self._add(connection, changed)
+            numbers = [document for (document,) in changed]
+            self._remove(self._rows, numbers)
+            only = " AND documents.number IN (SELECT value FROM json_each(?))"
+            self._add(connection, only, json.dumps(numbers))
         self._version = last
 
-    def _remove(self, documents: Sequence[int]) -> None:
+    def _remove(self, rows: _Rows, documents: Sequence[int]) -> None:
         import numpy as np
 
-        assert self._vectors is not None
-        assert self._chunks is not None
-        assert self._documents is not None
-        gone = np.flatnonzero(np.isin(self._documents[: self._count], documents))
-        if not gone.size:
-            return
+        gone = np.flatnonzero(np.isin(rows.documents[: self._count], documents))
         left = self._count - gone.size
         gaps = gone[gone < left]
         movers = np.setdiff1d(np.arange(left, self._count), gone, assume_unique=True)
-        for array in (self._vectors, self._chunks, self._documents):
+        for array in (rows.vectors, rows.chunks, rows.documents):
             array[gaps] = array[movers]
         self._count = left
 
-    def _add(self, connection: sqlite3.Connection, documents: Sequence[int] | None) -> None:
+    def _add(self, connection: sqlite3.Connection, only: str, *parameters: str) -> None:
         import numpy as np
 
-        some = (
-            "" if documents is None else " AND documents.number IN (SELECT value FROM json_each(?))"
-        )
-        parameters: list[Any] = [self._tenant, self._model]
-        if documents is not None:
-            parameters.append(json.dumps(list(documents)))
-        rows = connection.execute(
+        found = connection.execute(
             "SELECT chunks.number, chunks.document, vectors.vector FROM documents"
             " JOIN chunks ON chunks.document = documents.number"
             " AND chunks.generation = documents.live"
             " JOIN vectors ON vectors.tenant = documents.tenant AND vectors.hash = chunks.hash"
-            f" WHERE documents.tenant = ? AND vectors.model = ?{some}",
-            parameters,
+            f" WHERE documents.tenant = ? AND vectors.model = ?{only}",
+            (self._tenant, self._model, *parameters),
         ).fetchall()
-        if not rows:
+        if not found:
             return
-        width = len(rows[0][2]) // 4
-        self._make_room(self._count + len(rows), width)
-        assert self._vectors is not None
-        assert self._chunks is not None
-        assert self._documents is not None
-        end = self._count + len(rows)
-        self._vectors[self._count : end] = np.frombuffer(
-            b"".join(row[2] for row in rows), dtype="<f4"
-        ).reshape(len(rows), width)
-        self._chunks[self._count : end] = [row[0] for row in rows]
-        self._documents[self._count : end] = [row[1] for row in rows]
+        numbers, documents, packed = zip(*found, strict=True)
+        vectors = np.frombuffer(b"".join(packed), dtype="<f4").reshape(len(found), -1)
+        end = self._count + len(found)
+        rows = self._rows = self._with_room(end, vectors.shape[1])
+        rows.vectors[self._count : end] = vectors
+        rows.chunks[self._count : end] = numbers
+        rows.documents[self._count : end] = documents
         self._count = end
 
-    def _make_room(self, rows: int, width: int) -> None:
+    def _with_room(self, count: int, width: int) -> _Rows:
+        """The rows there are, in arrays that hold `count`."""
         import numpy as np
 
-        if self._vectors is not None and self._vectors.shape[0] >= rows:
-            return
-        size = max(1024, int(rows * GROWTH))
-        vectors = np.empty((size, width), dtype=np.float32)
-        chunks, documents = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        if self._vectors is not None and self._count:
-            assert self._chunks is not None
-            assert self._documents is not None
-            vectors[: self._count] = self._vectors[: self._count]
-            chunks[: self._count] = self._chunks[: self._count]
-            documents[: self._count] = self._documents[: self._count]
-        self._vectors, self._chunks, self._documents = vectors, chunks, documents
+        if self._rows is not None and len(self._rows.chunks) >= count:
+            return self._rows
+        size = max(1024, int(count * GROWTH))
+        rows = _Rows(
+            np.empty((size, width), np.float32), np.empty(size, np.int64), np.empty(size, np.int64)
+        )
+        if self._rows is not None:
+            for new, old in zip(rows, self._rows, strict=True):
+                new[: self._count] = old[: self._count]
+        return rows
