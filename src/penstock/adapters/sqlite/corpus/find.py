@@ -12,9 +12,6 @@ from penstock.adapters.sqlite.corpus.documents import CHUNK_COLUMNS, COLUMNS, ch
 from penstock.model.document import Hit
 from penstock.ports.corpus import Place, Scope
 
-MATCHED_DOCUMENTS = 100_000
-"""A filter that leaves more documents than this is too wide to be worth a list of them."""
-
 
 def scope_terms(tenant: str, collection: str) -> str:
     """What chunks of a collection carry beside their terms, so that the full text index itself
@@ -36,6 +33,8 @@ def documents_in(connection: sqlite3.Connection, scope: Scope) -> list[int] | No
             condition += f" AND {column} IN (SELECT value FROM json_each(?))"
             values.append(json.dumps(list(given)))
     for key, value in scope.metadata.items():
+        if '"' in key:  # no document has such a key, and a path cannot name it
+            return []
         condition += " AND metadata -> ? = json(?)"
         values += [f'$."{key}"', json.dumps(value)]
     rows = connection.execute(f"SELECT number FROM documents WHERE {condition}", values)
@@ -50,7 +49,8 @@ def by_text(
     limit: int,
 ) -> list[Hit]:
     """The chunks that have most of the terms, the rare ones first."""
-    if not terms:
+    terms = [term for term in terms if "\0" not in term]
+    if not terms or documents == []:
         return []
     names = [_term("t", scope.tenant)]
     if scope.collections is not None:

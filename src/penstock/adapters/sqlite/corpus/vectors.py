@@ -174,6 +174,7 @@ class Matrix:
             np.empty((size, width), np.float32), np.empty(size, np.int64), np.empty(size, np.int64)
         )
         if self._rows is not None:
-            for new, old in zip(rows, self._rows, strict=True):
-                new[: self._count] = old[: self._count]
+            rows.vectors[: self._count] = self._rows.vectors[: self._count]
+            rows.chunks[: self._count] = self._rows.chunks[: self._count]
+            rows.documents[: self._count] = self._rows.documents[: self._count]
         return rows
