@@ -5,8 +5,10 @@ PenstockError
 ├── QueueError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
 │   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
+├── StoreUnavailable            the documents cannot be reached now
 ├── JobNotFound
 ├── LaneNotFound
+├── DocumentNotFound
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -19,6 +21,8 @@ PenstockError
     │   └── PayloadTooLarge
     ├── ResultTooLarge
     ├── ParserError
+    ├── DocumentTooLarge
+    ├── BlobMissing             an original is not in the blob store any more
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
     ├── DeadlineExceeded        the job's absolute deadline has passed
@@ -50,6 +54,17 @@ class QueueUnavailable(QueueError):
 
 class QueueUnusable(QueueError):
     """The queue is corrupt, not a Penstock queue, or made by a newer Penstock."""
+
+
+class StoreUnavailable(PenstockError):
+    """The store of documents cannot be reached or written now; try again later."""
+
+
+class DocumentNotFound(PenstockError):
+    """There is no such document, or it is another tenant's."""
+
+    def __init__(self, document_id: str) -> None:
+        super().__init__(f"no document {document_id!r}")
 
 
 class JobNotFound(PenstockError):
@@ -179,6 +194,14 @@ class ResultTooLarge(PermanentError):
 
 class ParserError(PermanentError):
     """A document cannot be parsed."""
+
+
+class DocumentTooLarge(PermanentError):
+    """A document has more bytes than are accepted."""
+
+
+class BlobMissing(PermanentError):
+    """The original of a document is not in the blob store any more: upload it again."""
 
 
 class AuthenticationError(PermanentError):
