@@ -38,9 +38,9 @@ DRAIN_PAUSE = 0.02
 class Penstock:
     """A queue, the handlers registered for it, and everything one can ask of it.
 
-    `queue` is a URL such as `sqlite:///jobs.db`. Without one, PENSTOCK_QUEUE or penstock.yaml
-    say where, else it is `sqlite:///penstock.db`. Any setting can be given by name. Use it with
-    `async with`; registering handlers needs no open queue.
+    `queue` is a URL such as `sqlite:///jobs.db` or `redis://localhost:6379/0`. Without one,
+    PENSTOCK_QUEUE or penstock.yaml say where, else it is `sqlite:///penstock.db`. Any setting can
+    be given by name. Use it with `async with`; registering handlers needs no open queue.
     """
 
     def __init__(
@@ -337,4 +337,21 @@ def _open_queue(
             weights=weights,
         )
     scheme = url.split(":", 1)[0]
-    raise ConfigError(f"no queue for {scheme!r} URLs; write sqlite:///jobs.db")
+    if scheme in ("redis", "rediss", "unix", "valkey"):
+        try:
+            from penstock.adapters.redis import RedisQueue
+        except ModuleNotFoundError as error:
+            if error.name != "redis":
+                raise
+            raise ConfigError("Redis queues need: pip install 'penstock[redis]'") from None
+        return RedisQueue(
+            url,
+            allow_volatile=settings.allow_volatile,
+            ageing_seconds=settings.ageing_seconds,
+            retention_seconds=settings.retention_seconds,
+            lane_config=lanes.config,
+            weights=weights,
+        )
+    raise ConfigError(
+        f"no queue for {scheme!r} URLs; write sqlite:///jobs.db or redis://localhost:6379/0"
+    )

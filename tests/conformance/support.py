@@ -13,8 +13,11 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import redis
+
+from penstock.adapters.redis import RedisQueue
 from penstock.adapters.sqlite import SqliteQueue
-from penstock.model.ids import new_ids
+from penstock.model.ids import new_id, new_ids
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
@@ -31,6 +34,7 @@ from penstock.ports.queue import (
     Settlement,
     Want,
 )
+from tests.support.servers import redis_url
 
 T = TypeVar("T")
 
@@ -108,8 +112,51 @@ class SqliteBackend:
             connection.execute("UPDATE lanes SET touched_at = touched_at - ?", (seconds,))
 
 
+class RedisBackend:
+    """Each test in a namespace of its own, on a server that all share."""
+
+    def __init__(self, flavour: str) -> None:
+        self._flavour = flavour
+
+    def url(self, folder: Path) -> str:
+        return f"{redis_url(self._flavour)}?namespace={new_id()}"
+
+    def queue(
+        self,
+        url: str,
+        *,
+        ageing_seconds: float = 300.0,
+        retention_seconds: float = 7 * 86400.0,
+        weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = no_limits,
+    ) -> JobQueue:
+        return RedisQueue(
+            url,
+            ageing_seconds=ageing_seconds,
+            retention_seconds=retention_seconds,
+            weights=weights,
+            lane_config=lane_config,
+        )
+
+    def lapse(self, url: str, member: str) -> None:
+        plain, _, namespace = url.partition("?namespace=")
+        tag = f"{{{namespace}}}"
+        with redis.Redis.from_url(plain, decode_responses=True) as server:
+            for number in server.zrange(f"{tag}:processes", 0, -1):
+                if server.hget(f"{tag}:process:{number}", "id") == member:
+                    server.zadd(f"{tag}:processes", {number: 1})
+
+    def idle(self, url: str, seconds: float) -> None:
+        plain, _, namespace = url.partition("?namespace=")
+        with redis.Redis.from_url(plain, decode_responses=True) as server:
+            for name in server.zrange(f"{{{namespace}}}:lanes", 0, -1):
+                server.zincrby(f"{{{namespace}}}:lanes", -seconds, name)
+
+
 BACKENDS: dict[str, Backend] = {
     "sqlite": SqliteBackend(),
+    "redis": RedisBackend("redis"),
+    "valkey": RedisBackend("valkey"),
 }
 """Every queue the suite runs against."""
 

@@ -56,6 +56,8 @@ class Settings:
     """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
     durable: bool = True
     """SQLite: every commit survives a power loss."""
+    allow_volatile: bool = False
+    """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

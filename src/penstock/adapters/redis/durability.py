@@ -1,0 +1,44 @@
+"""Whether a server can be trusted with jobs."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from penstock.adapters.redis.connections import Connections
+from penstock.model.errors import QueueUnusable
+
+log = logging.getLogger("penstock.redis")
+
+OLDEST = (7, 0)
+"""Scripts say what they may do since Redis 7.0 (and in every Valkey)."""
+
+
+async def check_server(connections: Connections, allow_volatile: bool) -> None:
+    """QueueUnusable for a server that is too old, or that may lose jobs it has accepted."""
+    shown = connections.address.shown
+    try:
+        text = await connections.command("INFO")
+    except QueueUnusable:
+        await connections.command("PING")  # a login that fails everywhere fails here
+        log.warning("%s does not tell how it is configured: it may lose jobs", shown)
+        return
+    info = dict(re.findall(r"^(\w+):(.*?)\r?$", text, re.MULTILINE))
+    version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
+    if version < OLDEST:
+        raise QueueUnusable(
+            f"{shown} is version {info.get('redis_version')}; Redis 7.0 or Valkey 7.2 is needed"
+        )
+    if allow_volatile:
+        return
+    if info.get("aof_enabled") != "1":
+        raise QueueUnusable(
+            f"{shown} keeps jobs in memory only and would lose them in a restart; set "
+            "`appendonly yes` on the server, or allow_volatile: true if that is acceptable"
+        )
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise QueueUnusable(
+            f"{shown} deletes jobs when its memory is full (maxmemory-policy {policy}); set "
+            "`maxmemory-policy noeviction`, or allow_volatile: true if that is acceptable"
+        )

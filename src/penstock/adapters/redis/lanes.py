@@ -1,0 +1,119 @@
+"""Lanes as scripts take and tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from penstock.adapters.redis.clock import Clock
+from penstock.lanes.state import LaneState
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import (
+    NO_LANE,
+    UNKNOWN_LANE,
+    Busy,
+    Permit,
+    PermitRequest,
+    Report,
+    Returned,
+)
+
+_FIELDS = {field.name: str(field.type) for field in fields(LaneState)}
+
+
+def configs(names: Iterable[str], lane_config: Callable[[str], LaneConfig]) -> list[dict[str, Any]]:
+    """What is configured of these lanes and their parents, parents first."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        if name not in (NO_LANE, UNKNOWN_LANE) and name not in found:
+            config = lane_config(name)
+            if config.parent is not None and config.parent not in found:
+                found[config.parent] = _config(config.parent, lane_config(config.parent))
+            found[name] = _config(name, config)
+    return list(found.values())
+
+
+def _config(name: str, config: LaneConfig) -> dict[str, Any]:
+    ask = {
+        "name": name,
+        "parent": config.parent,
+        "spacing": config.spacing,
+        "tolerance": config.tolerance,
+        "max_parallel": config.parallel,
+        "per_day": config.requests_per_day,
+        "timeout": config.timeout_seconds,
+        "breaker_first": config.breaker_first_seconds,
+        "breaker_cap": config.breaker_cap_seconds,
+        "credentials": int(config.credentials),
+        "health_url": config.health_url,
+        "probe_seconds": config.probe_seconds,
+        "assumed": config.assumed,
+    }
+    return {field: value for field, value in ask.items() if value is not None}
+
+
+def lane(told: Sequence[Any]) -> tuple[LaneState, int]:
+    """The lane, and how many jobs wait in its own lines; see `lines.told`."""
+    name, flat, in_flight, waiting = told
+    values: dict[str, Any] = {"name": name, "parent": None, "in_flight": in_flight}
+    for field, text in zip(flat[::2], flat[1::2], strict=True):
+        if field in _FIELDS and text != "":
+            kind = _FIELDS[field]
+            values[field] = (
+                text if "str" in kind else float(text) if "float" in kind else int(float(text))
+            )
+    return LaneState(**values), waiting
+
+
+def report_ask(report: Report) -> dict[str, Any]:
+    ask = {
+        "news": report.news.value,
+        "retry_after": report.retry_after,
+        "lane": report.lane,
+        "address": report.address,
+        "told": report.told,
+        "resets_after": report.resets_after,
+    }
+    return {name: value for name, value in ask.items() if value is not None}
+
+
+def returned_ask(one: Returned, trip: int) -> dict[str, Any]:
+    """`trip` is the first that it was given back with."""
+    ask: dict[str, Any] = {
+        "lane": one.permit.lane,
+        "ref": one.permit.ref,
+        "job": one.job,
+        "token": one.token,
+        "trip": trip,
+    }
+    if one.report is not None:
+        ask["report"] = report_ask(one.report)
+    return ask
+
+
+def request_ask(request: PermitRequest) -> dict[str, Any]:
+    return {
+        "lane": request.lane,
+        "ref": request.ref,
+        "rate_only": request.rate_only,
+        "patience": request.patience,
+        "job": request.job,
+    }
+
+
+def permit(request: PermitRequest, told: Sequence[Any], clock: Clock) -> Permit | Busy:
+    """See lua/permits.lua."""
+    match told:
+        case ["permit", start_at, void_at, timeout]:
+            return Permit(
+                request.lane,
+                request.ref,
+                clock.here(float(start_at)),
+                clock.here(float(void_at)),
+                float(timeout) if timeout else None,
+            )
+        case [_, name, until, why, give_up]:
+            at = clock.here(float(until)) if until else None
+            return Busy(name, at, why, bool(give_up))
+    raise AssertionError(told)

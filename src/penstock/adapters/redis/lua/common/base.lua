@@ -1,0 +1,75 @@
+-- The data model. Every key begins with the namespace as its hash tag, so all are in one slot of
+-- a cluster. "\n" parts the words inside a name: no lane, kind, tenant or task has one.
+--
+-- jobs           bounded by the rows: deleted with the job
+--   numbers            hash: the last job's seq, the last membership's number; never used again
+--   ids                sorted set id -> seq: finds a job, and lists all by age
+--   job:SEQ            hash: the row, what changes; an empty field is none. Short values only, so
+--                      that Redis keeps it in its compact form. What may be long is beside it:
+--   specs              hash seq -> JSON object: kind, tenant, priority, at (enqueued), timeout,
+--                      max_retries, task, parent_id. The same text for all jobs of a batch
+--   payloads, results  hash seq -> JSON text (no result: null)
+--   history:SEQ        list of JSON records, one per ended run; at most 100
+--   keys               hash tenant, kind, key -> seq
+--   task:TENANT,TASK   sorted set of seqs; children:ID the same for the jobs of a parent
+-- where a job stands
+--   line:LANE,KIND     sorted set, all scores 0: the places ("band turn seq" in fixed width, so
+--                      that their order as text is the order of the line) of those claimable
+--   alone:LANE,KIND    the same for those that must run alone, having a crash on their record
+--   scheduled          sorted set seq by run_at: queued for later
+--   deadlines          sorted set seq by deadline, of those queued
+--   queued:KIND        sorted set of seqs, of those queued: the oldest
+--   failed             sorted set of seqs: the dead letters
+--   finished           sorted set seq by finished_at: completed or cancelled, for retention
+--   counts             hash state, kind -> how many
+--   turns:LANE         hash: the turn now served of each band, the last one of each band, tenant
+-- worker processes     bounded by the members: deleted with the membership
+--   processes          sorted set number by lease_until; process:NUMBER hash, the row
+--   held:NUMBER        set of seqs leased to it; stopping:NUMBER those of them cancelled
+-- logs           bounded by the tasks that have jobs, or had their last one discarded lately
+--   log:TENANT,TASK    list; the n-th entry is version n
+--   spent              sorted set tenant, task by time: logs whose last job was discarded
+--
+-- A script is called with the namespace's tag as its key and one JSON object as its first
+-- argument. It reads first and writes after, so it does all or nothing. Its clock is the server's.
+
+local ns = KEYS[1] .. ':'
+local ask = cjson.decode(ARGV[1])
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
+
+-- A number as text that reads back as the same number. (Lua's own has 14 digits.)
+local function exact(number) return string.format('%.17g', number) end
+
+local function pair(first, second) return first .. '\n' .. second end
+
+-- A command with any number of arguments: Lua takes about 8,000 at a time.
+local function many(command, key, arguments)
+  for first = 1, #arguments, 1000 do
+    redis.call(command, key, unpack(arguments, first, math.min(first + 999, #arguments)))
+  end
+end
+
+local topics = {}
+
+-- Wake the listeners of this topic once everything is written.
+local function wake(topic) topics[topic] = true end
+
+local counts = {}
+
+-- So many jobs of this kind are in this state now, more or fewer.
+local function count(state, kind, change)
+  local field = pair(state, kind)
+  counts[field] = (counts[field] or 0) + change
+end
+
+-- The last thing a script does.
+local function done(reply)
+  for field, change in pairs(counts) do
+    if change ~= 0 and redis.call('HINCRBY', ns .. 'counts', field, change) == 0 then
+      redis.call('HDEL', ns .. 'counts', field)
+    end
+  end
+  for topic in pairs(topics) do redis.call('PUBLISH', ns .. topic, '') end
+  return reply
+end

@@ -1,0 +1,152 @@
+-- Rows of jobs, and what refers to them.
+
+local HISTORY_LIMIT = 100
+
+local jobs = {}
+
+function jobs.key(seq) return ns .. 'job:' .. seq end
+
+local known_specs = {}
+
+-- What the jobs of a batch have in common. Decoded once for all of them.
+function jobs.spec(text)
+  local spec = known_specs[text]
+  if not spec then
+    spec = cjson.decode(text)
+    known_specs[text] = spec
+  end
+  return spec
+end
+
+-- The row as a table, the spec's values among the others; or nil.
+function jobs.load(seq, spec)
+  local flat = redis.call('HGETALL', jobs.key(seq))
+  if #flat == 0 then return nil end
+  spec = spec or redis.call('HGET', ns .. 'specs', seq)
+  local row = {seq = seq, spec = spec}
+  for name, value in pairs(jobs.spec(spec)) do row[name] = value end
+  for at = 1, #flat, 2 do row[flat[at]] = flat[at + 1] end
+  -- As they are until something changes them, and so not stored before.
+  row.state, row.lane = row.state or 'queued', row.lane or ''
+  row.run_at, row.since = row.run_at or row.at, row.since or row.at
+  return row
+end
+
+function jobs.save(row, changes)
+  local fields = {}
+  for name, value in pairs(changes) do
+    row[name] = value
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  redis.call('HSET', jobs.key(row.seq), unpack(fields))
+end
+
+function jobs.place(band, turn, seq) return string.format('%02d%019.6f%016d', band, turn, seq) end
+
+function jobs.band(place) return tonumber(string.sub(place, 1, 2)) end
+
+function jobs.turn(place) return tonumber(string.sub(place, 3, 21)) end
+
+function jobs.seq(place) return string.format('%d', tonumber(string.sub(place, 22))) end
+
+function jobs.crashed(row) return (tonumber(row.crashes) or 0) > 0 end
+
+-- The line a claimable job stands in.
+function jobs.line(row)
+  return ns .. (jobs.crashed(row) and 'alone:' or 'line:') .. pair(row.lane, row.kind)
+end
+
+-- It is queued now; whoever calls this says where: in line, or scheduled.
+function jobs.queue(row)
+  redis.call('ZADD', ns .. 'queued:' .. row.kind, row.seq, row.seq)
+  if (row.deadline or '') ~= '' then
+    redis.call('ZADD', ns .. 'deadlines', row.deadline, row.seq)
+  end
+  count('queued', row.kind, 1)
+end
+
+-- A queued job back to the place it had, or will have, in its line.
+function jobs.stand(row)
+  redis.call('ZADD', jobs.line(row), 0, row.place)
+  if row.lane ~= '' and row.lane ~= '?' then lines.join(row.lane, row.kind, row.since) end
+end
+
+function jobs.schedule(row)
+  redis.call('ZADD', ns .. 'scheduled', row.run_at, row.seq)
+  if (row.waits_lane or '') ~= '' then
+    redis.call('SADD', ns .. 'expecting:' .. row.waits_lane, row.seq)
+  end
+end
+
+-- It waits for no lane but its own any more.
+function jobs.expect_nothing(row)
+  if (row.waits_lane or '') ~= '' then
+    redis.call('SREM', ns .. 'expecting:' .. row.waits_lane, row.seq)
+    jobs.save(row, {waits_lane = ''})
+  end
+end
+
+-- It stands nowhere, for the moment.
+function jobs.step_aside(row)
+  if (row.place or '') ~= '' then redis.call('ZREM', jobs.line(row), row.place) end
+  redis.call('ZREM', ns .. 'scheduled', row.seq)
+end
+
+-- It is not queued any more.
+function jobs.unqueue(row)
+  jobs.step_aside(row)
+  jobs.expect_nothing(row)
+  redis.call('ZREM', ns .. 'queued:' .. row.kind, row.seq)
+  redis.call('ZREM', ns .. 'deadlines', row.seq)
+  count('queued', row.kind, -1)
+end
+
+-- Its lease has ended.
+function jobs.let_go(row)
+  redis.call('SREM', ns .. 'held:' .. row.holder, row.seq)
+  redis.call('SREM', ns .. 'stopping:' .. row.holder, row.seq)
+end
+
+function jobs.remember(row, record)
+  local history = ns .. 'history:' .. row.seq
+  if redis.call('RPUSH', history, record) > HISTORY_LIMIT then
+    -- The first run and the newest tell most: the second goes.
+    redis.call('LSET', history, 1, '')
+    redis.call('LREM', history, 1, '')
+  end
+end
+
+function jobs.history(seq)
+  local records = redis.call('LRANGE', ns .. 'history:' .. seq, 0, -1)
+  return '[' .. table.concat(records, ',') .. ']'
+end
+
+function jobs.fail(row, error_type, error, record)
+  jobs.save(row, {state = 'failed', finished_at = now, error = error, error_type = error_type})
+  jobs.remember(row, record)
+  redis.call('ZADD', ns .. 'failed', row.seq, row.seq)
+  count('failed', row.kind, 1)
+end
+
+-- Delete a finished job and all that refers to it.
+function jobs.forget(row)
+  redis.call('DEL', jobs.key(row.seq), ns .. 'history:' .. row.seq)
+  redis.call('HDEL', ns .. 'specs', row.seq)
+  redis.call('HDEL', ns .. 'payloads', row.seq)
+  redis.call('HDEL', ns .. 'results', row.seq)
+  redis.call('ZREM', ns .. 'ids', row.id)
+  redis.call('ZREM', ns .. (row.state == 'failed' and 'failed' or 'finished'), row.seq)
+  if (row.key or '') ~= '' then
+    redis.call('HDEL', ns .. 'keys', jobs.key_field(row.tenant, row.kind, row.key))
+  end
+  if (row.task or '') ~= '' then
+    redis.call('ZREM', ns .. 'task:' .. pair(row.tenant, row.task), row.seq)
+  end
+  if (row.parent_id or '') ~= '' then
+    redis.call('ZREM', ns .. 'children:' .. row.parent_id, row.seq)
+  end
+  count(row.state, row.kind, -1)
+end
+
+function jobs.key_field(tenant, kind, key) return tenant .. '\n' .. kind .. '\n' .. key end

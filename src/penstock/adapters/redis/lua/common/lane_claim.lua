@@ -1,0 +1,133 @@
+-- Claiming from lanes: a job and its permit together, or neither.
+
+local lane_claim = {}
+
+-- Those of these kinds that have jobs waiting in some lane.
+local function in_lines(names)
+  local wanted, kinds = {}, {}
+  for _, kind in ipairs(names) do wanted[kind] = true end
+  for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'lined')) do
+    if wanted[kind] then kinds[#kinds + 1] = kind end
+  end
+  return kinds
+end
+
+-- The lanes with lines to be looked at now, the longest due first.
+function lane_claim.ready(names)
+  local found = {}
+  for _, kind in ipairs(in_lines(names)) do
+    local flat = redis.call(
+      'ZRANGEBYSCORE', ns .. 'looks:' .. kind, '-inf', now, 'WITHSCORES',
+      'LIMIT', 0, line.LINES_PER_CLAIM)
+    for n = 1, #flat, 2 do found[#found + 1] = {tonumber(flat[n + 1]), flat[n]} end
+  end
+  table.sort(found, function(a, b)
+    if a[1] ~= b[1] then return a[1] < b[1] end
+    return a[2] < b[2]
+  end)
+  local ready, seen = {}, {}
+  for _, look in ipairs(found) do
+    if not seen[look[2]] and #ready < line.LINES_PER_CLAIM then
+      seen[look[2]], ready[#ready + 1] = true, look[2]
+    end
+  end
+  return ready
+end
+
+-- When the next line of these kinds wants to be looked at.
+function lane_claim.next_look(names)
+  local soonest
+  for _, kind in ipairs(in_lines(names)) do
+    local at = tonumber(redis.call('ZRANGE', ns .. 'looks:' .. kind, 0, 0, 'WITHSCORES')[2])
+    if at and (not soonest or at < soonest) then soonest = at end
+  end
+  return soonest
+end
+
+-- Set when a lane's lines of these kinds are looked at again, and forget those in which nobody
+-- waits.
+local function look_at(name, names, at, waits_for)
+  local wanted = {}
+  for _, kind in ipairs(names) do wanted[kind] = true end
+  for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
+    if wanted[kind] then
+      if lines.empty(name, kind) then
+        lines.forget(name, kind)
+      else
+        redis.call('ZADD', ns .. 'lines:' .. kind, now, name)
+        if at then lines.look_at(name, kind, at) else lines.wait_for(name, kind, waits_for, now) end
+      end
+    end
+  end
+end
+
+local function look_again(some, names)
+  local at, waits_for = line.look_again(some, now)
+  look_at(some[1].name, names, at, waits_for)
+  lanes.pass_on(some)
+end
+
+-- The lease's timeout, if the lane's limit is shorter.
+local function shorter(lane, row)
+  local own = tonumber(row.timeout)
+  return lane.timeout and (not own or lane.timeout < own) and exact(lane.timeout) or nil
+end
+
+local function claim_in(some, member, want, room, crashed, ordinary)
+  local lane, name, kinds = some[1], some[1].name, want.names
+  lanes.end_lost_trials(some)
+  local most = line.room(some, room, now)
+  if most < 1 then
+    look_again(some, kinds)
+    return {}
+  end
+  local picked = pick.first('line:', name, kinds, line.choice(lane, most))
+  if crashed then
+    local alone = pick.first('alone:', name, kinds, 1)
+    if alone[1] then table.insert(picked, 1, alone[1]) end
+  end
+  picked = pick.within(picked, ordinary)
+  if #picked == 0 then
+    -- Nobody there, or only jobs this process may not take just now.
+    look_at(name, kinds, now + line.LATER_SECONDS)
+    lanes.pass_on(some)
+    return {}
+  end
+  picked = line.chosen(lane, picked)
+  local starts = limits.grant(some, math.min(#picked, most), now)
+  local tolerance, leased = math.huge, {}
+  for _, one in ipairs(some) do tolerance = math.min(tolerance, one.tolerance) end
+  for n, start in ipairs(starts) do
+    local one = picked[n]
+    one.start_at, one.void_at = exact(start), exact(start + tolerance)
+    one.timeout = shorter(lane, one.row)
+    leased[n] = one
+    lanes.take_slots(some, member, tonumber(one.row.seq))
+  end
+  if #leased > 0 then
+    if lane_state.open(lane) then
+      lane.trial, lane.trial_holder = tonumber(leased[1].row.seq), member
+    end
+    pick.lease(leased, member)
+    pick.serve(name, leased)
+  end
+  for _, one in ipairs(some) do lanes.save(one) end
+  look_again(some, kinds)
+  return leased
+end
+
+-- Lease up to `want.lanes` jobs that their lanes can take now, each with a start time.
+function lane_claim.all(member, want, ready)
+  local leased, crashed, ordinary = {}, want.crashed, want.ordinary
+  for _, name in ipairs(ready) do
+    if #leased >= want.lanes then break end
+    local some = lanes.with_parent(name)
+    local more = claim_in(some, member, want, want.lanes - #leased, crashed, ordinary)
+    for _, one in ipairs(more) do
+      leased[#leased + 1] = one
+      crashed = crashed and not jobs.crashed(one.row)
+      if ordinary and not pick.high(one.row) then ordinary = ordinary - 1 end
+    end
+  end
+  return leased
+end

@@ -1,0 +1,82 @@
+-- What settlements tell of lanes, and what lanes make of settlements.
+
+local lane_settle = {}
+
+-- Failures {job, token} that turn out to be their lane's have spent no attempt, not even the last
+-- one: a job that they ended is queued again.
+function lane_settle.return_attempts(failures)
+  for _, failure in ipairs(failures) do
+    local row = jobs.load(failure[1])
+    local ended = row and (row.state == 'queued' or row.state == 'failed')
+    if ended and tonumber(row.token) == failure[2] and tonumber(row.attempts) > 0 then
+      if row.state == 'failed' then
+        redis.call('ZREM', ns .. 'failed', row.seq)
+        count('failed', row.kind, -1)
+        jobs.queue(row)
+      else
+        jobs.step_aside(row)
+      end
+      jobs.save(row, {
+        attempts = row.attempts - 1, run_at = now, state = 'queued', finished_at = ''})
+      jobs.stand(row)
+      wake('ready')
+      log.append(row, 'released', string.format(
+        '{"kind":%s,"attempt":%d,"run_at":%s}', cjson.encode(row.kind), row.attempts, exact(now)))
+    end
+  end
+end
+
+-- Apply what request `ref` of `job` tells of a lane: the lane, and whose fault it was.
+function lane_settle.learn_and_save(name, holder, ref, job, token, report)
+  local lane = lanes.load(name)
+  if not lane then return nil, 'job' end
+  local fault, spared, closed = verdict.learn(lane, holder, ref, job, token, report, now)
+  lane_settle.return_attempts(spared)
+  if closed then lanes.wake_lane(name) end
+  lanes.save(lane)
+  return lane, fault
+end
+
+-- Whether the lease still stands: only then it teaches a lane anything, or has a slot to free.
+local function is_held(s)
+  local found = redis.call('HMGET', jobs.key(s.seq), 'token', 'holder')
+  return tonumber(found[1]) == s.token and (found[2] or '') ~= ''
+end
+
+-- Let lanes learn from settlements, and change those whose failure is the lane's. Returns the
+-- numbers of those, and the jobs whose slots are to be freed.
+function lane_settle.judge(holder, settlements)
+  local faults, latest, in_lanes, spared = {}, {}, {}, {}
+  for number, s in ipairs(settlements) do
+    local name = verdict.lane_of(s)
+    if name ~= '' and is_held(s) then
+      if s.lane then in_lanes[#in_lanes + 1] = s.seq end
+      local lane, fault
+      if s.report and s.report.told then
+        lane = lanes.load(name)
+        fault = lane and verdict.fault_of_told(lane, s.report)
+      else
+        lane, fault = lane_settle.learn_and_save(name, holder, s.seq, s.seq, s.token, s.report)
+      end
+      if lane then latest[name], faults[number] = lane, fault end
+    end
+  end
+  -- Only now: the first to fail may be in the same batch as the one that opens the breaker.
+  for number, fault in pairs(faults) do
+    local s = settlements[number]
+    if verdict.give(s, latest[verdict.lane_of(s)], fault, now) then
+      spared[#spared + 1] = number
+    end
+  end
+  return spared, in_lanes
+end
+
+-- End permits, and let their lanes learn how the requests went.
+function lane_settle.give_back(holder, returned)
+  local refs = {}
+  for n, one in ipairs(returned) do
+    refs[n] = one.ref
+    lane_settle.learn_and_save(one.lane, holder, one.ref, one.job, one.token, one.report)
+  end
+  lanes.free_slots(holder, refs)
+end

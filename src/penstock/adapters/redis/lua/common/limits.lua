@@ -1,0 +1,82 @@
+-- How many may start now in a lane, and when: the twin of penstock/lanes/limits.py.
+
+local AHEAD_SECONDS = 0.05
+
+local limits = {}
+
+local function set(names)
+  local members = {}
+  for _, name in ipairs(names) do members[name] = true end
+  return members
+end
+
+local function any(lanes, condition)
+  for _, lane in ipairs(lanes) do
+    if condition(lane) then return true end
+  end
+  return false
+end
+
+-- When all of `lanes` can take one more start, if that is soon enough.
+local function next_start(lanes, now, ahead)
+  local at = {}
+  for n, lane in ipairs(lanes) do
+    at[n] = lane_state.pace(lane) > 0 and math.max(now, lane.next_start) or now
+  end
+  local own, parent = at[1], at[2]
+  local start = parent and math.max(own, parent) or own
+  if start > now + ahead then return nil end
+  -- A start that waits for the lane itself would leave its parent idle until then, for all the
+  -- parent's children. So far ahead only the parent's own pace is waited for.
+  if parent and own > parent and start > now + AHEAD_SECONDS and lane_state.pace(lanes[2]) > 0 then
+    return nil
+  end
+  if any(lanes, function(lane) return lane_state.left_today(lane, start) < 1 end) then return nil end
+  return start
+end
+
+local function charge(lane, start)
+  local pace, day = lane_state.pace(lane), lane_state.day_of(lane, start)
+  if pace > 0 then lane.next_start = start + pace end
+  lane.used_today = 1 + (lane.day == day and lane.used_today or 0)
+  lane.day = day
+end
+
+-- Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent) can
+-- take within `ahead` seconds. The lanes are charged for them; those named by `held` only for the
+-- rate, because the slot is held already.
+function limits.grant(lanes, wanted, now, ahead, held)
+  ahead, held = ahead or AHEAD_SECONDS, set(held or {})
+  if any(lanes, function(lane) return not lane_state.may_start(lane, now) end) then return {} end
+  local most = wanted
+  for _, lane in ipairs(lanes) do
+    if not held[lane.name] then most = math.min(most, lane_state.free_slots(lane)) end
+    if lane_state.open(lane) then most = math.min(most, 1) end -- one try at a time
+  end
+  local starts = {}
+  while #starts < most do
+    local start = next_start(lanes, now, ahead)
+    if start == nil then break end
+    starts[#starts + 1] = start
+    for _, lane in ipairs(lanes) do
+      charge(lane, start)
+      if not held[lane.name] then lane.in_flight = lane.in_flight + 1 end
+    end
+  end
+  return starts
+end
+
+-- When `lanes` could grant a start, as far as time decides; nil: when a slot is freed or a trial
+-- ends.
+function limits.next_chance(lanes, now)
+  local at = now
+  for _, lane in ipairs(lanes) do
+    if lane_state.free_slots(lane) == 0 or lane.trial ~= nil then return nil end
+    at = math.max(at, lane.blocked_until, lane.retry_at)
+    if lane_state.pace(lane) > 0 then at = math.max(at, lane.next_start - AHEAD_SECONDS) end
+    if lane_state.left_today(lane, now) < 1 then
+      at = math.max(at, lane_state.day_after(lane, now))
+    end
+  end
+  return at
+end

@@ -1,0 +1,56 @@
+-- Permits asked for inside a job: the twin of penstock/lanes/permit.py, which says more.
+
+local permit = {}
+
+local function why_not(lanes, held, now)
+  for _, lane in ipairs(lanes) do
+    if lane.blocked_until > now then
+      return {lane = lane.name, until_ = lane.blocked_until, why = lane.blocked_why or 'blocked'}
+    end
+    if not lane_state.may_start(lane, now) then
+      -- Without a time the try is under way.
+      return {
+        lane = lane.name, until_ = lane.retry_at > now and lane.retry_at or nil,
+        why = 'its breaker is open', give_up = true}
+    end
+    if not held[lane.name] and lane_state.free_slots(lane) == 0 then
+      return {lane = lane.name, why = 'all its slots are taken'}
+    end
+    if lane_state.left_today(lane, now) < 1 then
+      return {
+        lane = lane.name, until_ = lane_state.day_after(lane, now),
+        why = 'its daily limit is used up'}
+    end
+  end
+  local latest = lanes[1]
+  if lanes[2] and lanes[2].next_start > latest.next_start then latest = lanes[2] end
+  return {lane = latest.name, until_ = latest.next_start, why = 'its rate'}
+end
+
+-- Ask a lane and its parent: {start_at, void_at, timeout}, or {lane, until_, why, give_up}. They
+-- are charged for a permit. `held` names the lanes whose slot the job that asks has already.
+function permit.ask(lanes, request, holder, held, now)
+  local lane, names = lanes[1], {}
+  if request.rate_only then
+    held = {}
+    for _, one in ipairs(lanes) do held[one.name] = true end
+  end
+  for name in pairs(held) do names[#names + 1] = name end
+  local trial, retry_at = lane.trial, lane.retry_at
+  if held[lane.name] and trial == request.job and lane.trial_holder == holder then
+    -- The job that makes the try may make all its requests: it is one try to its end.
+    lane.trial, lane.retry_at = nil, math.min(retry_at, now)
+  end
+  local start = limits.grant(lanes, 1, now, request.patience, names)[1]
+  lane.trial, lane.retry_at = trial, retry_at
+  if not start then return nil, why_not(lanes, held, now) end
+  if lane_state.open(lane) and not held[lane.name] then
+    lane.trial, lane.trial_holder = request.ref, holder
+  end
+  local tolerance, timeout = math.huge, nil
+  for _, one in ipairs(lanes) do
+    tolerance = math.min(tolerance, one.tolerance)
+    if one.timeout then timeout = math.min(timeout or one.timeout, one.timeout) end
+  end
+  return {start_at = start, void_at = start + tolerance, timeout = timeout}
+end

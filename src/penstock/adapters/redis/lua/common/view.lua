@@ -1,0 +1,37 @@
+-- Jobs as people see them.
+
+local view = {}
+
+-- Those of a lane's row and its parent's that are there, for who wants to know why a job waits.
+local function family(name)
+  local own = lines.told(name)
+  if #own[2] == 0 then return {} end
+  local parent = redis.call('HGET', lines.lane_key(name), 'parent')
+  return {own, (parent or '') ~= '' and lines.told(parent) or nil}
+end
+
+-- For each of these seqs the row (names and values in turn), its spec, payload, result, history,
+-- whether it is scheduled, and for one in a lane's line how many are ahead of it (else -1). And
+-- what tells why queued ones wait: the kinds each live process handles, and their lanes.
+function view.jobs(seqs)
+  local found, served, names, told = {}, {}, {}, {}
+  for _, seq in ipairs(seqs) do
+    local flat = redis.call('HGETALL', jobs.key(seq))
+    if #flat > 0 then
+      local row, ahead = jobs.load(seq), -1
+      local scheduled = redis.call('ZSCORE', ns .. 'scheduled', seq)
+      if row.state == 'queued' and not scheduled and row.lane ~= '' and row.lane ~= '?' then
+        ahead, names[row.lane] = lines.ahead(row.lane, row.place), true
+      end
+      found[#found + 1] = {
+        flat, row.spec, redis.call('HGET', ns .. 'payloads', seq),
+        redis.call('HGET', ns .. 'results', seq) or '', jobs.history(seq), scheduled and 1 or 0,
+        ahead}
+    end
+  end
+  for _, number in ipairs(redis.call('ZRANGEBYSCORE', ns .. 'processes', now, '+inf')) do
+    served[#served + 1] = redis.call('HGET', ns .. 'process:' .. number, 'kinds')
+  end
+  for name in pairs(names) do told[#told + 1] = {name, family(name)} end
+  return {found, served, told}
+end

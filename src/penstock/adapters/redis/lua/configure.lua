@@ -1,0 +1,6 @@
+#!lua
+-- needs: base lines jobs lane_state breaker lanes
+-- Make lanes known, with the limits that are configured now.
+
+lanes.configure(ask.configs)
+return done(1)

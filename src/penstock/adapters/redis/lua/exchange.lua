@@ -1,0 +1,56 @@
+#!lua flags=allow-oom
+-- needs: base lines jobs log turns lane_state limits breaker verdict line lanes lane_settle settle pick lane_claim claim
+-- One trip of a worker process: take permits back, settle what has ended, note progress, claim.
+--
+-- An answer may be lost on its way. The process then says since which trip it has heard nothing;
+-- what the last one that was made has claimed goes back to the line now, and what it has given
+-- back is not given back again. (A settlement that is made again changes nothing.)
+-- Allowed when memory is full: what runs must be able to end.
+
+local member, want = ask.member, ask.want
+local process = ns .. 'process:' .. member
+
+local here = redis.call('HMGET', process, 'trip', 'claimed')
+local is_member, last_trip = here[1] ~= false, tonumber(here[1]) or 0
+if ask.unanswered and last_trip >= ask.unanswered then
+  for seq, token, lane in string.gmatch(here[2], '(%d+) (%d+) ([^\n]*)') do
+    ask.settlements[#ask.settlements + 1] = {
+      seq = tonumber(seq), token = tonumber(token), outcome = 'handed back',
+      lane = lane ~= '' and lane or nil}
+  end
+end
+local returned = {}
+for _, one in ipairs(ask.returned) do
+  if one.trip > last_trip then returned[#returned + 1] = one end
+end
+
+lane_settle.give_back(member, returned)
+local stale, spared = settle.all(member, ask.settlements)
+settle.progress(ask.progress)
+
+local first = {lapsed = {}, unknown = {}, forgotten = {}}
+local picked, claimed, next_at = {}, {}, nil
+
+local function sooner(at) if at and (not next_at or at < next_at) then next_at = at end end
+
+if want and is_member then
+  claim.prepare()
+  first = claim.first(member, want)
+  if #first.lapsed + #first.unknown + #first.forgotten == 0 then
+    if want.lanes > 0 then picked = lane_claim.all(member, want, lane_claim.ready(want.names)) end
+    local without_lane = claim.without_lane(member, want, picked)
+    for _, one in ipairs(without_lane) do picked[#picked + 1] = one end
+    for n, one in ipairs(picked) do
+      claimed[n] = string.format('%s %d %s', one.row.seq, one.row.token, one.row.lane)
+    end
+    if want.lanes > 0 then sooner(lane_claim.next_look(want.names)) end
+    if #without_lane < want.limit or want.limit == 0 then sooner(claim.next_due()) end
+  end
+end
+lanes.announce()
+if is_member then
+  redis.call('HSET', process, 'trip', ask.trip, 'claimed', table.concat(claimed, '\n'))
+end
+return done({
+  exact(now), is_member and 1 or 0, stale, spared, pick.told(picked),
+  next_at and exact(next_at) or '', first.lapsed, first.unknown, first.forgotten})

@@ -1,0 +1,37 @@
+#!lua flags=allow-oom
+-- needs: base lines jobs log lane_state limits breaker verdict permit lanes lane_settle
+-- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout} or
+-- {'busy', lane, until, why, give_up}, in order. What was granted and never heard of comes back
+-- first.
+
+local holder, answers = ask.member, {}
+
+local function text(number) return number and exact(number) or '' end
+
+lane_settle.give_back(holder, ask.returned)
+lanes.configure(ask.configs)
+local is_member = redis.call('EXISTS', ns .. 'process:' .. holder) == 1
+for n, request in ipairs(ask.requests) do
+  if not is_member then
+    -- A slot taken now would belong to nobody, and never be given back.
+    answers[n] = {'busy', request.lane, exact(now), 'this process lost its membership', 0}
+  else
+    local some = lanes.with_parent(request.lane)
+    lanes.end_lost_trials(some)
+    local held = lanes.held_by(holder, request.job)
+    local granted, busy = permit.ask(some, request, holder, held, now)
+    if granted then
+      local needed = {}
+      for _, lane in ipairs(some) do
+        if not request.rate_only and not held[lane.name] then needed[#needed + 1] = lane end
+        lanes.save(lane)
+      end
+      lanes.take_slots(needed, holder, request.ref)
+      answers[n] = {'permit', text(granted.start_at), text(granted.void_at), text(granted.timeout)}
+    else
+      answers[n] = {'busy', busy.lane, text(busy.until_), busy.why, busy.give_up and 1 or 0}
+    end
+  end
+end
+lanes.announce()
+return done({exact(now), answers})

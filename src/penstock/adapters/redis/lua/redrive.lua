@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- needs: base lines jobs log select
+-- Queue some of the matching dead letters again, with fresh retries: their ids, and where to go on.
+
+local ids = {}
+local rows, cursor = select.rows(ask.limit, false)
+for _, row in ipairs(rows) do
+  local changes = {
+    state = 'queued', run_at = now, attempts = 0, crashes = 0, releases = 0,
+    token = (row.token or 0) + 1, started_at = '', finished_at = '', progress = 0, message = ''}
+  if (row.deadline or '') ~= '' and tonumber(row.deadline) <= now then changes.deadline = '' end
+  jobs.save(row, changes)
+  redis.call('ZREM', ns .. 'failed', row.seq)
+  count('failed', row.kind, -1)
+  jobs.queue(row)
+  jobs.schedule(row)
+  jobs.remember(row, '{"attempt":null,"outcome":"redriven","finished_at":' .. exact(now)
+    .. ',"error":null}')
+  log.append(row, 'redriven', '{}')
+  wake('ready')
+  wake('finished')
+  ids[#ids + 1] = row.id
+end
+return done({cursor and exact(cursor) or '', ids})

@@ -1,0 +1,71 @@
+#!lua flags=allow-oom
+-- needs: base lines jobs log lane_state breaker lanes
+-- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
+-- lease has run out. Returns whether it was there.
+--
+-- `started` tells which of its jobs were running ("seq" to token): those have spent an attempt and
+-- have a crash on their record. Without it nobody can tell (the power failed, or the life file is
+-- not on this machine). Then a job that was already running alone is taken to be the cause, and
+-- the others are only marked, so that from now on they run alone and are counted exactly.
+
+local MAX_RETRIES = 3
+
+local number = ask.member
+local process = ns .. 'process:' .. number
+local id = redis.call('HGET', process, 'id')
+local lease_until = tonumber(redis.call('ZSCORE', ns .. 'processes', number))
+if not id or (ask.lapsed and lease_until >= now) then return 0 end
+
+local function take_back(row)
+  local attempts, crashes = tonumber(row.attempts), tonumber(row.crashes) or 0
+  local ran, suspect = crashes > 0, true
+  if ask.started then
+    ran = ask.started[tostring(row.seq)] == tonumber(row.token)
+    suspect = ran
+  end
+  local retries = tonumber(row.max_retries) or MAX_RETRIES
+  local buried = ran and attempts > retries
+  local error = string.format(
+    '{"type":"WorkerLost","message":"the worker process running it was lost: %s","retryable":%s}',
+    ask.why, tostring(not buried))
+  local record = string.format(
+    '{"attempt":%d,"outcome":"%s","started_at":%s,"finished_at":%s,"process":"%s","error":%s}',
+    attempts, buried and 'failed' or 'lost', row.started_at, exact(now), id, error)
+  count('running', row.kind, -1)
+  jobs.save(row, {
+    holder = '', token = row.token + 1, attempts = ran and attempts or attempts - 1,
+    crashes = crashes + (suspect and 1 or 0)})
+  if buried then
+    jobs.fail(row, 'WorkerLost', error, record)
+  else
+    jobs.save(row, {state = 'queued', started_at = '', progress = 0})
+    if ran then
+      jobs.save(row, {error = error, error_type = 'WorkerLost'})
+      jobs.remember(row, record)
+    end
+    jobs.queue(row)
+    jobs.stand(row)
+  end
+  if ran then
+    local data = string.format(
+      '{"kind":%s,"attempt":%d,"error":%s}', cjson.encode(row.kind), attempts, error)
+    log.append(row, buried and 'failed' or 'retry', data)
+  end
+end
+
+for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'held:' .. number)) do
+  local row = jobs.load(seq)
+  if row.state == 'running' then
+    take_back(row)
+  else
+    -- Cancelled while it ran: only the run had still to end.
+    jobs.save(row, {holder = ''})
+    redis.call('ZADD', ns .. 'finished', row.finished_at, seq)
+  end
+end
+lanes.free_slots(number)
+redis.call('DEL', process, ns .. 'held:' .. number, ns .. 'stopping:' .. number)
+redis.call('ZREM', ns .. 'processes', number)
+wake('ready')
+wake('finished')
+return done(1)

@@ -1,0 +1,286 @@
+"""One worker process's membership of a Redis queue."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.adapters.life import LifeFile, started_jobs
+from penstock.adapters.redis import lanes, rows, takeover
+from penstock.adapters.redis.clock import Clock
+from penstock.adapters.redis.connections import BlockingChannel
+from penstock.adapters.redis.settlements import progress_asks, settlement_asks
+from penstock.adapters.takeover import boot_id, sweep_files
+from penstock.model.errors import QueueUnavailable, describe
+from penstock.model.ids import new_id
+from penstock.ports.queue import (
+    NO_LANE,
+    Busy,
+    Exchange,
+    KindDefaults,
+    Lease,
+    Permit,
+    PermitRequest,
+    Progress,
+    Returned,
+    Settlement,
+    Want,
+)
+
+if TYPE_CHECKING:
+    from penstock.adapters.redis.queue import RedisQueue
+
+RETENTION_EVERY = 60.0
+
+_random = random.Random()  # noqa: S311 (jitter, not a secret)
+
+
+class RedisMember:
+    """See `penstock.ports.queue.Member`."""
+
+    def __init__(
+        self, queue: RedisQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
+    ) -> None:
+        self.id = new_id()
+        self._number = 0
+        self._queue = queue
+        self._connections = queue.connections
+        self._kinds = list(kinds)
+        self._max_workers = max_workers
+        self._lease_seconds = lease_seconds
+        self._renewing = BlockingChannel(queue.connections)
+        self._clock = Clock()
+        self._trips = 0
+        self._unanswered: int | None = None
+        """The first of the trips since the last answer: the server may have made any of them."""
+        self._given_back: dict[int, int] = {}
+        """Permits (by ref) on their way back, and the first trip they went with."""
+        self._unheard: list[PermitRequest] = []
+        """Requests for permits whose answer did not come."""
+        self._aged_at = 0.0
+        self._retained_at = 0.0
+
+    async def join(self) -> None:
+        folder = self._queue.folder
+        try:
+            self._life = LifeFile(folder)
+        except OSError as error:
+            raise QueueUnavailable(
+                f"cannot write to {folder}: {error.strerror}; worker processes keep a small "
+                "file there"
+            ) from error
+        try:
+            self._number = await self._connections.call("join", self._introduction())
+        except BaseException:
+            self._life.close()
+            raise
+
+    def _introduction(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "boot": boot_id(),
+            "life": self._life.name,
+            "kinds": json.dumps(self._kinds),
+            "max_workers": self._max_workers,
+            "lease_seconds": self._lease_seconds,
+        }
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        progress: Sequence[Progress],
+        want: Want | None,
+        returned: Sequence[Returned] = (),
+    ) -> Exchange:
+        asks, results = settlement_asks(settlements, self.id, self._clock)
+        ask: dict[str, Any] = {"settlements": asks, "progress": progress_asks(progress)}
+        if want is not None:
+            ask["want"] = _want_ask(want)
+        reply = await self._trip(ask, returned, results)
+        _, member, stale, spared, leases, next_at, lapsed, unknown, forgotten = reply
+        if want is not None and (lapsed or unknown or forgotten):
+            await takeover.take_back(self._connections, self._queue.folder, lapsed)
+            await self._adopt(want, unknown)
+            await self._queue.configure(forgotten)
+            again = {**_want_ask(want), "regardless": True}
+            reply = await self._trip({"settlements": [], "progress": [], "want": again})
+            _, member, _, _, leases, next_at, *_ = reply
+        return Exchange(
+            [rows.lease(told, self._clock) for told in leases],
+            [settlements[number - 1] for number in stale if number <= len(settlements)],
+            self._clock.here(float(next_at)) if next_at else None,
+            bool(member),
+            frozenset(settlements[number - 1].lease.ref for number in spared),
+        )
+
+    async def _trip(
+        self, ask: dict[str, Any], returned: Sequence[Returned] = (), results: Sequence[str] = ()
+    ) -> Any:
+        self._trips += 1
+        ask |= {"member": self._number, "trip": self._trips, "jitter": _jitter()}
+        for one in returned:
+            self._given_back.setdefault(one.permit.ref, self._trips)
+        ask["returned"] = [
+            lanes.returned_ask(one, self._given_back[one.permit.ref]) for one in returned
+        ]
+        if weights := self._queue.weights_of():
+            ask["weights"] = weights
+        if self._unanswered is None:
+            self._unanswered = self._trips
+        else:
+            ask["unanswered"] = self._unanswered
+        asked = time.time()
+        reply = await self._connections.trip("exchange", ask, *results)
+        self._clock.heard(asked, float(reply[0]), time.time())
+        self._unanswered = None
+        self._given_back.clear()
+        return reply
+
+    async def _adopt(self, want: Want, unknown: Sequence[Sequence[str]]) -> None:
+        """Say in which lane jobs belong that were enqueued where their kind was unknown."""
+        jobs = [_adopted(want.kinds[kind], int(seq), payload) for seq, kind, payload in unknown]
+        names = dict.fromkeys(job["lane"] for job in jobs if "lane" in job)
+        ask: dict[str, Any] = {
+            "jobs": jobs,
+            "configs": lanes.configs(names, self._queue.lane_config),
+        }
+        if weights := self._queue.weights_of():
+            ask["weights"] = weights
+        if jobs:
+            await self._connections.call("adopt", ask)
+
+    async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        # A permit that was granted, and never heard of, is given back with the next request.
+        unheard, self._unheard = self._unheard, [*self._unheard, *requests]
+        names = dict.fromkeys(request.lane for request in requests)
+        ask = {
+            "member": self._number,
+            "jitter": _jitter(),
+            "requests": [lanes.request_ask(request) for request in requests],
+            "configs": lanes.configs(names, self._queue.lane_config),
+            "returned": [
+                lanes.returned_ask(Returned(Permit(one.lane, one.ref, 0.0), None, 0, 0), 0)
+                for one in unheard
+            ],
+        }
+        asked = time.time()
+        now, answers = await self._connections.call("permits", ask)
+        self._clock.heard(asked, float(now), time.time())
+        self._unheard = []
+        return [
+            lanes.permit(request, told, self._clock)
+            for request, told in zip(requests, answers, strict=True)
+        ]
+
+    async def probes(self) -> list[tuple[str, str]]:
+        due = await self._connections.call("probes", {})
+        return [(name, where) for name, where in due]
+
+    async def probed(self, lane: str, ok: bool) -> None:
+        ask = {"lane": lane, "ok": ok, "jitter": _jitter()}
+        await self._connections.call("probed", ask)
+
+    def mark_started(self, lease: Lease) -> int:
+        return self._life.mark(lease.seq, lease.token)
+
+    def clear_started(self, slot: int) -> None:
+        self._life.clear(slot)
+
+    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
+        ask = {
+            "member": self._number,
+            "lease_seconds": self._lease_seconds,
+            "status": json.dumps(dict(status)),
+            "holds": [{"seq": lease.seq, "token": lease.token} for lease in holds],
+        }
+        return bool(self._renewing.run("renew", ask))
+
+    async def cancelled(self) -> list[int]:
+        key = f"{self._connections.address.tag}:stopping:{self._number}"
+        return [int(seq) for seq in await self._connections.command("SMEMBERS", key)]
+
+    async def upkeep(self) -> None:
+        folder = self._queue.folder
+        _, others, overdue = await self._connections.call("upkeep", {"member": self._number})
+        if await takeover.take_over(self._connections, folder, others):
+            await self._sweep(folder)
+        if overdue:
+            await self._connections.call("overdue", {})
+        now = time.time()
+        if now >= self._aged_at + self._queue.ageing_seconds / 4:
+            self._aged_at = now
+            await self._age()
+        if now >= self._retained_at + RETENTION_EVERY:
+            self._retained_at = now
+            await self._queue.retain()
+
+    async def _age(self) -> None:
+        """Lift jobs that waited long by one band."""
+        ask: dict[str, Any] = {"ageing_seconds": self._queue.ageing_seconds}
+        if weights := self._queue.weights_of():
+            ask["weights"] = weights
+        for kind in self._kinds:
+            await self._connections.call("age", {**ask, "kind": kind})
+
+    async def leave(self) -> None:
+        # What is still held was never started, or its outcome could not be stored.
+        started = started_jobs(self._life.path)
+        try:
+            await takeover.end(self._connections, self._number, started, "it stopped")
+        finally:
+            self._renewing.close()
+            self._life.close()
+        await self._sweep(self._queue.folder)
+
+    async def _sweep(self, folder: Path) -> None:
+        _, others, _ = await self._connections.call("upkeep", {"member": 0})
+        sweep_files(folder, {life for _, life, _, _ in others})
+
+
+def _jitter() -> float:
+    """For a breaker that opens, so that tries of many lanes spread out; see `breaker.lua`."""
+    return _random.uniform(0.8, 1.0)
+
+
+def _want_ask(want: Want) -> dict[str, Any]:
+    ask: dict[str, Any] = {
+        "limit": want.limit,
+        "lanes": want.lanes,
+        "crashed": want.crashed,
+        "names": list(want.kinds),
+        "kinds": {
+            kind: {
+                "timeout": defaults.timeout,
+                "max_retries": defaults.max_retries,
+                "in_lanes": defaults.lane_of is not None,
+            }
+            for kind, defaults in want.kinds.items()
+        },
+    }
+    if want.ordinary is not None:
+        ask["ordinary"] = want.ordinary
+    return ask
+
+
+def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:
+    ask: dict[str, Any] = {
+        "seq": seq,
+        "timeout": defaults.timeout,
+        "max_retries": defaults.max_retries,
+    }
+    try:
+        ask["lane"] = NO_LANE if defaults.lane_of is None else defaults.lane_of(payload)
+    except Exception as error:  # whatever the user's function raises, only this job fails
+        described = describe(error, retryable=False)
+        why = described["message"]
+        described["message"] = f"its lane cannot be computed from the payload: {why}"
+        ask |= {"error": json.dumps(described), "error_type": described["type"]}
+    return ask

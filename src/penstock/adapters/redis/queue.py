@@ -1,0 +1,284 @@
+"""The job queue in Redis or Valkey."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from penstock.adapters.life import runtime_folder
+from penstock.adapters.redis import address, lanes, rows
+from penstock.adapters.redis.connections import Connections
+from penstock.adapters.redis.durability import check_server
+from penstock.adapters.redis.member import RedisMember
+from penstock.adapters.redis.wakeups import Listener, Wakeups
+from penstock.adapters.rows import new_job
+from penstock.lanes import view as lane_view
+from penstock.model.change import Change
+from penstock.model.errors import KeyConflict, QueueUnavailable
+from penstock.model.job import Job, JobState
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import (
+    JobFilter,
+    KindCounts,
+    LaneInfo,
+    Member,
+    NewJobs,
+    ProcessInfo,
+    Steer,
+    Topic,
+)
+
+log = logging.getLogger("penstock.redis")
+
+IDS = 500
+"""Ids asked for in one trip."""
+CHUNK = 500
+"""Jobs read or changed in one trip, so that nobody else waits long for the server."""
+
+
+class RedisQueue:
+    """See `penstock.ports.queue.JobQueue`. As durable as the server is configured to be.
+
+    `allow_volatile`: use a server that may forget (no append-only file, or evicts keys).
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        allow_volatile: bool = False,
+        ageing_seconds: float = 300.0,
+        retention_seconds: float = 7 * 86400.0,
+        weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = lambda name: LaneConfig(),
+    ) -> None:
+        self._address = address.parse(url)
+        self.url = f"{self._address.shown}?namespace={self._address.namespace}"
+        self.ageing_seconds = ageing_seconds
+        self.weights = dict(weights or {})
+        self.lane_config = lane_config
+        self._allow_volatile = allow_volatile
+        self._retention_seconds = retention_seconds
+        self.connections = Connections(self._address)
+        self._wakeups = Wakeups(self.connections)
+
+    @property
+    def folder(self) -> Path:
+        """Where the processes of this machine keep their life files."""
+        try:
+            return runtime_folder(self._address.place)
+        except OSError as error:
+            raise QueueUnavailable(
+                f"cannot use {error.filename}: {error.strerror}; worker processes keep a small "
+                "file there (XDG_RUNTIME_DIR names another folder)"
+            ) from error
+
+    async def open(self) -> None:
+        self.connections.open()
+        try:
+            await check_server(self.connections, self._allow_volatile)
+            await self._wakeups.open()
+        except BaseException:
+            await self.connections.close()
+            raise
+
+    async def close(self) -> None:
+        await self._wakeups.close()
+        await self.connections.close()
+
+    async def enqueue(self, batch: NewJobs) -> list[Job]:
+        ask: dict[str, Any] = {
+            "spec": json.dumps(_spec(batch)),
+            "kind": batch.kind,
+            "tenant": batch.tenant,
+            "priority": int(batch.priority),
+            "run_at": batch.run_at,
+            "deadline": batch.deadline,
+            "task": batch.task,
+            "parent_id": batch.parent_id,
+            "replace_finished": batch.replace_finished,
+            "data": json.dumps({"kind": batch.kind}),
+            "weights": self.weights_of([batch.tenant]),
+            "ids": [item.id for item in batch.items],
+        }
+        names = [item.lane for item in batch.items]
+        distinct = dict.fromkeys(names)
+        if len(distinct) == 1:
+            ask["lane"] = names[0]
+        else:
+            ask["lanes"] = names
+        ask["configs"] = lanes.configs(distinct, self.lane_config)
+        keys = [item.key or False for item in batch.items]
+        if any(keys):
+            ask["keys"] = keys
+        payloads = [item.payload for item in batch.items]
+        outcome, *reply = await self.connections.call("enqueue", given(ask), *payloads)
+        if outcome == "conflict":
+            raise KeyConflict(*reply)
+        now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
+        known = {job.id: job for job in rows.jobs(view)}
+        for number, item in enumerate(batch.items, 1):
+            if number not in answers:
+                known[item.id] = new_job(batch, item, now)
+        return [known[answers.get(n, item.id)] for n, item in enumerate(batch.items, 1)]
+
+    def weights_of(self, tenants: Sequence[str] | None = None) -> dict[str, float] | None:
+        """The weights that are not 1; of these tenants, or of all."""
+        some = self.weights if tenants is None else {t: self.weights.get(t, 1.0) for t in tenants}
+        return {tenant: weight for tenant, weight in some.items() if weight != 1} or None
+
+    async def get(self, ids: Sequence[str]) -> dict[str, Job]:
+        jobs: dict[str, Job] = {}
+        for first in range(0, len(ids), IDS):
+            some = {"ids": list(ids[first : first + IDS])}
+            _, view = await self.connections.call("find", {"where": some, "limit": IDS})
+            jobs.update((job.id, job) for job in rows.jobs(view))
+        return jobs
+
+    async def finished(self, ids: Sequence[str]) -> list[str]:
+        over: list[str] = []
+        for first in range(0, len(ids), IDS):
+            over += await self.connections.call("finished", {"ids": list(ids[first : first + IDS])})
+        return over
+
+    async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
+        found: list[Job] = []
+        asked = await self._where(where)
+        cursor = ""
+        while len(found) < limit:
+            ask: dict[str, Any] = {"where": asked, "limit": min(CHUNK, limit - len(found))}
+            if cursor:
+                ask["cursor"] = float(cursor)
+            elif before is not None:
+                ask["before"] = before
+            cursor, view = await self.connections.call("find", ask)
+            found += rows.jobs(view)
+            if not cursor:
+                break
+        return found
+
+    async def _where(self, where: JobFilter, states: Sequence[JobState] | None = None) -> Any:
+        """The filter as scripts take it; `states` narrows its states further."""
+        kinds = None if where.kind is None else [where.kind]
+        if where.kind is not None and any(c in where.kind for c in "*?["):
+            pattern = where.kind
+            kinds = [c.kind for c in await self.counts() if fnmatchcase(c.kind, pattern)]
+        wanted = states if where.states is None else where.states
+        if wanted is not None and states is not None:
+            wanted = [state for state in wanted if state in states]
+        ask = {
+            "ids": None if where.ids is None else list(where.ids),
+            "states": None if wanted is None else [str(state.value) for state in wanted],
+            "kinds": kinds,
+            "tenant": where.tenant,
+            "task": where.task,
+            "parent_id": where.parent_id,
+            "error_type": where.error_type,
+        }
+        return given(ask)
+
+    async def cancel(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks("cancel", where, [JobState.QUEUED, JobState.RUNNING])
+
+    async def redrive(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks("redrive", where, [JobState.FAILED])
+
+    async def discard(self, where: JobFilter) -> list[str]:
+        return await self._in_chunks("discard", where, [JobState.FAILED])
+
+    async def _in_chunks(
+        self, change: str, where: JobFilter, states: Sequence[JobState]
+    ) -> list[str]:
+        changed: list[str] = []
+        ask: dict[str, Any] = {"where": await self._where(where, states), "limit": CHUNK}
+        while True:
+            cursor, ids = await self.connections.call(change, ask)
+            changed += ids
+            if not cursor:
+                return changed
+            ask["cursor"] = float(cursor)
+
+    async def counts(self) -> list[KindCounts]:
+        states: dict[str, dict[JobState, int]] = {}
+        oldest: dict[str, float] = {}
+        for state, kind, count, first in await self.connections.call("counts", {}):
+            states.setdefault(kind, {})[JobState(state)] = int(count)
+            if first:
+                oldest[kind] = float(first)
+        return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
+
+    async def work_left(self, kinds: Sequence[str] | None) -> bool:
+        ask = {} if kinds is None else {"kinds": list(kinds)}
+        return bool(await self.connections.call("work_left", ask))
+
+    async def processes(self) -> list[ProcessInfo]:
+        found = await self.connections.call("processes", {})
+        return sorted(map(rows.process, found), key=lambda info: info.joined_at)
+
+    async def lanes(self) -> list[LaneInfo]:
+        told = [lanes.lane(one) for one in await self.connections.call("lane_rows", {})]
+        told.sort(key=lambda one: one[0].name)
+        waiting = {lane.name: count for lane, count in told}
+        return lane_view.infos([lane for lane, _ in told], waiting, time.time())
+
+    async def configure(self, lanes_: Sequence[str]) -> None:
+        asked = lanes.configs(lanes_, self.lane_config)
+        await self.connections.call("configure", {"configs": asked})
+
+    async def steer(self, lane: str, steer: Steer) -> bool:
+        ask = {"lane": lane, "what": steer.value}
+        return bool(await self.connections.call("steer", ask))
+
+    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
+        log_key = f"{self._address.tag}:log:{tenant}\n{task}"
+        entries = await self.connections.command("LRANGE", log_key, since, since + limit - 1)
+        changes = []
+        for version, entry in enumerate(entries, since + 1):
+            at, what, job_id, data = json.loads(entry)
+            changes.append(Change(task, version, at, what, job_id, data))
+        return changes
+
+    async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
+        return list(await self.connections.call("versions", {"logs": list(logs)}))
+
+    async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:
+        member = RedisMember(self, kinds, max_workers, lease_seconds)
+        await member.join()
+        return member
+
+    def listen(self, topic: Topic) -> Listener:
+        return self._wakeups.listen(topic)
+
+    async def retain(self) -> None:
+        """Delete completed and cancelled jobs that are past the retention, and spent logs."""
+        ask = {"retention_seconds": self._retention_seconds}
+        while await self.connections.call("retain", ask):
+            pass
+        skip = 0
+        while skip >= 0:
+            skip = await self.connections.call("forget_lanes", {"skip": skip})
+
+
+def _spec(batch: NewJobs) -> dict[str, Any]:
+    """What the jobs of a batch have in common."""
+    return given(
+        {
+            "kind": batch.kind,
+            "tenant": batch.tenant,
+            "priority": int(batch.priority),
+            "timeout": batch.timeout,
+            "max_retries": batch.max_retries,
+            "task": batch.task,
+            "parent_id": batch.parent_id,
+        }
+    )
+
+
+def given(ask: dict[str, Any]) -> dict[str, Any]:
+    """Without what is None: Lua has no null."""
+    return {name: value for name, value in ask.items() if value is not None}

@@ -1,0 +1,147 @@
+"""What scripts answer, as jobs and leases."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from penstock.adapters.redis.clock import Clock
+from penstock.adapters.redis.lanes import lane
+from penstock.lanes.state import LaneState
+from penstock.lanes.view import clock, why_waiting
+from penstock.model.job import Job, JobState, Priority, Record, parse_history
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, ProcessInfo
+
+Reply = Sequence[Any]
+
+
+class Spec(NamedTuple):
+    """What the jobs of a batch have in common."""
+
+    kind: str
+    tenant: str
+    priority: int
+    at: float
+    timeout: float | None = None
+    max_retries: int | None = None
+    task: str | None = None
+    parent_id: str | None = None
+
+
+@lru_cache(maxsize=1024)
+def spec(text: str) -> Spec:
+    return Spec(**json.loads(text))
+
+
+def lease(told: Reply, server: Clock) -> Lease:
+    """See `pick.told` in lua/common/pick.lua for the order; '' is none."""
+    seq, job_id, spec_text, payload, lane_name, key, run_at, deadline, timeout, max_retries = told[
+        :10
+    ]
+    attempts, crashes, releases, token, history, start_at, void_at = told[10:]
+    common = spec(spec_text)
+    return Lease(
+        int(seq),
+        job_id,
+        common.kind,
+        common.tenant,
+        payload,
+        common.priority,
+        lane_name,
+        key or None,
+        common.task,
+        common.parent_id,
+        common.at,
+        float(run_at) if run_at else common.at,
+        float(deadline) if deadline else None,
+        float(timeout) if timeout else common.timeout,
+        int(max_retries) if max_retries else common.max_retries,
+        int(attempts),
+        int(crashes),
+        int(releases),
+        int(token),
+        history,
+        server.here(float(start_at)) if start_at else 0.0,
+        server.here(float(void_at)) if void_at else 0.0,
+    )
+
+
+def jobs(view: Reply) -> list[Job]:
+    """See `view.jobs` in lua/common/view.lua."""
+    found, served, told = view
+    kinds = {kind for text in served for kind in json.loads(text)}
+    families = {name: [lane(one)[0] for one in family] for name, family in told}
+    return [_job(entry, kinds, families, time.time()) for entry in found]
+
+
+def table(flat: Reply) -> dict[str, str]:
+    """A hash as the server tells it: names and values in turn. An empty value is none."""
+    return {name: value for name, value in zip(flat[::2], flat[1::2], strict=True) if value != ""}
+
+
+def _job(
+    entry: Reply, served: Container[str], families: Mapping[str, list[LaneState]], now: float
+) -> Job:
+    flat, spec_text, payload, result, history, scheduled, ahead = entry
+    row, common = table(flat), spec(spec_text)
+    state = JobState(row.get("state", "queued"))
+    name = row.get("lane", NO_LANE)
+    job = Job(
+        id=row["id"],
+        kind=common.kind,
+        payload=json.loads(payload),
+        state=state,
+        tenant=common.tenant,
+        priority=Priority(common.priority),
+        lane=None if name in (NO_LANE, UNKNOWN_LANE) else name,
+        key=row.get("key"),
+        task=common.task,
+        parent_id=common.parent_id,
+        enqueued_at=common.at,
+        run_at=float(row.get("run_at", common.at)),
+        started_at=_number(row, "started_at"),
+        finished_at=_number(row, "finished_at"),
+        deadline=_number(row, "deadline"),
+        timeout=_number(row, "timeout") if "timeout" in row else common.timeout,
+        max_retries=int(row["max_retries"]) if "max_retries" in row else common.max_retries,
+        attempts=int(row.get("attempts", 0)),
+        releases=int(row.get("releases", 0)),
+        progress=float(row.get("progress", 0)),
+        message=row.get("message", ""),
+        result=json.loads(result) if result else None,
+        error=Record(json.loads(row["error"])) if "error" in row else None,
+        history=parse_history(history),
+    )
+    if state is JobState.QUEUED:
+        if scheduled and job.run_at > now:
+            job.waiting_for = f"its time, {clock(job.run_at)}"
+            job.waiting_for += f" ({job.message})" if job.message else ""
+        elif job.kind not in served:
+            job.waiting_for = f"a worker process that handles kind {job.kind!r}"
+        elif ahead >= 0:
+            job.waiting_for = why_waiting(name, families[name], ahead, now)
+        else:
+            job.waiting_for = "a worker"
+    return job
+
+
+def _number(row: dict[str, str], name: str) -> float | None:
+    return float(row[name]) if name in row else None
+
+
+def process(flat: Reply) -> ProcessInfo:
+    row = table(flat)
+    return ProcessInfo(
+        id=row["id"],
+        host=row["host"],
+        pid=int(row["pid"]),
+        kinds=json.loads(row["kinds"]),
+        max_workers=int(row["max_workers"]),
+        joined_at=float(row["joined_at"]),
+        heartbeat_at=float(row["heartbeat_at"]),
+        lease_until=float(row["lease_until"]),
+        status=json.loads(row["status"]),
+    )

@@ -1,0 +1,104 @@
+"""Settlements and progress as the exchange script takes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.adapters.redis.clock import Clock
+from penstock.adapters.redis.lanes import report_ask
+from penstock.model.text import storable
+from penstock.ports.queue import Outcome, Progress, Settlement
+
+FIRST_BLOB = 2
+"""Where the results begin among a script's arguments."""
+
+
+def settlement_asks(
+    settlements: Sequence[Settlement], member: str, clock: Clock
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What to ask for each settlement, and the results that go beside it as they are."""
+    asks: list[dict[str, Any]] = []
+    results: list[str] = []
+    for settlement in settlements:
+        ask = _ask(settlement, member, clock)
+        if settlement.outcome is Outcome.COMPLETED and settlement.result not in (None, "null"):
+            ask["result"] = FIRST_BLOB + len(results)
+            results.append(settlement.result or "")
+        asks.append(ask)
+    return asks, results
+
+
+def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
+    lease = s.lease
+    ask: dict[str, Any] = {
+        "seq": lease.seq,
+        "token": lease.token,
+        "outcome": s.outcome.value,
+        "kind": lease.kind,
+    }
+    match s.outcome:
+        case Outcome.COMPLETED:
+            ask |= {"started_at": s.started_at, "finished_at": s.finished_at}
+        case Outcome.RETRY | Outcome.FAILED:
+            ask |= _ended_badly(s, member)
+        case Outcome.RELEASED:
+            ask["message"] = storable(s.error["message"]) if s.error else ""
+    if s.run_at:
+        ask["run_at"] = clock.there(s.run_at)
+    if lease.lane:
+        ask["lane"] = lease.lane
+    if s.report is not None:
+        ask["report"] = report_ask(s.report)
+    if s.waits_lane is not None:
+        ask["waits_lane"] = s.waits_lane
+    if lease.task is not None:
+        ask |= {"tenant": lease.tenant, "task": lease.task}
+        ask["data"] = json.dumps(_data(s, ask.get("run_at", 0.0)))
+    return ask
+
+
+def _ended_badly(s: Settlement, member: str) -> dict[str, Any]:
+    record = {
+        "attempt": s.lease.attempts,
+        "outcome": s.outcome.value,
+        "started_at": s.started_at,
+        "finished_at": s.finished_at,
+        "process": member,
+        "error": s.error,
+        "traceback": s.traceback,
+    }
+    return {
+        "started_at": s.started_at,
+        "finished_at": s.finished_at,
+        "error": json.dumps(s.error),
+        "error_type": s.error["type"] if s.error else "",
+        "record": json.dumps(record),
+        "run_at": 0.0,
+    }
+
+
+def _data(s: Settlement, run_at: float) -> dict[str, Any]:
+    """What a watcher of the task is told."""
+    data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
+    if s.error is not None:
+        data["error"] = s.error
+    if s.outcome in (Outcome.RETRY, Outcome.RELEASED):
+        data["run_at"] = run_at
+    return data
+
+
+def progress_asks(notes: Sequence[Progress]) -> list[dict[str, Any]]:
+    return [
+        {
+            "seq": note.lease.seq,
+            "token": note.lease.token,
+            "fraction": note.fraction,
+            "message": storable(note.message),
+            "data": json.dumps(
+                {"kind": note.lease.kind, "progress": note.fraction, "message": note.message}
+            ),
+        }
+        for note in notes
+    ]

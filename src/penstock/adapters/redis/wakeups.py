@@ -1,0 +1,133 @@
+"""Wake-ups over the server's pub/sub: one subscription for a process, any number of listeners.
+
+A script publishes after it has written, so a wake-up never comes before the change can be read.
+A message can be lost with its connection; so after each reconnect every listener is woken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+from redis import exceptions
+
+from penstock.adapters.redis.connections import Connection, Connections
+from penstock.ports.queue import Topic
+
+log = logging.getLogger("penstock.redis")
+
+QUIET_SECONDS = 2.0
+"""After so long without a word the server is asked whether it is there, and given as long again
+to answer: a connection can die without a sign."""
+RECONNECT_FIRST, RECONNECT_CAP = 0.1, 1.0
+
+_random = random.Random()  # noqa: S311 (jitter, not a secret)
+
+
+class Listener:
+    """See `penstock.ports.queue.Wakeup`."""
+
+    __slots__ = ("_event", "_listeners")
+
+    def __init__(self, listeners: set[Listener]) -> None:
+        self._event = asyncio.Event()
+        self._listeners = listeners
+        listeners.add(self)
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout: float | None) -> bool:
+        if not self._event.is_set():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._event.wait()
+            except TimeoutError:
+                return False
+        self._event.clear()
+        return True
+
+    def close(self) -> None:
+        self._listeners.discard(self)
+
+
+class Wakeups:
+    """Hears wake-ups from `open` until `close`, however often the server goes away."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._shown = connections.address.shown
+        tag = connections.address.tag
+        self._channels = {f"{tag}:{topic.value}": topic for topic in Topic}
+        self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
+        self._hearing: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Returns once the subscription stands."""
+        connection = await self._subscribe()
+        self._hearing = asyncio.create_task(self._hear(connection), name="penstock-wakeups")
+
+    async def close(self) -> None:
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.gather(self._hearing, return_exceptions=True)
+            self._hearing = None
+
+    def listen(self, topic: Topic) -> Listener:
+        return Listener(self._listeners[topic])
+
+    def _ring(self, topic: Topic) -> None:
+        for listener in self._listeners[topic]:
+            listener.ring()
+
+    async def _subscribe(self) -> Connection:
+        connection = self._connections.make()
+        try:
+            await connection.connect()
+            await connection.send_command("SUBSCRIBE", *self._channels)
+            for _ in self._channels:
+                await connection.read_response()
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        return connection
+
+    async def _hear(self, connection: Connection) -> None:
+        while True:
+            try:
+                await self._hear_until_lost(connection)
+            except (exceptions.RedisError, OSError, TimeoutError) as error:
+                log.debug("the wake-ups of %s broke off: %s", self._shown, error)
+            finally:
+                await connection.disconnect(nowait=True)
+            connection = await self._subscribe_again()
+            for topic in Topic:
+                self._ring(topic)
+
+    async def _hear_until_lost(self, connection: Connection) -> None:
+        asked = False
+        while True:
+            try:
+                message = await connection.read_response(
+                    timeout=QUIET_SECONDS, disconnect_on_error=False
+                )
+            except (exceptions.TimeoutError, TimeoutError):
+                if asked:
+                    raise
+                await connection.send_command("PING")
+                asked = True
+                continue
+            asked = False
+            if message[0] == "message":
+                self._ring(self._channels[message[1]])
+
+    async def _subscribe_again(self) -> Connection:
+        pause = RECONNECT_FIRST
+        while True:
+            try:
+                return await self._subscribe()
+            except (exceptions.RedisError, OSError, TimeoutError) as error:
+                log.debug("no wake-ups of %s yet: %s", self._shown, error)
+            await asyncio.sleep(pause * _random.uniform(0.8, 1.2))
+            pause = min(pause * 2, RECONNECT_CAP)
