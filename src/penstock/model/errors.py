@@ -18,7 +18,7 @@ PenstockError
     ├── ValidationError         the payload does not fit the handler, or is not JSON
     │   └── PayloadTooLarge
     ├── ResultTooLarge
-    ├── ParserError
+    ├── ParserError             a document cannot be parsed; `reason` says why
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
     ├── DeadlineExceeded        the job's absolute deadline has passed
@@ -175,7 +175,19 @@ class ResultTooLarge(PermanentError):
 
 
 class ParserError(PermanentError):
-    """A document cannot be parsed."""
+    """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
+    unknown (no format we read), unreadable (no such file), oversized, bomb, slow, memory, crashed.
+
+    Never retried: the same bytes end the same way. Redrive it once the limits are higher.
+    """
+
+    def __init__(self, message: str, reason: str = "corrupt") -> None:
+        super().__init__(message, reason)
+        self.message = message
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class AuthenticationError(PermanentError):
