@@ -20,7 +20,7 @@ PenstockError
     ├── ValidationError         the payload does not fit the handler, or is not JSON
     │   └── PayloadTooLarge
     ├── ResultTooLarge
-    ├── ParserError
+    ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
     ├── BlobMissing             an original is not in the blob store any more
     ├── AuthenticationError
@@ -193,7 +193,19 @@ class ResultTooLarge(PermanentError):
 
 
 class ParserError(PermanentError):
-    """A document cannot be parsed."""
+    """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
+    unknown (no format we read), unreadable (no such file), oversized, bomb, slow, memory, crashed.
+
+    Never retried: the same bytes end the same way. Redrive it once the limits are higher.
+    """
+
+    def __init__(self, message: str, reason: str = "corrupt") -> None:
+        super().__init__(message, reason)
+        self.message = message
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class DocumentTooLarge(PermanentError):
