@@ -92,9 +92,15 @@ async def _marking(
 
 
 async def parse(
-    tools: Tools, ctx: JobContext, collection: str, id: str, generation: int, blob: str, title: str
+    tools: Tools,
+    ctx: JobContext,
+    collection: str,
+    document: str,
+    generation: int,
+    blob: str,
+    title: str,
 ) -> dict[str, Any]:
-    version = Version(DocumentRef(ctx.job.tenant, collection, id), generation)
+    version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
     async with _marking(tools, ctx, version, "parse", 0.0):
         async with tools.blobs.local(blob) as path:
             parsed = await tools.parser.parse(path)
@@ -106,16 +112,21 @@ async def parse(
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")
         await ctx.enqueue(
             EMBED,
-            {"collection": collection, "id": id, "generation": generation, "blob": blob},
+            {
+                "collection": collection,
+                "document": document,
+                "generation": generation,
+                "blob": blob,
+            },
             task=ctx.job.task,
         )
     return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
 
 
 async def embed(
-    tools: Tools, ctx: JobContext, collection: str, id: str, generation: int, blob: str
+    tools: Tools, ctx: JobContext, collection: str, document: str, generation: int, blob: str
 ) -> dict[str, Any]:
-    version = Version(DocumentRef(ctx.job.tenant, collection, id), generation)
+    version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
     async with _marking(tools, ctx, version, "embed", PARSED):
         missing = await tools.corpus.to_embed(version, tools.model)
         done, total = 0, len(missing or ())
