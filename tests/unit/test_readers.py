@@ -3,6 +3,7 @@
 import io
 import random
 import sys
+import time
 import unicodedata
 import zipfile
 from pathlib import Path
@@ -319,3 +320,36 @@ def test_depth_of_html_costs_nothing() -> None:
     parsed = read(b"<html>" + b"<div>" * 200_000 + b"deep" + b"</div>" * 200_000, LIMITS)
 
     assert parsed.text == "deep"
+
+
+UNCLOSED = ["<", "<!", "<!--", "<![CDATA[", "&", "&#", "<a b='", '<a b="', "</", "</a", "<a ", "<?"]
+UNCLOSED += [
+    "<script>",
+    "<title>",
+    "<td>",
+    "<table>",
+    "<svg>",
+    "<li>",
+    "<a/",
+    "<pre>",
+    "<h1>",
+    "<br/",
+]
+
+
+@pytest.mark.parametrize("unit", UNCLOSED)
+def test_hostile_html_takes_time_in_proportion(unit: str) -> None:
+    """Half a megabyte; the parser of the standard library takes hours for some of these."""
+    page = "<html><p>seen</p>" + unit * (500_000 // len(unit))
+    started = time.process_time()
+
+    parsed = read(page.encode(), LIMITS)
+
+    assert time.process_time() - started < 10
+    assert parsed.text.startswith("seen")
+
+
+def test_html_with_its_quotes_and_comments_unclosed_loses_little() -> None:
+    page = '<html><p>one</p><a title=\'it>two</a><!-- open <p>three</p><p a="x>y">four</p>'
+
+    assert read(page.encode(), LIMITS).text == "one\n\ntwothree\n\nfour"

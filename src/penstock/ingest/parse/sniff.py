@@ -39,7 +39,7 @@ _PDF_REACH = 1024
 """PDF readers accept as many bytes of rubbish before the mark."""
 
 _SAMPLE = 20_000
-_ODD_MOST = 0.01
+_ODD_MOST = 0.05
 _HTML = re.compile(
     r"(?is)\s*(?:<\?xml[^>]{0,200}>\s*|<!--.{0,2000}?-->\s*){0,4}"
     r"<(?:!doctype\s+html|(?:html|head|body|title|meta|div|h[1-6]|table|p)\b)"
