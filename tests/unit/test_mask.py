@@ -5,6 +5,7 @@ import time
 import pytest
 
 from penstock.ingest.mask import LABELS, Masked, Masker, mask
+from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.ingest.pii import Kind, Span
 from penstock.model.errors import ConfigError
 from tests.support.pii import LANGUAGES, Figures, figures, labelled
@@ -95,6 +96,30 @@ def test_positions_follow_the_text() -> None:
         assert masked.text[masked.position(start) :].startswith(words)
     assert masked.position(len(text)) == len(masked.text)
     assert masked.position(text.index("1234")) == masked.text.index("[PHONE]")
+
+
+def test_all_that_is_derived_from_a_document_is_masked() -> None:
+    text = "Call 010-1234-5678\n\nfirst page\n\nAsk a@example.jp\n\nsecond page"
+    second = text.index("Ask")
+    parsed = Parsed(
+        text,
+        "For a@example.jp",
+        "text/plain",
+        (Page(1, 0, second), Page(2, second, len(text))),
+        (Heading(1, 0, "Call 010-1234-5678"), Heading(1, second, "Ask a@example.jp")),
+        {"author": "b@example.jp"},
+    )
+
+    document, masked = mask.document(parsed)
+
+    assert document.text == masked.text
+    assert document.title == "For [EMAIL]"
+    assert document.metadata == {"author": "[EMAIL]"}
+    assert [heading.title for heading in document.headings] == ["Call [PHONE]", "Ask [EMAIL]"]
+    for heading in document.headings:
+        assert document.text.startswith(heading.title, heading.start)
+    pages = [document.text[page.start : page.end] for page in document.pages]
+    assert pages == ["Call [PHONE]\n\nfirst page\n\n", "Ask [EMAIL]\n\nsecond page"]
 
 
 def test_labels_are_where_they_are_said_to_be() -> None:
