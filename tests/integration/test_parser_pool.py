@@ -282,6 +282,15 @@ async def test_nothing_of_a_document_reaches_output_or_log(
     assert not any(sentence in caplog.text for sentence in SENTENCES)
 
 
+async def test_a_child_inherits_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_SECRET", "hunter2")
+    async with ParserPool(size=1) as pool:
+        await pool.parse(documents.plain())
+        (pid,) = pool.pids
+
+        assert "PENSTOCK_TEST_SECRET" not in psutil.Process(pid).environ()
+
+
 async def test_a_child_does_not_outlive_its_parent() -> None:
     program = """
         import asyncio

@@ -27,6 +27,8 @@ from penstock.model.errors import ConfigError, ParserError
 
 _START_SECONDS = 60.0
 _WATCH_SECONDS = 0.05
+_ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE")
+"""What a child inherits: not the passwords and keys, should a document take it over."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -112,6 +114,7 @@ class ParserPool:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
             start_new_session=True,  # Ctrl-C is for the parent
         )
         child = _Child(process)

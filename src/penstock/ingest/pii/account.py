@@ -10,7 +10,7 @@ from penstock.ingest.pii.span import Kind, Span
 
 _GROUPED = re.compile(first("0-9") + r"[0-9]{1,5}-[0-9]{1,6}-[0-9]{2,8}(?:-[0-9]{1,7})?" + LAST)
 _GROUPED_DIGITS = range(10, 17)
-_BANK_WORDS = words(
+WORDS = words(
     "계좌 입금 송금 이체 예금 은행 뱅크 농협 수협 신협 금고 우체국"
     " 口座 振込 振り込 送金 銀行 信金 信用金庫 ゆうちょ 貯金"
     " bank account acct a/c wire remit"
@@ -29,7 +29,7 @@ _SAVINGS_WORDS = words("記号 ゆうちょ 貯金 口座 銀行 振込")
 
 
 def find_accounts(text: str) -> Iterator[Span]:
-    named = Words(_BANK_WORDS, text)
+    named = Words(WORDS, text)
     for match in _GROUPED.finditer(text):
         digits = len(match[0]) - match[0].count("-")
         if digits in _GROUPED_DIGITS and named.near(*match.span()):

@@ -15,7 +15,7 @@ _SHAPE = re.compile(
     r"|[0-9]{5}(?P<c>[- ])[0-9]{13}"
     r"|[0-9]{13,18})" + LAST
 )
-_WORDS = words(
+WORDS = words(
     "card cards visa mastercard amex jcb diners unionpay カード クレジット 銀聯 카드 신용 체크"
 )
 _PREFIXES = (
@@ -33,7 +33,7 @@ _NEIGHBOUR = 200
 
 
 def find_cards(text: str) -> Iterator[Span]:
-    named = Words(_WORDS, text)
+    named = Words(WORDS, text)
     shapes = [(match, _is_card(match[0])) for match in _SHAPE.finditer(text)]
     for index, (match, good) in enumerate(shapes):
         start, end = match.span()

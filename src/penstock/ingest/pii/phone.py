@@ -50,7 +50,7 @@ _BARE = re.compile(
     + r"|(?<=[2-9])[0-9]{2}(?:[-. ][0-9]{3,4}[-. ]?[0-9]{4}|-[0-9]{4}|[0-9]{7}))"
     + _LAST
 )
-_WORDS = words(
+WORDS = words(
     "tel telephone phone cellphone smartphone mobile cell fax call dial sms whatsapp"
     " 電話 携帯 連絡先 ファックス ファクス ケータイ フリーダイヤル ☎ 📞 ℡"
     " 전화 휴대 핸드폰 연락처 팩스 콜센터 고객센터 대표번호"
@@ -72,7 +72,7 @@ _LENGTHS = {"1": (10, 10), "81": (9, 11), "82": (8, 11)}
 
 
 def find_phones(text: str) -> Iterator[Span]:
-    named = Words(_WORDS, text)
+    named = Words(WORDS, text)
     yield from _abroad(text)
     for match in _MOBILE.finditer(text):
         # Ten digits without gaps are one short of a mobile number.
