@@ -16,7 +16,12 @@ WORDS = words(
     " bank account acct a/c wire remit"
 )
 
-_PLAIN = re.compile(first("0-9") + r"(?:[0-9]-[0-9]{2}-[0-9]{2}|[0-9]{4}(?:-?[0-9]{1,12})?)" + LAST)
+_PLAIN = re.compile(
+    first("0-9")
+    + r"(?<![,;|\t\n][0-9])"  # columns.py looks into tables
+    + r"(?:[0-9]-[0-9]{2}-[0-9]{2}|[0-9]{4}(?:-?[0-9]{1,12})?)"
+    + LAST
+)
 # Digits alone are a bank account only right behind a word that says so.
 _LABEL = re.compile(
     r"(?:계좌|계좌 ?번호|은행|뱅크|농협|예금|입금|口座|口座番号|普通|普通預金|当座|当座預金|貯金"

@@ -21,6 +21,7 @@ _SHAPES = (
     (Kind.BANK_ACCOUNT, account.WORDS, re.compile(r"[0-9](?:-?[0-9]){4,19}")),
 )
 _DELIMITERS = "|\t,;"
+_DELIMITED = re.compile(f"[{_DELIMITERS}]")
 _HEAD_MOST = 40
 _COLUMNS_MOST = 1_000
 _EDGES = " \"'\r"
@@ -33,14 +34,14 @@ def find_in_columns(text: str) -> Iterator[Span]:
     delimiter = ""
     columns: dict[int, Column] = {}
     start = 0
-    while start < len(text):
+    while ahead := _DELIMITED.search(text, start):
+        if (skipped := text.rfind("\n", start, ahead.start())) >= 0:
+            start, delimiter = skipped + 1, ""
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         if not delimiter or text.find(delimiter, start, end) < 0:
             delimiter = max(_DELIMITERS, key=lambda sign: text.count(sign, start, end))
-            if text.find(delimiter, start, end) < 0:
-                delimiter = ""
-            columns = dict(_heads(text, start, end, delimiter)) if delimiter else {}
+            columns = dict(_heads(text, start, end, delimiter))
         elif columns:
             yield from _row(text, start, end, delimiter, columns)
         start = end + 1
