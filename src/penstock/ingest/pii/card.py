@@ -30,6 +30,9 @@ _PREFIXES = (
 )
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 _NEIGHBOUR = 200
+# One group behind a card may be its expiry; two are a row.
+_ROW_BEFORE = re.compile(r"(?<=[0-9A-Fa-f]{4} )")
+_ROW_AFTER = re.compile(r"(?: [0-9A-Fa-f]{4}(?![0-9A-Za-z])){2}")
 
 
 def find_cards(text: str) -> Iterator[Span]:
@@ -40,10 +43,12 @@ def find_cards(text: str) -> Iterator[Span]:
         if not good:
             continue
         if "-" not in match[0] and not (named.near(start, end) or in_prose(text, start, end)):
-            # One number in ten passes Luhn by chance. Where one beside it does not, this is a
-            # table or a list of something else.
+            # One number in ten passes Luhn by chance. Where one beside it does not, or the row
+            # goes on, this is a table or a list of something else.
             beside = shapes[max(0, index - 1) : index] + shapes[index + 1 : index + 2]
             if any(not ok and abs(other.start() - start) < _NEIGHBOUR for other, ok in beside):
+                continue
+            if " " in match[0] and (_ROW_BEFORE.match(text, start) or _ROW_AFTER.match(text, end)):
                 continue
         yield Span(start, end, Kind.CARD)
 

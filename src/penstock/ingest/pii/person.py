@@ -10,7 +10,9 @@ from penstock.ingest.pii.near import LAST, Words, first, in_prose, in_row, words
 from penstock.ingest.pii.span import Kind, Span
 
 _RESIDENT = re.compile(
-    first("0-9") + r"[0-9](?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+    first("0-9")
+    + r"(?<!\+[0-9])"  # coordinates: +340308-1181434
+    + r"[0-9](?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     r"(?P<gap> ?- ?| )?(?P<gender>[1-8])(?:[0-9]{6}|[*]{6})" + LAST
 )
 RESIDENT_WORDS = words("주민 등록번호 등록증 외국인 rrn resident registration 住民 登録番号 外国人")

@@ -61,11 +61,12 @@ _ABROAD = re.compile(
     r"(?:(?<=\+) ?(?=[1-9])|(?<=0)0(?=[1-9][0-9]{0,2}[- ][0-9(]))"
 )
 _CODE = re.compile(
-    r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
-    r"|(?:2[1-689]|3[578]|42|5[09]|6[7-9]|8[0578]|9[679])[0-9]"
+    r"1(?=[ (.-]{0,2}[2-9])|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
+    r"|42[013]|(?:2[1-69]|3[578]|5[09]|6[7-9]|8[0578]|9[679])[0-9]"
 )
 _GROUP = re.compile(r"(?: ?[-.] ?\n?| ?\(|\) ?-?|\)\(| )?([0-9]{1,12})")
-_COLUMNS = re.compile(r"[0-9]{4}(?: [0-9]{4})+")
+# 00 may open a row of a table; coordinates are written +4339-07923 or +340308-1181434.
+_NO_PHONE = re.compile(r"[0-9]{4}(?: [0-9]{4})+|\+[0-9]{4}-[01][0-9]{4}|\+[0-9]{6}-[01][0-9]{6}")
 _WORD_GOES_ON = re.compile(r"[0-9A-WYZa-wyz]")
 # How many digits follow the country's code, where it is known better than "7 to 12".
 _LENGTHS = {"1": (10, 10), "81": (9, 11), "82": (8, 11)}
@@ -112,8 +113,7 @@ def _abroad(text: str) -> Iterator[Span]:
     """`+` and a country's code, then groups until there are as many digits as the country has."""
     for match in _ABROAD.finditer(text):
         end = _abroad_end(text, match.end())
-        # 00 may also open a row of a table.
-        if end and not (match[0] == "00" and _COLUMNS.fullmatch(text, match.start(), end)):
+        if end and not _NO_PHONE.fullmatch(text, match.start(), end):
             yield Span(match.start(), end, Kind.PHONE)
 
 
