@@ -10,7 +10,7 @@ from penstock.ingest.pii.span import Kind, Span
 
 _SHAPE = re.compile(
     first("0-9") + r"(?:"
-    r"[0-9]{3}(?P<a>[- ])[0-9]{4}(?P=a)[0-9]{4}(?P=a)[0-9]{4}(?:(?P=a)[0-9]{3})?"
+    r"[0-9]{3}(?P<a>[-. ])[0-9]{4}(?P=a)[0-9]{4}(?P=a)[0-9]{4}(?:(?P=a)[0-9]{3})?"
     r"|[0-9]{3}(?P<b>[- ])[0-9]{6}(?P=b)[0-9]{4,5}"
     r"|[0-9]{5}(?P<c>[- ])[0-9]{13}"
     r"|[0-9]{13,18})" + LAST
@@ -54,7 +54,7 @@ def find_cards(text: str) -> Iterator[Span]:
 
 
 def _is_card(shape: str) -> bool:
-    digits = shape.replace(" ", "").replace("-", "")
+    digits = "".join(filter(str.isdigit, shape))
     known = any(len(digits) in lengths and p.match(digits) for p, lengths in _PREFIXES)
     return known and _luhn(digits) and len(set(digits)) > 1
 

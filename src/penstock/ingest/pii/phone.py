@@ -33,7 +33,7 @@ _MOBILE = re.compile(
 _BARE_MOBILE = re.compile(_first("0") + r"[5-9]0[0-9]{8}" + _LAST)
 _NATIONAL = re.compile(
     _first("0(")
-    + r"(?:(?<=0)|0(?=[0-9]+\)))([1-9][0-9]{0,3})"
+    + r"(?:(?<=0)|0(?=[0-9]{1,4}\)))([1-9][0-9]{0,3})"
     + rf"(?:\) ?|{_GAP}|(?= ?\()) ?\(?([0-9]{{1,4}})(?:\) ?|{_GAP})([0-9]{{3,4}})"
     + _LAST
 )
@@ -77,8 +77,7 @@ def find_phones(text: str) -> Iterator[Span]:
     yield from _abroad(text)
     for match in _MOBILE.finditer(text):
         # Ten digits without gaps are one short of a mobile number.
-        bare = match[0].isdigit() and len(match[0]) == 10
-        if not bare and not (" " in match[0] and in_row(text, *match.span())):
+        if not (match[0].isdigit() and len(match[0]) == 10):
             yield Span(*match.span(), Kind.PHONE)
     for match in _BARE_MOBILE.finditer(text):
         yield Span(*match.span(), Kind.PHONE)
