@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from penstock.ingest.pii.near import Words, in_prose, in_row, words
+from penstock.ingest.pii.near import Words, beside, in_prose, in_row, words
 from penstock.ingest.pii.span import Kind, Span
 
 
@@ -37,6 +37,8 @@ _NATIONAL = re.compile(
     + rf"(?:\) ?|{_GAP}|(?= ?\()) ?\(?([0-9]{{1,4}})(?:\) ?|{_GAP})([0-9]{{3,4}})"
     + _LAST
 )
+# No area code of two digits begins otherwise than with 0: these are numbers of parts.
+_part_beside = beside(r"[1-9][0-9]-[0-9]{3,4}-[0-9]{4}", 12)
 _SERVICES = re.compile(r"120|570|800|990")
 _NORTH_AMERICAN = re.compile(
     _first("(1-9")
@@ -103,6 +105,8 @@ def _is_national(text: str, match: re.Match[str], named: Words) -> bool:
         return False
     if "." in match[0] and (" " in match[0] or "-" in match[0]):
         return False
+    if len(area) == 1 and _part_beside(text, *match.span()):
+        return named.near(*match.span(), after=0)
     if "-" in match[0] or ")" in match[0] or named.near(*match.span(), after=0):
         return True
     return in_prose(text, *match.span()) or not in_row(text, *match.span())
