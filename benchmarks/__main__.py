@@ -20,6 +20,7 @@ from benchmarks import (
     fencing,
     head_of_line,
     idle,
+    ingest_parts,
     jobs,
     lane_use,
     latency,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lane_use": lane_use.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
+    "ingest_parts": ingest_parts.run,
     "cli_help": cli_help.run,
 }
 

@@ -242,6 +242,28 @@ async def test_closing_kills_busy_children_too() -> None:
         await pool.parse(documents.plain())
 
 
+async def test_closing_while_a_child_starts_leaves_none() -> None:
+    pool = ParserPool(size=1)
+    task = asyncio.create_task(pool.parse(documents.plain()))
+    await asyncio.sleep(0)
+
+    await pool.close()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await task
+    assert pool.pids == []
+
+
+async def test_a_child_that_cannot_start_is_not_the_documents_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    async with ParserPool(size=1) as pool:
+        with pytest.raises(RuntimeError, match="ended as it started"):
+            await pool.parse(documents.plain())
+        assert pool.pids == []
+
+
 async def test_the_event_loop_is_not_held_up_by_ten_megabytes_of_csv() -> None:
     data = documents.csv(rows=10_000_000 // 95)
     assert len(data) > 9_000_000
@@ -280,6 +302,15 @@ async def test_nothing_of_a_document_reaches_output_or_log(
 
     assert output.out + output.err == ""
     assert not any(sentence in caplog.text for sentence in SENTENCES)
+
+
+async def test_a_child_inherits_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_SECRET", "hunter2")
+    async with ParserPool(size=1) as pool:
+        await pool.parse(documents.plain())
+        (pid,) = pool.pids
+
+        assert "PENSTOCK_TEST_SECRET" not in psutil.Process(pid).environ()
 
 
 async def test_a_child_does_not_outlive_its_parent() -> None:

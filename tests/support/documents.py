@@ -22,8 +22,9 @@ TITLE = "Sluice 水門 수문"
 CELLS = (("Name", "水位", "수위"), ("North", "12.5", "13.5"), ("South", "7.25", "8.75"))
 
 
-def pdf(pages: int = 3, password: str | None = None) -> bytes:
-    """Page n has a bookmark, says "Page n" and the sentences, each in a font of its script."""
+def pdf(pages: int = 3, password: str | None = None, lines: int = 0) -> bytes:
+    """Page n has a bookmark, says "Page n" and the sentences, each in a font of its script, and
+    has more lines of small print."""
     for font in ("HeiseiMin-W3", "HYSMyeongJo-Medium"):
         pdfmetrics.registerFont(UnicodeCIDFont(font))
     buffer = io.BytesIO()
@@ -41,6 +42,9 @@ def pdf(pages: int = 3, password: str | None = None) -> bytes:
         canvas.drawString(72, 720, JAPANESE)
         canvas.setFont("HYSMyeongJo-Medium", 12)
         canvas.drawString(72, 700, KOREAN)
+        canvas.setFont("Helvetica", 8)
+        for line in range(lines):
+            canvas.drawString(72, 680 - 10 * line, f"{number}.{line} {ENGLISH * 3}")
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()

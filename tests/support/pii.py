@@ -73,9 +73,7 @@ def generated_negatives(seed: int = 1, rows: int = 300) -> dict[str, str]:
         "milliseconds": many(lambda: str(number(1_500_000_000_000, 1_790_000_000_000))),
         "hashes": many(lambda: hexadecimal(rng.choice((8, 32, 40, 64))), 4),
         "uuids": many(lambda: "-".join(hexadecimal(n) for n in (8, 4, 4, 4, 12)), 4),
-        "versions": many(
-            lambda: ".".join([str(number(10)), *(str(number(30)) for _ in range(number(1, 4)))])
-        ),
+        "versions": many(lambda: ".".join(str(number(30)) for _ in range(number(2, 5)))),
         "isbn 13": many(
             lambda: f"978-{number(10)}-{number(100, 999)}-{number(10**4, 10**5)}-{number(10)}"
         ),
@@ -95,7 +93,7 @@ def generated_negatives(seed: int = 1, rows: int = 300) -> dict[str, str]:
             )
         ),
         "arxiv": many(lambda: f"arXiv:{number(7, 26):02d}{number(1, 13):02d}.{number(10**5):05d}"),
-        "parts": many(lambda: f"{number(10, 100)}-{number(1000):03d}-{number(10000):04d}"),
+        "parts": many(lambda: f"{number(100):02d}-{number(1000):03d}-{number(10000):04d}"),
         "code": many(
             lambda: f"x[{number(100)}] = f{number(64)}(0x{hexadecimal(8)}, {number(10**9)});", 3
         ),

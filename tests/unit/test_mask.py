@@ -5,6 +5,7 @@ import time
 import pytest
 
 from penstock.ingest.mask import LABELS, Masked, Masker, mask
+from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.ingest.pii import Kind, Span
 from penstock.model.errors import ConfigError
 from tests.support.pii import LANGUAGES, Figures, figures, labelled
@@ -73,6 +74,40 @@ def test_a_list_of_cards_is_masked_and_a_table_is_not() -> None:
     assert mask(table).text == table
 
 
+COLUMNS = {
+    "csv": ",",
+    "semicolons": ";",
+    "tabs": "\t",
+    "workbook": " | ",
+}
+
+
+@pytest.mark.parametrize("gap", COLUMNS.values(), ids=COLUMNS.keys())
+@pytest.mark.parametrize(
+    "heads",
+    [
+        ("name", "passport_no", "account_number", "phone", "my_number", "score"),
+        ("氏名", "旅券番号", "口座番号", "電話番号", "マイナンバー", "点数"),
+        ("이름", "여권번호", "계좌번호", "전화번호", "개인번호", "점수"),
+    ],
+)
+def test_the_head_of_a_column_says_what_is_below_it(gap: str, heads: tuple[str, ...]) -> None:
+    row = gap.join(("Kim", "M12345678", '"1002123456"', "0312345678", "945807302153", "12345678"))
+    masked = mask("\n".join([gap.join(heads), *[row] * 200]))
+
+    shown = gap.join(
+        ("Kim", "[PASSPORT]", '"[BANK_ACCOUNT]"', "[PHONE]", "[MY_NUMBER]", "12345678")
+    )
+    assert masked.text == "\n".join([gap.join(heads), *[shown] * 200])
+
+
+def test_a_cell_with_the_delimiter_in_quotes_keeps_its_column() -> None:
+    text = 'name,passport\n"Doe, Jane",123456789\n' + '"Roe, John",987654321\n' * 20
+
+    assert mask(text).text.count("[PASSPORT]") == 21
+    assert mask(text).text.count('"Roe, John",[PASSPORT]') == 20
+
+
 def test_this_machine_and_any_machine_are_nobodys_address() -> None:
     text = "127.0.0.1 ::1 0.0.0.0 ::ffff:127.0.0.1"
 
@@ -95,6 +130,30 @@ def test_positions_follow_the_text() -> None:
         assert masked.text[masked.position(start) :].startswith(words)
     assert masked.position(len(text)) == len(masked.text)
     assert masked.position(text.index("1234")) == masked.text.index("[PHONE]")
+
+
+def test_all_that_is_derived_from_a_document_is_masked() -> None:
+    text = "Call 010-1234-5678\n\nfirst page\n\nAsk a@example.jp\n\nsecond page"
+    second = text.index("Ask")
+    parsed = Parsed(
+        text,
+        "For a@example.jp",
+        "text/plain",
+        (Page(1, 0, second), Page(2, second, len(text))),
+        (Heading(1, 0, "Call 010-1234-5678"), Heading(1, second, "Ask a@example.jp")),
+        {"author": "b@example.jp"},
+    )
+
+    document, masked = mask.document(parsed)
+
+    assert document.text == masked.text
+    assert document.title == "For [EMAIL]"
+    assert document.metadata == {"author": "[EMAIL]"}
+    assert [heading.title for heading in document.headings] == ["Call [PHONE]", "Ask [EMAIL]"]
+    for heading in document.headings:
+        assert document.text.startswith(heading.title, heading.start)
+    pages = [document.text[page.start : page.end] for page in document.pages]
+    assert pages == ["Call [PHONE]\n\nfirst page\n\n", "Ask [EMAIL]\n\nsecond page"]
 
 
 def test_labels_are_where_they_are_said_to_be() -> None:
@@ -166,6 +225,10 @@ HOSTILE = {
     "invisible": "0\u200b",
     "phones": "010-1234-5678 ",
     "dates": "901231-",
+    "columns": "phone,",
+    "heads": "phone,bank\n",
+    "rows": "1,2\n",
+    "quotes": '",',
 }
 
 

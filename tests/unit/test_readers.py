@@ -3,8 +3,10 @@
 import io
 import random
 import sys
+import time
 import unicodedata
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import docx
@@ -38,6 +40,16 @@ def titles(parsed: Parsed) -> list[tuple[int, str]]:
     for heading in parsed.headings:
         assert heading.title in parsed.text[heading.start : heading.start + len(heading.title) + 8]
     return [(heading.level, heading.title) for heading in parsed.headings]
+
+
+def unpacked(data: bytes) -> dict[str, str | bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed_with(name: str, content: bytes) -> bytes:
+    """A Word document in which one part is replaced."""
+    return zipped({**unpacked(documents.word()), name: content})
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -86,8 +98,6 @@ def test_slides_are_pages_with_notes() -> None:
 
 
 def test_a_workbook_has_a_heading_per_sheet_and_shows_dates_as_dates() -> None:
-    from datetime import UTC, datetime
-
     book = openpyxl.load_workbook(io.BytesIO(documents.sheet()))
     moment = datetime(2026, 11, 15, 9, 30, tzinfo=UTC).replace(tzinfo=None)
     book.active["E2"], book.active["F2"] = moment.date(), moment
@@ -250,6 +260,22 @@ def test_what_is_protected_by_a_password_is_said_to_be() -> None:
     assert reason(bytes(locked)) == "encrypted"
 
 
+def test_a_book_with_locked_chapters_is_encrypted_and_one_with_locked_fonts_is_not() -> None:
+    lock = '<encryption><EncryptedData><CipherReference URI="{}"/></EncryptedData></encryption>'
+    for locked, expected in (("OEBPS/c2.xhtml", "encrypted"), ("OEBPS/font.otf", None)):
+        data = zipped(
+            {**unpacked(documents.book()), "META-INF/encryption.xml": lock.format(locked)}
+        )
+        if expected:
+            assert reason(data) == expected
+        else:
+            assert SENTENCES[1] in read(data, LIMITS).text
+
+
+def test_packing_that_documents_do_not_use_is_refused() -> None:
+    assert reason(zipped(unpacked(documents.word()), zipfile.ZIP_BZIP2)) == "corrupt"
+
+
 def test_what_has_no_text_is_empty() -> None:
     assert reason(b"") == "empty"
     assert reason(b" \r\n\t ") == "empty"
@@ -267,6 +293,7 @@ def test_what_is_no_document_is_unknown() -> None:
     assert reason(rng.randbytes(5_000)) == "unknown"
     assert reason(zipped({"a.txt": "text"})) == "unknown"
     assert reason(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(2_000)) == "unknown"
+    assert reason(rb"{\rtf1\ansi text}") == "unknown"
     assert reason(b"SQLite format 3\x00" + bytes(4_000)) == "unknown"
 
 
@@ -284,14 +311,6 @@ def test_limits_are_named_when_passed() -> None:
     assert read(documents.pdf(3), ParseLimits(pages=3)).pages
     with pytest.raises(ConfigError, match="seconds"):
         ParseLimits(seconds=0)
-
-
-def packed_with(name: str, content: bytes) -> bytes:
-    """A Word document in which one part is replaced."""
-    with zipfile.ZipFile(io.BytesIO(documents.word())) as archive:
-        files: dict[str, str | bytes] = {each: archive.read(each) for each in archive.namelist()}
-    files[name] = content
-    return zipped(files)
 
 
 def test_bombs_are_not_unpacked() -> None:
@@ -319,3 +338,36 @@ def test_depth_of_html_costs_nothing() -> None:
     parsed = read(b"<html>" + b"<div>" * 200_000 + b"deep" + b"</div>" * 200_000, LIMITS)
 
     assert parsed.text == "deep"
+
+
+UNCLOSED = ["<", "<!", "<!--", "<![CDATA[", "&", "&#", "<a b='", '<a b="', "</", "</a", "<a ", "<?"]
+UNCLOSED += [
+    "<script>",
+    "<title>",
+    "<td>",
+    "<table>",
+    "<svg>",
+    "<li>",
+    "<a/",
+    "<pre>",
+    "<h1>",
+    "<br/",
+]
+
+
+@pytest.mark.parametrize("unit", UNCLOSED)
+def test_hostile_html_takes_time_in_proportion(unit: str) -> None:
+    """Half a megabyte; the standard library needed a minute for a quarter of some of these."""
+    page = "<html><p>seen</p>" + unit * (500_000 // len(unit))
+    started = time.process_time()
+
+    parsed = read(page.encode(), LIMITS)
+
+    assert time.process_time() - started < 10
+    assert parsed.text.startswith("seen")
+
+
+def test_html_with_its_quotes_and_comments_unclosed_loses_little() -> None:
+    page = '<html><p>one</p><a title=\'it>two</a><!-- open <p>three</p><p a="x>y">four</p>'
+
+    assert read(page.encode(), LIMITS).text == "one\n\ntwothree\n\nfour"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from heapq import merge
 
 
 class Strength(IntEnum):
@@ -51,21 +53,31 @@ class Boundaries:
     ) -> None:
         self._text = text
         self._keep = sorted(keep)
-        found = {match.end(): _strength(match) for match in _BREAK.finditer(text)}
-        found |= dict.fromkeys(headings, Strength.HEADING)
-        self._strengths = {
-            at: strength
-            for at, strength in found.items()
-            if 0 < at < len(text) and self._uncut(at) == at
-        }
-        self._offsets = sorted(self._strengths)
+        # Arrays, because a long book has millions of them.
+        self._offsets = array("I")
+        self._strengths = bytearray()
+        breaks = ((match.end(), _strength(match)) for match in _BREAK.finditer(text))
+        for at, strength in merge(breaks, ((at, Strength.HEADING) for at in sorted(headings))):
+            if not 0 < at < len(text) or self._uncut(at) != at:
+                continue
+            if self._offsets and self._offsets[-1] == at:
+                self._strengths[-1] = max(strength, self._strengths[-1])
+            else:
+                self._offsets.append(at)
+                self._strengths.append(strength)
 
-    def strength(self, at: int) -> Strength:
-        return self._strengths.get(at, Strength.NONE)
+    def strength(self, at: int) -> int:
+        """A `Strength`; as a number, because many are compared."""
+        index = bisect_left(self._offsets, at)
+        if index < len(self._offsets) and self._offsets[index] == at:
+            return self._strengths[index]
+        return Strength.NONE
 
-    def strong(self) -> list[int]:
+    def strong(self) -> Iterator[int]:
         """Offsets of ends of lines and better."""
-        return [at for at in self._offsets if self._strengths[at] >= Strength.LINE]
+        for at, strength in zip(self._offsets, self._strengths, strict=True):
+            if strength >= Strength.LINE:
+                yield at
 
     def middle(self, start: int, end: int) -> int | None:
         """The best place to cut `start` to `end` in two, not far from its middle; None: nowhere."""
@@ -73,11 +85,13 @@ class Boundaries:
         first = bisect_right(self._offsets, max(start, centre - quarter))
         last = bisect_left(self._offsets, min(end, centre + quarter + 1))
         best = max(
-            self._offsets[first:last],
-            key=lambda at: (self._strengths[at], -abs(at - centre)),
+            range(first, last),
+            key=lambda index: (self._strengths[index], -abs(self._offsets[index] - centre)),
             default=None,
         )
-        return best or self._between_characters(start, end, centre)
+        if best is None:
+            return self._between_characters(start, end, centre)
+        return self._offsets[best]
 
     def _between_characters(self, start: int, end: int, centre: int) -> int | None:
         for distance in range(_REACH):

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.ingest.pii import FINDERS, Finder, Kind, Span
 from penstock.ingest.pii.fold import fold
 from penstock.model.errors import ConfigError
@@ -90,6 +91,22 @@ class Masker:
             done = end
         pieces.append(text[done:])
         return Masked("".join(pieces), dict(counts), tuple(edits))
+
+    def document(self, parsed: Parsed) -> tuple[Parsed, Masked]:
+        """A parsed document with all that is derived from it masked, and what became of its text:
+        pages and headings are moved along, titles and metadata masked too."""
+        masked = self(parsed.text)
+        pages = tuple(
+            Page(page.number, masked.position(page.start), masked.position(page.end))
+            for page in parsed.pages
+        )
+        headings = tuple(
+            Heading(heading.level, masked.position(heading.start), self(heading.title).text)
+            for heading in parsed.headings
+        )
+        metadata = {key: self(value).text for key, value in parsed.metadata.items()}
+        title = None if parsed.title is None else self(parsed.title).text
+        return Parsed(masked.text, title, parsed.mime, pages, headings, metadata), masked
 
     def _find(self, text: str) -> Iterable[tuple[int, Span]]:
         """Every span of every finder, with the finder's rank."""

@@ -3,7 +3,9 @@
 text      NFC, no NUL, no lone surrogates; line breaks are \\n
 pages     in order, side by side: number (from 1), start, end in `text`; none if there are no pages
 headings  in order: level (from 1), start in `text`, title as it reads there
-metadata  what the document says of itself: strings and numbers. Not masked
+metadata  what the document says of itself
+
+A parser masks nothing: `Masker.document` does.
 """
 
 from __future__ import annotations
@@ -31,4 +33,4 @@ class Parsed:
     mime: str
     pages: tuple[Page, ...] = ()
     headings: tuple[Heading, ...] = ()
-    metadata: dict[str, str | int | float | bool] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)

@@ -199,7 +199,9 @@ class ParserError(PermanentError):
     Never retried: the same bytes end the same way. Redrive it once the limits are higher.
     """
 
-    def __init__(self, message: str, reason: str = "corrupt") -> None:
+    def __init__(
+        self, message: str = "the document cannot be parsed", reason: str = "corrupt"
+    ) -> None:
         super().__init__(message, reason)
         self.message = message
         self.reason = reason

@@ -38,6 +38,9 @@ class Archive:
                 raise ParserError(f"unpacks {limits.expansion_ratio} times and more", "bomb")
             if info.flag_bits & _ENCRYPTED:
                 raise ParserError("it is protected by a password", "encrypted")
+            # No document is packed otherwise, and these two are unpacked in small pieces.
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ParserError("packed in a way documents are not", "corrupt")
 
     def __contains__(self, name: str) -> bool:
         return name in self._sizes

@@ -48,8 +48,7 @@ class Draft:
         """The next page begins here."""
         if len(self._page_starts) >= self._limits.pages:
             raise ParserError(f"more than {self._limits.pages} pages", "oversized")
-        if self._pieces:
-            self._gap = "\n\n"
+        self.end_table()
         self._flush_gap()
         self._page_starts.append(self._length)
 

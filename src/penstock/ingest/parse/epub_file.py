@@ -12,6 +12,7 @@ from penstock.ingest.parse.text_file import decode
 from penstock.model.errors import ParserError
 
 MAIN = "META-INF/container.xml"
+_LOCKS = "META-INF/encryption.xml"
 
 
 def read_epub(archive: Archive, draft: Draft) -> None:
@@ -25,9 +26,23 @@ def read_epub(archive: Archive, draft: Draft) -> None:
     )
     if package is None or package not in archive:
         raise ParserError("the book has no table of its parts", "corrupt")
+    locked = _locked(archive)
     for chapter in _spine(archive, package, draft):
+        if chapter in locked:
+            raise ParserError("its chapters are encrypted", "encrypted")
         if chapter in archive:
             read_html(decode(archive.read(chapter)), draft, own_title=False)
+
+
+def _locked(archive: Archive) -> set[str]:
+    """Files only the seller's program can read. Fonts often are, chapters rarely."""
+    if _LOCKS not in archive:
+        return set()
+    return {
+        unquote(attributes["URI"])
+        for kind, name, attributes in archive.xml(_LOCKS)
+        if kind == "start" and name == "CipherReference" and "URI" in attributes
+    }
 
 
 def _spine(archive: Archive, package: str, draft: Draft) -> list[str]:

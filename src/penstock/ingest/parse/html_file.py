@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
-
 from penstock.ingest.parse.draft import Draft, one_line
+from penstock.ingest.parse.tags import tags
 
-_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "object", "iframe"})
+_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "iframe"})
 _BLOCKS = frozenset(
     {"p", "div", "section", "article", "aside", "header", "footer", "main", "nav", "ul", "ol"}
     | {"li", "dl", "dt", "dd", "blockquote", "figure", "figcaption", "form", "fieldset", "address"}
@@ -17,18 +16,23 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 def read_html(text: str, draft: Draft, *, own_title: bool = True) -> None:
     page = _Page(draft)
-    page.feed(text)
-    page.close()
+    for kind, value in tags(text):
+        match kind:
+            case "text":
+                page.text(value)
+            case "start":
+                page.start(value)
+            case _:
+                page.end(value)
     page.end_block()
     if own_title:
         draft.title = one_line(page.title) or None
 
 
-class _Page(HTMLParser):
+class _Page:
     """Takes tags as they come and keeps no tree, so depth costs nothing."""
 
     def __init__(self, draft: Draft) -> None:
-        super().__init__(convert_charrefs=True)
         self._draft = draft
         self._pieces: list[str] = []
         self._unseen: list[str] = []
@@ -39,11 +43,13 @@ class _Page(HTMLParser):
         self._in_cell = False
         self.title = ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def start(self, tag: str) -> None:
         if tag in _UNSEEN:
             self._unseen.append(tag)
+        elif self._unseen:
+            return
         elif tag == "title":
-            self._in_title = not self._unseen and not self.title
+            self._in_title = not self.title
         elif tag == "br":
             self._pieces.append("\n")
         elif tag in _HEADINGS:
@@ -65,15 +71,12 @@ class _Page(HTMLParser):
             if tag == "li":
                 self._pieces.append("- ")
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        # <script/> closes nothing in HTML but does in XHTML, and there is nothing in it.
-        if tag not in _UNSEEN and tag != "title":
-            self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
         if tag in _UNSEEN:
             if tag in self._unseen:
                 del self._unseen[self._unseen.index(tag) :]
+        elif self._unseen:
+            return
         elif tag == "title":
             self._in_title = False
         elif tag in _HEADINGS:
@@ -92,7 +95,7 @@ class _Page(HTMLParser):
         elif tag in _BLOCKS:
             self.end_block()
 
-    def handle_data(self, data: str) -> None:
+    def text(self, data: str) -> None:
         if self._in_title:
             self.title += data
         elif not self._unseen:

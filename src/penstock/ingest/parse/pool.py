@@ -25,8 +25,12 @@ from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.model.errors import ConfigError, ParserError
 
+_COMMAND = ("-P", "-m", "penstock.ingest.parse.child")
+"""What Python is to run; -P: not with modules that happen to lie in the current folder."""
 _START_SECONDS = 60.0
 _WATCH_SECONDS = 0.05
+_ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE")
+"""What a child inherits: not the passwords and keys, should a document take it over."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -102,31 +106,42 @@ class ParserPool:
         return _parsed(header, body)
 
     async def _start(self) -> _Child:
-        if self._closed:
-            raise RuntimeError("the parser pool is closed")
+        self._refuse_if_closed()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",
-            "-m",
-            "penstock.ingest.parse.child",
+            *_COMMAND,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
             start_new_session=True,  # Ctrl-C is for the parent
         )
         child = _Child(process)
         self._children.add(child)
         try:
+            self._refuse_if_closed()  # it may have been meanwhile
             async with asyncio.timeout(_START_SECONDS):
                 await child.receive()
+        except ChildGone as gone:
+            await self._end(child)
+            # Not the document's fault: it may be tried again.
+            raise RuntimeError(
+                f"`python {' '.join(_COMMAND)}` ended as it started; run it to see why"
+            ) from gone
         except BaseException:
             await self._end(child)
             raise
         return child
 
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise RuntimeError("the parser pool is closed")
+
     async def _end(self, child: _Child) -> None:
-        await child.kill()
-        self._children.discard(child)
+        try:
+            await child.kill()
+        finally:
+            self._children.discard(child)
 
 
 class _Child:

@@ -39,7 +39,9 @@ _PDF_REACH = 1024
 """PDF readers accept as many bytes of rubbish before the mark."""
 
 _SAMPLE = 20_000
-_ODD_MOST = 0.01
+_ODD_MOST = 0.05
+_NOT_READ = ("{\\rtf", "%!PS")
+"""Formats that are written in text and mean something else."""
 _HTML = re.compile(
     r"(?is)\s*(?:<\?xml[^>]{0,200}>\s*|<!--.{0,2000}?-->\s*){0,4}"
     r"<(?:!doctype\s+html|(?:html|head|body|title|meta|div|h[1-6]|table|p)\b)"
@@ -80,7 +82,7 @@ def text_mime(text: str) -> Mime:
     """Of decoded text; raises if it is no text at all."""
     sample = text[:_SAMPLE]
     odd = sum(1 for sign in sample if _is_odd(sign))
-    if odd > _ODD_MOST * len(sample):
+    if odd > _ODD_MOST * len(sample) or sample.startswith(_NOT_READ):
         raise ParserError("neither text nor a format we know", "unknown")
     if _HTML.match(sample):
         return Mime.HTML

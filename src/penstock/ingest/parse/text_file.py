@@ -16,14 +16,17 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 # Each encoding, what to try it with, and what a text in it is full of: decoding proves little.
+# The weight is how much one such character says: a few dozen of the commonest Chinese characters
+# are a third of a text, and hardly met by chance.
 _LEGACY = (
-    ("cp932", "cp932", re.compile("[\u3040-\u30ff]")),
-    ("euc-jp", "euc-jp", re.compile("[\u3040-\u30ff]")),
-    ("cp949", "euc-kr", re.compile("[\uac00-\ud7a3]")),  # the common syllables are in EUC-KR
+    ("cp932", "cp932", re.compile("[\u3040-\u30ff]"), 1),
+    ("euc-jp", "euc-jp", re.compile("[\u3040-\u30ff]"), 1),
+    ("cp949", "euc-kr", re.compile("[\uac00-\ud7a3]"), 1),  # common syllables are in EUC-KR
     (
         "gb18030",
         "gb18030",
-        re.compile("[的一是在不了有和人这中大为上个国我以要他时来用们没那里就说也对]"),
+        re.compile("[的一是在不了有和人这中大为上个国我以要他时来用们没那里]"),
+        3,
     ),
 )
 _SAMPLE = 65_536
@@ -44,10 +47,16 @@ def decode(data: bytes, charset: str | None = None) -> str:
         return data.decode("iso2022_jp_ext", "replace")
     if wide := _wide(data[:_SAMPLE]):
         return data.decode(wide, "replace")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode(_known(charset or _said(data)) or _guess(data), "replace")
+    text = data.decode("utf-8", "replace")
+    if _mostly_whole(text):
+        return text
+    return data.decode(_known(charset or _said(data)) or _guess(data), "replace")
+
+
+def _mostly_whole(text: str) -> bool:
+    """A few damaged characters among many whole ones: text in another encoding has hardly any."""
+    damaged = text.count("\ufffd")
+    return not damaged or 10 * damaged < sum(not sign.isascii() for sign in text)
 
 
 def _wide(sample: bytes) -> str | None:
@@ -62,8 +71,8 @@ def _wide(sample: bytes) -> str | None:
 def _known(charset: str | None) -> str | None:
     """The encoding of that name, if there is one for text."""
     try:
-        b"".decode(charset or "")
-    except LookupError:
+        b"x".decode(charset or "", "replace")
+    except (LookupError, ValueError):
         return None
     return charset
 
@@ -81,10 +90,10 @@ def _said(data: bytes) -> str | None:
 
 def _guess(data: bytes) -> str:
     best, most = "cp1252", 0.1
-    for encoding, core, expected in _LEGACY:
+    for encoding, core, expected, weight in _LEGACY:
         text = data[:_SAMPLE].decode(core, "replace")
         foreign = "".join(sign for sign in text if not sign.isascii())
-        likely = len(expected.findall(foreign)) - 4 * text.count("\ufffd")
+        likely = weight * len(expected.findall(foreign)) - 4 * text.count("\ufffd")
         if foreign and likely / len(foreign) > most:
             best, most = encoding, likely / len(foreign)
     return best

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from penstock.ingest.pii.account import find_accounts
 from penstock.ingest.pii.card import find_cards
+from penstock.ingest.pii.columns import find_in_columns
 from penstock.ingest.pii.email import find_emails
 from penstock.ingest.pii.iban import find_ibans
 from penstock.ingest.pii.ip import find_ip_addresses
@@ -30,6 +31,7 @@ FINDERS: tuple[Finder, ...] = (
     find_passports,
     find_accounts,
     find_ip_addresses,
+    find_in_columns,
 )
 
 __all__ = ["FINDERS", "Finder", "Kind", "Span"]

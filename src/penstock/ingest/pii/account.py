@@ -10,13 +10,18 @@ from penstock.ingest.pii.span import Kind, Span
 
 _GROUPED = re.compile(first("0-9") + r"[0-9]{1,5}-[0-9]{1,6}-[0-9]{2,8}(?:-[0-9]{1,7})?" + LAST)
 _GROUPED_DIGITS = range(10, 17)
-_BANK_WORDS = words(
+WORDS = words(
     "계좌 입금 송금 이체 예금 은행 뱅크 농협 수협 신협 금고 우체국"
     " 口座 振込 振り込 送金 銀行 信金 信用金庫 ゆうちょ 貯金"
     " bank account acct a/c wire remit"
 )
 
-_PLAIN = re.compile(first("0-9") + r"(?:[0-9]-[0-9]{2}-[0-9]{2}|[0-9]{4}(?:-?[0-9]{1,12})?)" + LAST)
+_PLAIN = re.compile(
+    first("0-9")
+    + r"(?<![,;|\t\n][0-9])"  # columns.py looks into tables
+    + r"(?:[0-9]-[0-9]{2}-[0-9]{2}|[0-9]{4}(?:-?[0-9]{1,12})?)"
+    + LAST
+)
 # Digits alone are a bank account only right behind a word that says so.
 _LABEL = re.compile(
     r"(?:계좌|계좌 ?번호|은행|뱅크|농협|예금|입금|口座|口座番号|普通|普通預金|当座|当座預金|貯金"
@@ -29,7 +34,7 @@ _SAVINGS_WORDS = words("記号 ゆうちょ 貯金 口座 銀行 振込")
 
 
 def find_accounts(text: str) -> Iterator[Span]:
-    named = Words(_BANK_WORDS, text)
+    named = Words(WORDS, text)
     for match in _GROUPED.finditer(text):
         digits = len(match[0]) - match[0].count("-")
         if digits in _GROUPED_DIGITS and named.near(*match.span()):

@@ -10,12 +10,12 @@ from penstock.ingest.pii.span import Kind, Span
 
 _SHAPE = re.compile(
     first("0-9") + r"(?:"
-    r"[0-9]{3}(?P<a>[- ])[0-9]{4}(?P=a)[0-9]{4}(?P=a)[0-9]{4}(?:(?P=a)[0-9]{3})?"
+    r"[0-9]{3}(?P<a>[-. ])[0-9]{4}(?P=a)[0-9]{4}(?P=a)[0-9]{4}(?:(?P=a)[0-9]{3})?"
     r"|[0-9]{3}(?P<b>[- ])[0-9]{6}(?P=b)[0-9]{4,5}"
     r"|[0-9]{5}(?P<c>[- ])[0-9]{13}"
     r"|[0-9]{13,18})" + LAST
 )
-_WORDS = words(
+WORDS = words(
     "card cards visa mastercard amex jcb diners unionpay カード クレジット 銀聯 카드 신용 체크"
 )
 _PREFIXES = (
@@ -30,26 +30,31 @@ _PREFIXES = (
 )
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 _NEIGHBOUR = 200
+# One group behind a card may be its expiry; two are a row.
+_ROW_BEFORE = re.compile(r"(?<=[0-9A-Fa-f]{4} )")
+_ROW_AFTER = re.compile(r"(?: [0-9A-Fa-f]{4}(?![0-9A-Za-z])){2}")
 
 
 def find_cards(text: str) -> Iterator[Span]:
-    named = Words(_WORDS, text)
+    named = Words(WORDS, text)
     shapes = [(match, _is_card(match[0])) for match in _SHAPE.finditer(text)]
     for index, (match, good) in enumerate(shapes):
         start, end = match.span()
         if not good:
             continue
         if "-" not in match[0] and not (named.near(start, end) or in_prose(text, start, end)):
-            # One number in ten passes Luhn by chance. Where one beside it does not, this is a
-            # table or a list of something else.
+            # One number in ten passes Luhn by chance. Where one beside it does not, or the row
+            # goes on, this is a table or a list of something else.
             beside = shapes[max(0, index - 1) : index] + shapes[index + 1 : index + 2]
             if any(not ok and abs(other.start() - start) < _NEIGHBOUR for other, ok in beside):
+                continue
+            if " " in match[0] and (_ROW_BEFORE.match(text, start) or _ROW_AFTER.match(text, end)):
                 continue
         yield Span(start, end, Kind.CARD)
 
 
 def _is_card(shape: str) -> bool:
-    digits = shape.replace(" ", "").replace("-", "")
+    digits = "".join(filter(str.isdigit, shape))
     known = any(len(digits) in lengths and p.match(digits) for p, lengths in _PREFIXES)
     return known and _luhn(digits) and len(set(digits)) > 1
 

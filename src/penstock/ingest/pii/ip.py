@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 
-from penstock.ingest.pii.near import Words, words
+from penstock.ingest.pii.near import Words, beside, words
 from penstock.ingest.pii.span import Kind, Span
 
 # Behind `name/` stands a version (Chrome/115.0.0.0); behind `name-` too, behind `:` a time or port.
@@ -26,6 +26,7 @@ _NET_WORDS = words(
 )
 _PORT_OR_NET = re.compile(r":[0-9]{2,5}(?![0-9])|/[0-9]{1,2}(?![0-9])")
 _PRIVATE = (10, 172, 192)
+_version_beside = beside(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", 14)
 
 # From the first colon on; the group before it is taken backwards.
 _V6 = re.compile(
@@ -57,16 +58,14 @@ def _is_v4(text: str, match: re.Match[str], named: Words) -> bool:
         return False
     if _VERSION_BEFORE.search(text[max(0, start - 20) : start]) or _VERSION_AFTER.match(text, end):
         return False
-    # Versions and numbers of sections count from 1: 3.2.1.14 is one of those unless told otherwise.
+    if text.startswith("//", start - 2) or _PORT_OR_NET.match(text, end):
+        return True
+    # Versions and numbers of sections count from 1: 3.2.1.14 is one of those unless told otherwise,
+    # 10.2.1.14 only among others.
     parts = sorted(address.packed)
     small = parts[3] < 64 or parts[2] < 20
-    return (
-        not small
-        or address.packed[0] in _PRIVATE
-        or text.startswith("//", start - 2)
-        or bool(_PORT_OR_NET.match(text, end))
-        or named.near(start, end, before=30)
-    )
+    listed = address.packed[0] not in _PRIVATE or _version_beside(text, start, end)
+    return not (small and listed) or named.near(start, end, before=30)
 
 
 def _is_v6(shape: str) -> bool:

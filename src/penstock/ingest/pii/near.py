@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import cached_property
 
 
@@ -34,6 +35,18 @@ def in_row(text: str, start: int, end: int) -> bool:
 def in_prose(text: str, start: int, end: int) -> bool:
     """Whether a Japanese or Korean word touches it, or a colon leads to it."""
     return bool(_TOUCHED_BEFORE.match(text, start) or _TOUCHED_AFTER.match(text, end))
+
+
+def beside(pattern: str, reach: int) -> Callable[[str, int, int], bool]:
+    """A test whether what `pattern` matches, at most `reach` long, is the word before or behind."""
+    before = re.compile(rf"(?<![0-9A-Za-z.-])(?:{pattern})[,;]?\s\Z")
+    behind = re.compile(rf"[,;]?\s(?:{pattern})(?![0-9A-Za-z])(?![.-][0-9])")
+
+    def found(text: str, start: int, end: int) -> bool:
+        ahead = text[max(0, start - reach - 2) : start]
+        return bool(before.search(ahead) or behind.match(text, end))
+
+    return found
 
 
 def words(spaced: str, *more: str) -> re.Pattern[str]:

@@ -15,7 +15,7 @@ _SHAPE = re.compile(
     r"(?:[A-Za-z] ?[0-9]{7,8}|[A-Za-z][0-9]{3}[A-Za-z][0-9]{4}|[A-Za-z]{2} ?[0-9]{6,7}|[0-9]{9})"
     + LAST
 )
-_WORDS = words("passport パスポート 旅券 여권")
+WORDS = words("passport パスポート 旅券 여권")
 _BEFORE, _AFTER = 30, 45
 """How far from the word its number may begin, ahead of it and behind."""
 _LONGEST = 16
@@ -24,7 +24,7 @@ _LONGEST = 16
 
 def find_passports(text: str) -> Iterator[Span]:
     """Around each such word: there are few of them, and many numbers of this shape."""
-    for word in _WORDS.finditer(text):
+    for word in WORDS.finditer(text):
         start, end = max(0, word.start() - _BEFORE), word.end() + _AFTER
         for match in _SHAPE.finditer(text, start, end + _LONGEST):
             if match.start() <= end:

@@ -10,17 +10,17 @@ from penstock.ingest.pii.near import LAST, Words, first, in_prose, in_row, words
 from penstock.ingest.pii.span import Kind, Span
 
 _RESIDENT = re.compile(
-    first("0-9") + r"[0-9](?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+    first("0-9")
+    + r"(?<!\+[0-9])"  # coordinates: +340308-1181434
+    + r"[0-9](?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
     r"(?P<gap> ?- ?| )?(?P<gender>[1-8])(?:[0-9]{6}|[*]{6})" + LAST
 )
-_RESIDENT_WORDS = words(
-    "주민 등록번호 등록증 외국인 rrn resident registration 住民 登録番号 外国人"
-)
+RESIDENT_WORDS = words("주민 등록번호 등록증 외국인 rrn resident registration 住民 登録番号 外国人")
 _RESIDENT_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 
 _MY_NUMBER = re.compile(first("0-9") + r"[0-9]{3}(?:([- ])[0-9]{4}\1[0-9]{4}|[0-9]{8})" + LAST)
-_MY_NUMBER_WORDS = words(
-    "マイナンバ マイナカード 個人番号 mynumber 마이넘버 개인번호",
+MY_NUMBER_WORDS = words(
+    "マイナンバ マイナカード 個人番号 mynumber my_number 마이넘버 개인번호",
     "my number",
     "My Number",
     "individual number",
@@ -36,7 +36,7 @@ def find_resident_numbers(text: str) -> Iterator[Span]:
     Thirteen digits without a hyphen are also what clocks and bar codes print. They need a word that
     says so, or the check digit of the older numbers and not that of bar codes.
     """
-    named = Words(_RESIDENT_WORDS, text)
+    named = Words(RESIDENT_WORDS, text)
     for match in _RESIDENT.finditer(text):
         gap, gender = match["gap"], match["gender"]
         century = "19" if gender in "1256" else "20"
@@ -71,7 +71,7 @@ def _resident_check(digits: str) -> bool:
 def find_my_numbers(text: str) -> Iterator[Span]:
     """Twelve digits with a check digit, which one number in ten has by chance: unless hyphens group
     it, a word must say so or the sentence run on without a gap."""
-    named = Words(_MY_NUMBER_WORDS, text)
+    named = Words(MY_NUMBER_WORDS, text)
     for match in _MY_NUMBER.finditer(text):
         start, end = match.span()
         digits = match[0].replace(" ", "").replace("-", "")

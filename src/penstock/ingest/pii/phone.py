@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from penstock.ingest.pii.near import Words, in_prose, in_row, words
+from penstock.ingest.pii.near import Words, beside, in_prose, in_row, words
 from penstock.ingest.pii.span import Kind, Span
 
 
@@ -33,10 +33,12 @@ _MOBILE = re.compile(
 _BARE_MOBILE = re.compile(_first("0") + r"[5-9]0[0-9]{8}" + _LAST)
 _NATIONAL = re.compile(
     _first("0(")
-    + r"(?:(?<=0)|0(?=[0-9]+\)))([1-9][0-9]{0,3})"
+    + r"(?:(?<=0)|0(?=[0-9]{1,4}\)))([1-9][0-9]{0,3})"
     + rf"(?:\) ?|{_GAP}|(?= ?\()) ?\(?([0-9]{{1,4}})(?:\) ?|{_GAP})([0-9]{{3,4}})"
     + _LAST
 )
+# No area code of two digits begins otherwise than with 0: these are numbers of parts.
+_part_beside = beside(r"[1-9][0-9]-[0-9]{3,4}-[0-9]{4}", 12)
 _SERVICES = re.compile(r"120|570|800|990")
 _NORTH_AMERICAN = re.compile(
     _first("(1-9")
@@ -50,7 +52,7 @@ _BARE = re.compile(
     + r"|(?<=[2-9])[0-9]{2}(?:[-. ][0-9]{3,4}[-. ]?[0-9]{4}|-[0-9]{4}|[0-9]{7}))"
     + _LAST
 )
-_WORDS = words(
+WORDS = words(
     "tel telephone phone cellphone smartphone mobile cell fax call dial sms whatsapp"
     " 電話 携帯 連絡先 ファックス ファクス ケータイ フリーダイヤル ☎ 📞 ℡"
     " 전화 휴대 핸드폰 연락처 팩스 콜센터 고객센터 대표번호"
@@ -61,23 +63,23 @@ _ABROAD = re.compile(
     r"(?:(?<=\+) ?(?=[1-9])|(?<=0)0(?=[1-9][0-9]{0,2}[- ][0-9(]))"
 )
 _CODE = re.compile(
-    r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
-    r"|(?:2[1-689]|3[578]|42|5[09]|6[7-9]|8[0578]|9[679])[0-9]"
+    r"1(?=[ (.-]{0,2}[2-9])|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
+    r"|42[013]|(?:2[1-69]|3[578]|5[09]|6[7-9]|8[0578]|9[679])[0-9]"
 )
 _GROUP = re.compile(r"(?: ?[-.] ?\n?| ?\(|\) ?-?|\)\(| )?([0-9]{1,12})")
-_COLUMNS = re.compile(r"[0-9]{4}(?: [0-9]{4})+")
+# 00 may open a row of a table; coordinates are written +4339-07923 or +340308-1181434.
+_NO_PHONE = re.compile(r"[0-9]{4}(?: [0-9]{4})+|\+[0-9]{4}-[01][0-9]{4}|\+[0-9]{6}-[01][0-9]{6}")
 _WORD_GOES_ON = re.compile(r"[0-9A-WYZa-wyz]")
 # How many digits follow the country's code, where it is known better than "7 to 12".
 _LENGTHS = {"1": (10, 10), "81": (9, 11), "82": (8, 11)}
 
 
 def find_phones(text: str) -> Iterator[Span]:
-    named = Words(_WORDS, text)
+    named = Words(WORDS, text)
     yield from _abroad(text)
     for match in _MOBILE.finditer(text):
         # Ten digits without gaps are one short of a mobile number.
-        bare = match[0].isdigit() and len(match[0]) == 10
-        if not bare and not (" " in match[0] and in_row(text, *match.span())):
+        if not (match[0].isdigit() and len(match[0]) == 10):
             yield Span(*match.span(), Kind.PHONE)
     for match in _BARE_MOBILE.finditer(text):
         yield Span(*match.span(), Kind.PHONE)
@@ -103,6 +105,8 @@ def _is_national(text: str, match: re.Match[str], named: Words) -> bool:
         return False
     if "." in match[0] and (" " in match[0] or "-" in match[0]):
         return False
+    if len(area) == 1 and _part_beside(text, *match.span()):
+        return named.near(*match.span(), after=0)
     if "-" in match[0] or ")" in match[0] or named.near(*match.span(), after=0):
         return True
     return in_prose(text, *match.span()) or not in_row(text, *match.span())
@@ -112,8 +116,7 @@ def _abroad(text: str) -> Iterator[Span]:
     """`+` and a country's code, then groups until there are as many digits as the country has."""
     for match in _ABROAD.finditer(text):
         end = _abroad_end(text, match.end())
-        # 00 may also open a row of a table.
-        if end and not (match[0] == "00" and _COLUMNS.fullmatch(text, match.start(), end)):
+        if end and not _NO_PHONE.fullmatch(text, match.start(), end):
             yield Span(match.start(), end, Kind.PHONE)
 
 
