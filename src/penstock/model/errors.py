@@ -19,6 +19,7 @@ PenstockError
     │   └── PayloadTooLarge
     ├── ResultTooLarge
     ├── ParserError
+    ├── EmbedderError           an embedder's answer is not one vector for each text
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
     ├── DeadlineExceeded        the job's absolute deadline has passed
@@ -179,6 +180,13 @@ class ResultTooLarge(PermanentError):
 
 class ParserError(PermanentError):
     """A document cannot be parsed."""
+
+
+class EmbedderError(PermanentError):
+    """An embedder answered, but not with one sound vector of the right size for each text.
+
+    Permanent, because the same texts would bring the same answer; nothing of it was stored.
+    """
 
 
 class AuthenticationError(PermanentError):
