@@ -23,6 +23,7 @@ PenstockError
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
     ├── BlobMissing             an original is not in the blob store any more
+    ├── EmbedderError           an embedder's answer is not one vector for each text
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
     ├── DeadlineExceeded        the job's absolute deadline has passed
@@ -216,6 +217,13 @@ class DocumentTooLarge(PermanentError):
 
 class BlobMissing(PermanentError):
     """The original of a document is not in the blob store any more: upload it again."""
+
+
+class EmbedderError(PermanentError):
+    """An embedder answered, but not with one sound vector of the right size for each text.
+
+    Permanent, because the same texts would bring the same answer; nothing of it was stored.
+    """
 
 
 class AuthenticationError(PermanentError):
