@@ -64,7 +64,8 @@ def staged_of(chunks: Sequence[str], title: str = "a title") -> Staged:
     for text in chunks:
         digest = hashlib.sha256(text.encode()).hexdigest()
         end = at + len(text)
-        new.append(NewChunk(text, at, end, at, len(text.split()), (1, 2), ("top",), digest, text))
+        tokens = len(text.split())
+        new.append(NewChunk(text, at, end, at, tokens, (1, 2), ("top",), digest, text, "latin"))
         at = end
     return Staged("".join(chunks), new, title, "text/plain", {"email": 2})
 
@@ -107,7 +108,18 @@ async def find(
     model: str = MODEL,
 ) -> Findings:
     scope = Scope(tenant, collections, documents, metadata or {})
-    return await corpus.find(Wanted(scope, query.split(), vector_of(query), model, limit))
+    return await corpus.find(wanted(scope, query.split(), vector_of(query), model, limit))
+
+
+def wanted(
+    scope: Scope,
+    terms: Sequence[str],
+    vector: bytes | None,
+    model: str = MODEL,
+    limit: int = 10,
+) -> Wanted:
+    """All terms that are asked for are looked for."""
+    return Wanted(scope, terms, lambda frequencies, total: terms, vector, model, limit)
 
 
 def texts(findings: Findings) -> list[str]:

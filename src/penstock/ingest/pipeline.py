@@ -18,7 +18,7 @@ from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.pool import ParserPool
-from penstock.ingest.prepare import MakeTerms, prepare
+from penstock.ingest.prepare import prepare
 from penstock.model.document import DocumentRef, DocumentState
 from penstock.model.errors import (
     LaneBusy,
@@ -52,7 +52,6 @@ class Tools:
     parser: ParserPool
     mask: Masker
     chunk: ChunkSettings
-    make_terms: MakeTerms
     embed: Embed
     model: str
     keep_originals: bool = False
@@ -104,9 +103,7 @@ async def parse(
     async with _marking(tools, ctx, version, "parse", 0.0):
         async with tools.blobs.local(blob) as path:
             parsed = await tools.parser.parse(path)
-        staged = await asyncio.to_thread(
-            prepare, parsed, title, tools.mask, tools.chunk, tools.make_terms
-        )
+        staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
         if not await tools.corpus.stage(version, staged):
             return {"superseded": True}
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")

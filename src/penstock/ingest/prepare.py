@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
+from penstock.corpus.terms import index_terms, script
 from penstock.ingest.chunk import ChunkSettings, chunk
 from penstock.ingest.mask import Masked, Masker
 from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.ingest.tokens import CountTokens, count_tokens
 from penstock.model.document import NewChunk, Staged
-
-MakeTerms = Callable[[str], str]
-"""What full text search will know a chunk by."""
 
 
 def prepare(
@@ -20,7 +17,6 @@ def prepare(
     title: str,
     mask: Masker,
     settings: ChunkSettings,
-    make_terms: MakeTerms,
     count: CountTokens = count_tokens,
 ) -> Staged:
     """Nothing that comes out of here is unmasked. `title` is used where the document has none."""
@@ -45,7 +41,8 @@ def prepare(
                 pages=one.pages,
                 section=one.section,
                 hash=hashlib.sha256(one.text.encode()).hexdigest(),
-                terms=make_terms(one.text),
+                terms=" ".join(index_terms(one.text)),
+                script=script(one.text),
             )
             for one in chunks
         ],

@@ -84,6 +84,8 @@ class NewChunk(NamedTuple):
     hash: str
     terms: str
     """What full text search knows it by."""
+    script: str
+    """What it is written in."""
 
 
 class StoredChunk(NamedTuple):
@@ -95,6 +97,7 @@ class StoredChunk(NamedTuple):
     tokens: int
     pages: tuple[int, int] | None
     section: tuple[str, ...]
+    script: str
 
 
 @dataclass(slots=True, frozen=True)

@@ -11,7 +11,7 @@ An adapter promises:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -73,12 +73,17 @@ class Findings(NamedTuple):
     """Of every chunk found, by number."""
 
 
+Choose = Callable[[Mapping[str, int], int], Sequence[str]]
+"""Which terms to ask for, given how many chunks hold each, and how many chunks there are."""
+
+
 class Wanted(NamedTuple):
     """What to look for."""
 
     scope: Scope
     terms: Sequence[str]
     """For full text; none: no such search."""
+    choose: Choose
     vector: bytes | None
     """Float32, little endian, unit length."""
     model: str

@@ -115,7 +115,7 @@ class SqliteCorpus:
     def _find(self, connection: sqlite3.Connection, wanted: Wanted) -> Findings:
         scope = wanted.scope
         some = find.documents_in(connection, scope)
-        text = find.by_text(connection, scope, wanted.terms, some, wanted.limit)
+        text = find.by_text(connection, wanted, some)
         near = []
         if wanted.vector is not None:
             matrix = self._matrix(scope.tenant, wanted.model)

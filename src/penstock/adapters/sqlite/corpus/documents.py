@@ -118,9 +118,9 @@ def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
     tx.execute("INSERT INTO texts VALUES (?, ?, ?)", (document, version.generation, staged.text))
     tx.execute(
         'INSERT INTO chunks (document, generation, ordinal, text, start, "end", fresh, tokens,'
-        " pages, section, hash, terms)"
+        " pages, section, hash, terms, script)"
         " SELECT ?, ?, key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,"
-        " value -> 5, value -> 6, value ->> 7, value ->> 8 FROM json_each(?)",
+        " value -> 5, value -> 6, value ->> 7, value ->> 8, value ->> 9 FROM json_each(?)",
         (document, version.generation, json.dumps([_chunk_row(one) for one in staged.chunks])),
     )
     tx.execute(
@@ -268,7 +268,7 @@ def documents(
 
 CHUNK_COLUMNS = (
     'chunks.number, chunks.ordinal, chunks.text, chunks.start, chunks."end", chunks.tokens,'
-    " chunks.pages, chunks.section"
+    " chunks.pages, chunks.section, chunks.script"
 )
 
 
@@ -284,6 +284,7 @@ def chunk_of(row: Sequence[Any]) -> StoredChunk:
         tokens=row[5],
         pages=None if pages is None else (pages[0], pages[1]),
         section=tuple(json.loads(row[7])),
+        script=row[8],
     )
 
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.adapters.sqlite.corpus.documents import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
+from penstock.corpus.query import scope_term
 from penstock.model.document import Hit
-from penstock.ports.corpus import Place, Scope
+from penstock.ports.corpus import Place, Scope, Wanted
 
 
 def scope_terms(tenant: str, collection: str) -> str:
     """What chunks of a collection carry beside their terms, so that the full text index itself
-    keeps tenants and collections apart. Hashed: names may hold anything."""
-    return f"{_term('t', tenant)} {_term('c', tenant, collection)}"
+    keeps tenants and collections apart."""
+    return f"{scope_term('tenant', tenant)} {_collection(tenant, collection)}"
 
 
-def _term(kind: str, *names: str) -> str:
-    return kind + hashlib.sha256("\0".join(names).encode()).hexdigest()[:20]
+def _collection(tenant: str, collection: str) -> str:
+    return scope_term("collection", f"{tenant}\0{collection}")
 
 
 def documents_in(connection: sqlite3.Connection, scope: Scope) -> list[int] | None:
@@ -42,19 +42,16 @@ def documents_in(connection: sqlite3.Connection, scope: Scope) -> list[int] | No
 
 
 def by_text(
-    connection: sqlite3.Connection,
-    scope: Scope,
-    terms: Sequence[str],
-    documents: Sequence[int] | None,
-    limit: int,
+    connection: sqlite3.Connection, wanted: Wanted, documents: Sequence[int] | None
 ) -> list[Hit]:
-    """The chunks that have most of the terms, the rare ones first."""
-    terms = [term for term in terms if "\0" not in term]
+    """The chunks that have most of the terms, the rare ones counting most."""
+    terms = wanted.choose(*_frequencies(connection, wanted.terms)) if wanted.terms else ()
     if not terms or documents == []:
         return []
-    names = [_term("t", scope.tenant)]
+    scope = wanted.scope
+    names = [scope_term("tenant", scope.tenant)]
     if scope.collections is not None:
-        names = [_term("c", scope.tenant, one) for one in scope.collections]
+        names = [_collection(scope.tenant, one) for one in scope.collections]
     match = f"scope : ({_any(names)}) AND terms : ({_any(terms)})"
     some, parameters = "", [match]
     if documents is not None and (scope.documents is not None or scope.metadata):
@@ -65,11 +62,25 @@ def by_text(
         )
         parameters.append(json.dumps(list(documents)))
     rows = connection.execute(
-        "SELECT rowid, bm25(chunk_terms, 1.0, 0.0) AS score FROM chunk_terms"
+        "SELECT rowid, bm25(chunk_terms, 0.0, 1.0) AS score FROM chunk_terms"
         f" WHERE chunk_terms MATCH ?{some} ORDER BY score, rowid LIMIT ?",
-        [*parameters, limit],
+        [*parameters, wanted.limit],
     )
     return [Hit(number, -score) for number, score in rows]
+
+
+def _frequencies(
+    connection: sqlite3.Connection, terms: Sequence[str]
+) -> tuple[dict[str, int], int]:
+    """How many chunks hold each term, and how many there are; of all tenants, as the index
+    itself reads and weighs."""
+    rows = connection.execute(
+        "SELECT term, doc FROM chunk_vocabulary WHERE col = 'terms'"
+        " AND term IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(terms)),),
+    )
+    (total,) = connection.execute("SELECT count(*) FROM chunk_terms_docsize").fetchone()
+    return dict(rows.fetchall()), total
 
 
 def _any(terms: Iterable[str]) -> str:

@@ -61,13 +61,17 @@ CREATE TABLE chunks (
     pages      TEXT,
     section    TEXT NOT NULL,
     hash       TEXT NOT NULL,
-    terms      TEXT NOT NULL
+    terms      TEXT NOT NULL,
+    script     TEXT NOT NULL
 );
 CREATE UNIQUE INDEX chunks_of ON chunks (document, generation, ordinal);
 
 -- chunk_terms: full text of live chunks, by chunk number. Terms are made by the application, the
 -- same for every store; `scope` holds one term for the tenant and one for its collection.
-CREATE VIRTUAL TABLE chunk_terms USING fts5 (terms, scope, tokenize = "unicode61 tokenchars '_'");
+CREATE VIRTUAL TABLE chunk_terms USING fts5 (
+    scope, terms, tokenize = "ascii tokenchars '_.-+#'"
+);
+CREATE VIRTUAL TABLE chunk_vocabulary USING fts5vocab (chunk_terms, col);
 
 -- vectors: by what they are of, so that a text is embedded once: float32, little endian.
 CREATE TABLE vectors (
