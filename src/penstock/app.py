@@ -38,9 +38,10 @@ DRAIN_PAUSE = 0.02
 class Penstock:
     """A queue, the handlers registered for it, and everything one can ask of it.
 
-    `queue` is a URL such as `sqlite:///jobs.db` or `redis://localhost:6379/0`. Without one,
-    PENSTOCK_QUEUE or penstock.yaml say where, else it is `sqlite:///penstock.db`. Any setting can
-    be given by name. Use it with `async with`; registering handlers needs no open queue.
+    `queue` is a URL: `sqlite:///jobs.db`, `postgresql://user@host/database` or
+    `redis://localhost:6379/0`. Without one, PENSTOCK_QUEUE or penstock.yaml say where, else it is
+    `sqlite:///penstock.db`. Any setting can be given by name. Use it with `async with`;
+    registering handlers needs no open queue.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class Penstock:
         tenant: str = "default",
         task: str | None = None,
         replace: Literal["finished"] | None = None,
+        conn: Any = None,
     ) -> Job:
         """Store a job; once this returns it is never lost.
 
@@ -135,7 +137,8 @@ class Penstock:
         long as it is kept, another payload under it raises KeyConflict. With
         `replace="finished"` a key whose job failed or was cancelled starts a new one.
         `delay` or `run_at`: not before. `deadline`: not after. `task` names the log it
-        reports to.
+        reports to. `conn`, on PostgreSQL: an asyncpg connection to the queue's database with a
+        transaction open; the job is stored if that is committed, and gone if it is not.
         """
         return await self._enqueuer.enqueue(
             kind,
@@ -148,6 +151,7 @@ class Penstock:
             tenant=tenant,
             task=task,
             replace=replace,
+            conn=conn,
         )
 
     async def enqueue_many(
@@ -163,8 +167,10 @@ class Penstock:
         tenant: str = "default",
         task: str | None = None,
         replace: Literal["finished"] | None = None,
+        conn: Any = None,
     ) -> list[Job]:
-        """Store many jobs of one kind, up to 10,000 in one transaction."""
+        """Store many jobs of one kind, up to 10,000 in one transaction (or all in that of
+        `conn`, see `enqueue`)."""
         return await self._enqueuer.enqueue_many(
             kind,
             payloads,
@@ -176,6 +182,7 @@ class Penstock:
             tenant=tenant,
             task=task,
             replace=replace,
+            conn=conn,
         )
 
     async def get(self, job_id: str) -> Job:
@@ -336,6 +343,23 @@ def _open_queue(
             lane_config=lanes.config,
             weights=weights,
         )
+    if url.startswith(("postgresql:", "postgres:")):
+        try:
+            from penstock.adapters.postgres import PostgresQueue
+        except ModuleNotFoundError as error:
+            if error.name != "asyncpg":
+                raise
+            raise ConfigError(
+                "a PostgreSQL queue needs asyncpg: pip install 'penstock[postgres]'"
+            ) from None
+        return PostgresQueue(
+            url,
+            ageing_seconds=settings.ageing_seconds,
+            retention_seconds=settings.retention_seconds,
+            poll_only=settings.poll_only,
+            lane_config=lanes.config,
+            weights=weights,
+        )
     scheme = url.split(":", 1)[0]
     if scheme in ("redis", "rediss", "unix", "valkey"):
         try:
@@ -353,5 +377,6 @@ def _open_queue(
             weights=weights,
         )
     raise ConfigError(
-        f"no queue for {scheme!r} URLs; write sqlite:///jobs.db or redis://localhost:6379/0"
+        f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, postgresql://user@host/database "
+        "or redis://localhost:6379/0"
     )

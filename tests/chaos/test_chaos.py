@@ -40,7 +40,16 @@ class Monkey:
         self.workers: list[WorkerProcess] = []
 
     async def start(self) -> None:
-        self.workers = [await self._farm.start("chaos") for _ in range(PROCESSES)]
+        self.workers = [await self._start() for _ in range(PROCESSES)]
+
+    async def _start(self) -> WorkerProcess:
+        """A worker process does not start while the queue is gone; then it is started again."""
+        while True:
+            try:
+                return await self._farm.start("chaos")
+            except AssertionError as error:
+                if "QueueUnavailable" not in str(error):
+                    raise
 
     async def run(self, most: int) -> None:
         while sum(self.done.values()) < most:
@@ -67,7 +76,7 @@ class Monkey:
         worker.send(signal.Signals[what])
         code = await worker.exit(timeout=30)
         assert code == (0 if what == "SIGTERM" else -signal.SIGKILL), worker.log[-2000:]
-        self.workers[place] = await self._farm.start("chaos")
+        self.workers[place] = await self._start()
 
 
 async def chaos(name: str, folder: Path, jobs: int, strikes: int, seed: int) -> Counter[str]:

@@ -8,13 +8,18 @@ import signal
 import sqlite3
 import sys
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import asyncpg
 import redis
 
+from penstock.adapters.postgres import PostgresQueue
+from penstock.adapters.postgres.address import parse
 from penstock.adapters.redis import RedisQueue
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.model.ids import new_id, new_ids
@@ -34,7 +39,7 @@ from penstock.ports.queue import (
     Settlement,
     Want,
 )
-from tests.support.servers import redis_url
+from tests.support.servers import postgres_url, redis_url
 
 T = TypeVar("T")
 
@@ -153,7 +158,53 @@ class RedisBackend:
                 server.zincrby(f"{{{namespace}}}:lanes", -seconds, name)
 
 
+class PostgresBackend:
+    """A namespace of its own for each test, in the server that tests share."""
+
+    def url(self, folder: Path) -> str:
+        return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
+
+    def queue(
+        self,
+        url: str,
+        *,
+        ageing_seconds: float = 300.0,
+        retention_seconds: float = 7 * 86400.0,
+        weights: Mapping[str, float] | None = None,
+        lane_config: Callable[[str], LaneConfig] = no_limits,
+    ) -> JobQueue:
+        return PostgresQueue(
+            url,
+            ageing_seconds=ageing_seconds,
+            retention_seconds=retention_seconds,
+            weights=weights,
+            lane_config=lane_config,
+        )
+
+    def lapse(self, url: str, member: str) -> None:
+        _psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
+
+    def idle(self, url: str, seconds: float) -> None:
+        _psql(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
+
+
+def _psql(url: str, statement: str, *values: Any) -> None:
+    """Do something to the tables, in a thread: tests call it inside their event loop."""
+    address = parse(url)
+
+    async def run() -> None:
+        connection = await asyncpg.connect(address.dsn)
+        try:
+            await connection.execute(statement.replace("penstock.", f"{address.schema}."), *values)
+        finally:
+            await connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, run()).result()
+
+
 BACKENDS: dict[str, Backend] = {
+    "postgres": PostgresBackend(),
     "sqlite": SqliteBackend(),
     "redis": RedisBackend("redis"),
     "valkey": RedisBackend("valkey"),

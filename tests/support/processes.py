@@ -82,9 +82,14 @@ class WorkerProcess:
         await self.exit()
 
     async def exit(self, timeout: float = 10) -> int:
-        """Its exit code, once it has ended."""
-        async with asyncio.timeout(timeout):
-            return await self._process.wait()
+        """Its exit code, once it has ended. If it does not, the test fails with its stacks."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._process.wait()
+        except TimeoutError:
+            self.send(signal.SIGUSR1)
+            await asyncio.sleep(1)
+            raise AssertionError(f"did not end: {self.log[-20_000:]}") from None
 
 
 class Held(NamedTuple):

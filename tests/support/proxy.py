@@ -28,6 +28,11 @@ class Proxy:
         """Seconds every piece of data takes longer."""
         self.accepted = 0
         """Connections made through it so far."""
+        self.lose: bytes | None = None
+        """The answer to the next request that contains this is lost, with its connection."""
+        self.lost = 0
+        self.passing = asyncio.Event()
+        self.passing.set()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -69,6 +74,13 @@ class Proxy:
         """The server's answers do not arrive any more; what is sent to it still does."""
         self._each(_Link.half_close)
 
+    def silence(self) -> None:
+        """Pass nothing on, in neither direction, and close no connection, until `resume`."""
+        self._loop.call_soon_threadsafe(self.passing.clear)
+
+    def resume(self) -> None:
+        self._loop.call_soon_threadsafe(self.passing.set)
+
     def leave(self) -> None:
         """Nobody is there: connections are reset, new ones refused."""
 
@@ -100,10 +112,9 @@ class Proxy:
         self._server.close()
         for link in list(self._links):
             link.reset()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        self.passing.set()
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others, timeout=5)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -131,6 +142,8 @@ class _Link:
         self._client, self._server = client, server
         self._mute: set[asyncio.StreamWriter] = set()
         """Whom nothing is passed on to any more."""
+        self._doomed = False
+        """The next answer is lost."""
 
     def reset(self) -> None:
         for _, writer in (self._client, self._server):
@@ -145,16 +158,32 @@ class _Link:
     async def run(self) -> None:
         try:
             await asyncio.gather(
-                self._pass_on(self._client[0], self._server[1]),
-                self._pass_on(self._server[0], self._client[1]),
+                self._pass_on(self._client[0], self._server[1], self._request),
+                self._pass_on(self._server[0], self._client[1], self._answer),
             )
         except (OSError, asyncio.IncompleteReadError):
             pass  # one side is gone, so the other is told
         finally:
             self.reset()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _request(self, data: bytes) -> None:
+        if self._proxy.lose is not None and self._proxy.lose in data:
+            self._proxy.lose, self._doomed = None, True
+
+    def _answer(self, data: bytes) -> None:
+        if self._doomed:
+            self._proxy.lost += 1
+            raise ConnectionResetError
+
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        look: Callable[[bytes], None],
+    ) -> None:
         while data := await reader.read(CHUNK):
+            look(data)
+            await self._proxy.passing.wait()
             if self._proxy.delay:
                 await asyncio.sleep(self._proxy.delay)
             if writer not in self._mute:

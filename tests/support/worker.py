@@ -7,6 +7,7 @@ one at once. Not the command line's worker: these tests are about the engine.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import importlib
 import json
 import logging
@@ -20,6 +21,13 @@ from penstock import JobOrchestrator, Penstock
 from tests.support.side import Side
 
 
+def tell_stacks() -> None:
+    """For a test that wants to know what a process waits for."""
+    for task in asyncio.all_tasks():
+        task.print_stack(file=sys.stderr)
+    faulthandler.dump_traceback(file=sys.stderr)
+
+
 async def work(app: Penstock, kinds: list[str] | None) -> None:
     asked = asyncio.Event()
     stops: list[asyncio.Task[None]] = []
@@ -31,7 +39,9 @@ async def work(app: Penstock, kinds: list[str] | None) -> None:
             stops.append(asyncio.ensure_future(orchestrator.stop(grace)))
             asked.set()
 
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_signal)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, on_signal)
+        loop.add_signal_handler(signal.SIGUSR1, tell_stacks)
         print("ready", flush=True)
         await asked.wait()
         while not all(stop.done() for stop in stops):

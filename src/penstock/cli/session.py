@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.cli.errors import QueueMissing
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from penstock.app import Penstock
 
 T = TypeVar("T")
-SQLITE = "sqlite:///"
 
 
 class Run(Protocol):
@@ -33,22 +31,15 @@ def opened(
     from penstock.app import Penstock
 
     app = Penstock(queue, config_file=config)
-    if not create:
-        _check_exists(app.config.queue)
     with asyncio.Runner() as runner:
+        if not create and not runner.run(app.queue.exists()):
+            place = app.queue.url.removeprefix("sqlite:///")
+            raise QueueMissing(
+                f"no queue at {place}; nothing has been enqueued yet. "
+                "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
+            )
         runner.run(app.__aenter__())
         try:
             yield app, runner.run
         finally:
             runner.run(app.__aexit__(None, None, None))
-
-
-def _check_exists(url: str) -> None:
-    if not url.startswith(SQLITE):
-        return
-    path = Path(url[len(SQLITE) :]).expanduser()
-    if not path.exists():
-        raise QueueMissing(
-            f"no queue at {path}; nothing has been enqueued yet. "
-            "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
-        )

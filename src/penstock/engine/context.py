@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
@@ -144,7 +143,7 @@ class JobContext:
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
-        return max(0.0, self.deadline - time.time())
+        return max(0.0, self.deadline - self._run.member.now())
 
     def progress(self, fraction: float, message: str = "") -> Awaitable[None]:
         """Say how far the job is, from 0 to 1. Stored up to four times a second."""

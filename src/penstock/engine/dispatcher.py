@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
 from penstock.engine.bench import Bench
@@ -149,7 +148,7 @@ class Dispatcher:
     def _start_on_time(self, lease: Lease) -> None:
         """A permit may lie slightly ahead; its job waits here, and no worker with it."""
         self._bench.in_lanes.add(lease.ref)
-        delay = lease.start_at - time.time()
+        delay = lease.start_at - self._bench.member.now()
         if delay <= 0:
             self._bench.internal_queue.put_nowait(lease)
             return
@@ -212,7 +211,7 @@ class Dispatcher:
             self._may_claim = self._may_claim_lanes = True
         if room > self._lanes_left:
             self._may_claim_lanes = True
-        if self._next_at is not None and time.time() >= self._next_at:
+        if self._next_at is not None and bench.member.now() >= self._next_at:
             self._may_claim = self._may_claim_lanes = True
             self._next_at = None
         lanes = room if self._may_claim_lanes else 0
@@ -240,7 +239,7 @@ class Dispatcher:
     def _lane_room(self) -> int:
         """Jobs in lanes that would find a worker at their start time. They go before others in
         the internal queue, so only runs that last count as in their way."""
-        now, bench = time.time(), self._bench
+        now, bench = self._bench.member.now(), self._bench
         lasting = sum(
             1
             for ref, run in bench.runs.items()
@@ -273,7 +272,7 @@ class Dispatcher:
     async def _sleep(self) -> None:
         timeout = self._settings.poll_seconds
         if self._claiming and self._next_at is not None:
-            timeout = min(timeout, self._next_at - time.time())
+            timeout = min(timeout, self._next_at - self._bench.member.now())
         timeout = min(timeout, self._bench.settler.due_in(GATHER_SECONDS))
         age = self._bench.internal_queue.oldest_age()
         if age is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -57,6 +56,7 @@ class Enqueuer:
         task: str | None = None,
         parent_id: str | None = None,
         replace: Literal["finished"] | None = None,
+        conn: Any = None,
     ) -> list[Job]:
         """Store the jobs in one round trip per 10,000; nothing of a batch, or all of it."""
         check_kind(kind)
@@ -75,7 +75,7 @@ class Enqueuer:
             UNKNOWN_LANE if handler is None else handler.lane_of(payload or {})
             for payload in payloads
         ]
-        start = _start(delay, run_at)
+        start = _start(delay, run_at, self._queue.now())
         ids = new_ids(len(texts)) if ids is None else ids
         items = [
             NewJob(job_id, text, key, lane, payload)
@@ -98,17 +98,17 @@ class Enqueuer:
                 parent_id=parent_id,
                 replace_finished=replace == "finished",
             )
-            jobs += await self._queue.enqueue(batch)
+            jobs += await self._queue.enqueue(batch, conn)
         return jobs
 
 
-def _start(delay: float | None, run_at: When | None) -> float | None:
+def _start(delay: float | None, run_at: When | None, now: float) -> float | None:
     if delay is not None and run_at is not None:
         raise ValidationError("give delay or run_at, not both")
     if delay is not None:
         if not 0 <= delay < float("inf"):
             raise ValidationError(f"delay is in seconds from 0 up, not {delay!r}")
-        return time.time() + delay
+        return now + delay
     return None if run_at is None else _time("run_at", run_at)
 
 

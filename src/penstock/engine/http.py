@@ -151,7 +151,7 @@ class JobHttp:
     @asynccontextmanager
     async def _permit(self, name: str) -> AsyncIterator[None]:
         run = self._run
-        if name == run.lease.lane and not run.permit_used and time.time() <= run.lease.void_at:
+        if name == run.lease.lane and not run.permit_used and run.member.now() <= run.lease.void_at:
             run.permit_used = True
             yield
             return
@@ -162,12 +162,12 @@ class JobHttp:
         """Not under a permit: that our own time is over says nothing of the lane."""
         if self._left() <= 0:
             absolute = self._run.lease.deadline
-            if absolute is not None and absolute <= time.time():
+            if absolute is not None and absolute <= self._run.member.now():
                 raise DeadlineExceeded("its deadline passed between two requests")
             raise JobTimeout(f"took longer than its timeout of {self._run.limit:g} s")
 
     def _left(self) -> float:
-        return self._run.deadline - time.time()
+        return self._run.deadline - self._run.member.now()
 
     @staticmethod
     def _unreachable(url: str, lane: str, error: Exception) -> Unavailable:

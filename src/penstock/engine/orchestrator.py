@@ -26,6 +26,7 @@ from penstock.engine.worker import Worker
 from penstock.model.errors import ConfigError, PenstockError, QueueError
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue, Lease, Member, Ref, Topic
+from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock")
 
@@ -98,7 +99,7 @@ class JobOrchestrator:
         member = await self._join()
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
-        watchdog = Watchdog(runs.values)
+        watchdog = Watchdog(runs.values, self._queue.now)
         settler = Settler(self._settings, self._wake)
         self._bench = bench = Bench(
             settings=self._settings,
@@ -180,11 +181,8 @@ class JobOrchestrator:
                 await asyncio.gather(self.dispatcher_task)
         except (QueueError, TimeoutError) as error:
             log.error("the last outcomes could not be stored; their jobs run again: %s", error)
-            self.dispatcher_task.cancel()
-            await asyncio.gather(self.dispatcher_task, return_exceptions=True)
-        for service in self._services:
-            service.cancel()
-        await asyncio.gather(*self._services, return_exceptions=True)
+            await end_tasks([self.dispatcher_task])
+        await end_tasks(self._services)
         bench.watchdog.stop()
         await bench.services.client.close()
         # Renewals end last: until here, every job still held is really held.

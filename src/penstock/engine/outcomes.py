@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 
 from penstock.engine.handlers import Handler
@@ -43,7 +42,7 @@ def interrupted(
         case Interrupt.CANCELLED:
             return Settlement(run.lease, Outcome.CANCEL_SEEN)
         case Interrupt.STOPPING:
-            later = time.time() + STUCK_RELEASE_SECONDS if stuck else 0.0
+            later = run.member.now() + STUCK_RELEASE_SECONDS if stuck else 0.0
             return Settlement(run.lease, Outcome.HANDED_BACK, run_at=later)
         case _:
             return None
@@ -53,7 +52,7 @@ def failed(
     run: Run, error: BaseException, handler: Handler, settings: Settings, *, stuck: bool = False
 ) -> Settlement:
     """What becomes of a job whose run ended with `error`."""
-    lease, now = run.lease, time.time()
+    lease, now = run.lease, run.member.now()
     if isinstance(error, RunLater):
         late = lease.deadline is not None and now + error.delay >= lease.deadline
         if not late and lease.releases < RELEASE_LIMIT:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -48,9 +47,10 @@ class PermitDesk:
 
     async def take(self, lane: str, job: int, *, rate_only: bool, patience: float) -> Permit:
         """A permit whose start time has come. LaneBusy when it would take too long."""
-        end = time.time() + patience
+        now = self._member().now
+        end = now() + patience
         while True:
-            left = max(0.0, end - time.time())
+            left = max(0.0, end - now())
             request = PermitRequest(lane, next(self._refs), rate_only, left, job)
             future: asyncio.Future[Permit | Busy] = asyncio.get_running_loop().create_future()
             self._asked.append((request, future))
@@ -64,24 +64,24 @@ class PermitDesk:
                 raise
             if isinstance(answer, Permit):
                 try:
-                    await asyncio.sleep(answer.start_at - time.time())
+                    await asyncio.sleep(answer.start_at - now())
                 except asyncio.CancelledError:
                     self._give_back(Returned(answer, None, 0, 0))
                     raise
-                if time.time() <= answer.void_at:
+                if now() <= answer.void_at:
                     return answer
                 # Too late: it would crowd the next one. Take another.
                 self._give_back(Returned(answer, None, 0, 0))
                 continue
-            now = time.time()
+            at = now()
             late = answer.until is not None and answer.until > end
-            if now >= end or late or answer.give_up:
-                until = now + PATIENCE if answer.until is None else answer.until
+            if at >= end or late or answer.give_up:
+                until = at + PATIENCE if answer.until is None else answer.until
                 raise LaneBusy(answer.lane, until, answer.why)
             if answer.until is None:
                 await self._until_freed(end)
             else:
-                await asyncio.sleep(max(MOMENT, answer.until - AHEAD_SECONDS - now))
+                await asyncio.sleep(max(MOMENT, answer.until - AHEAD_SECONDS - at))
 
     def returned(self, returned: Returned) -> None:
         self._give_back(returned)
@@ -118,7 +118,7 @@ class PermitDesk:
             try:
                 await asyncio.wait(
                     {here, there},
-                    timeout=max(0.0, end - time.time()),
+                    timeout=max(0.0, end - self._member().now()),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
             finally:
@@ -145,7 +145,7 @@ class JobLanes:
         second, else raises LaneBusy. A connection error or time-out inside becomes Unavailable.
         """
         lease = self._run.lease
-        patience = min(PATIENCE, max(0.0, self._run.deadline - time.time()))
+        patience = min(PATIENCE, max(0.0, self._run.deadline - self._run.member.now()))
         permit = await self._desk.take(
             name, lease.seq, rate_only=name == lease.lane, patience=patience
         )

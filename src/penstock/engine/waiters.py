@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from penstock.model.errors import JobNotFound, QueueError, WaitTimeout
 from penstock.model.job import Job
 from penstock.ports.queue import JobQueue, Topic, Wakeup
+from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock")
 
@@ -53,8 +54,7 @@ class Waiters(Generic[Key, Found]):
 
     async def close(self) -> None:
         if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.gather(self._loop, return_exceptions=True)
+            await end_tasks([self._loop])
 
     async def _run(self, listener: Wakeup) -> None:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable, Iterable
 
 from penstock.engine.run import Interrupt, Run
@@ -13,8 +12,9 @@ from penstock.engine.run import Interrupt, Run
 class Watchdog:
     """One timer, set to the earliest deadline; a timer per run costs more than most runs."""
 
-    def __init__(self, runs: Callable[[], Iterable[Run]]) -> None:
+    def __init__(self, runs: Callable[[], Iterable[Run]], now: Callable[[], float]) -> None:
         self._runs = runs
+        self._now = now
         self._next = math.inf
         self._timer: asyncio.TimerHandle | None = None
 
@@ -30,12 +30,12 @@ class Watchdog:
         if self._timer is not None:
             self._timer.cancel()
         self._next = at
-        delay = max(0.0, at - time.time())
+        delay = max(0.0, at - self._now())
         self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
 
     def _ring(self) -> None:
         self._next, self._timer = math.inf, None
-        now = time.time()
+        now = self._now()
         earliest = math.inf
         for run in list(self._runs()):
             if run.interrupted is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -41,7 +40,7 @@ class Worker:
                 bench.dropped.discard(lease.seq)
                 bench.hand_back(lease, Outcome.CANCEL_SEEN)
                 continue
-            if lease.lane and time.time() > lease.void_at:
+            if lease.lane and bench.member.now() > lease.void_at:
                 bench.hand_back(lease)
                 continue
             bench.busy += 1
@@ -69,12 +68,13 @@ class Worker:
     async def _do(self, lease: Lease) -> None:
         bench, task = self._bench, self.task
         handler = bench.handlers[lease.kind]
-        now = time.time()
+        member = bench.member
+        now = member.now()
         limit = lease.timeout or handler.timeout
         deadline = now + limit
         if lease.deadline is not None and lease.deadline < deadline:
             deadline = lease.deadline
-        run = Run(lease, bench.member, task, now, deadline, limit, self._give_up)
+        run = Run(lease, member, task, now, deadline, limit, self._give_up)
         context = JobContext(run, bench.services)
         bench.runs[lease.ref] = run
         bench.watchdog.watch(run)
@@ -111,7 +111,7 @@ class Worker:
             self._settle(run, settlement)
         else:
             await self._end_interrupted(run, handler, thread)
-        bench.average_seconds += (time.time() - now - bench.average_seconds) * 0.2
+        bench.average_seconds += (member.now() - now - bench.average_seconds) * 0.2
 
     async def _end_interrupted(self, run: Run, handler: Handler, thread: ThreadCall | None) -> None:
         while run.task.cancelling():
@@ -162,7 +162,7 @@ class Worker:
 
 def _completed(run: Run, result: Any) -> Settlement:
     settlement = Settlement(
-        run.lease, Outcome.COMPLETED, run.started_at, time.time(), encode_result(result)
+        run.lease, Outcome.COMPLETED, run.started_at, run.member.now(), encode_result(result)
     )
     if run.lease.lane:
         return settlement._replace(report=Report(News.SUCCESS))

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.lanes.limits import next_chance
 from penstock.lanes.state import LaneState
+from penstock.model.job import Priority
 from penstock.ports.queue import Lease
 
 LINES_PER_CLAIM = 16
@@ -19,7 +20,7 @@ LATER_SECONDS = 1.0
 
 Row = Sequence[Any]
 """[band, turn, *Lease] of a job in a line."""
-SEQ = 2
+SEQ, PRIORITY, CRASHES = 2, 7, 18
 
 
 def room(lanes: list[LaneState], wanted: int, now: float) -> int:
@@ -41,6 +42,20 @@ def chosen(lane: LaneState, rows: list[Any]) -> list[Any]:
     others = [row for row in rows if row[SEQ] not in tried]
     others = others or [row for row in rows if row[SEQ] != lane.last_trial]
     return (others or rows)[:1]
+
+
+def within(rows: list[Any], ordinary: int | None) -> list[Any]:
+    """`rows` with at most `ordinary` jobs of less than high priority."""
+    if ordinary is None:
+        return rows
+    kept = []
+    for row in rows:
+        if row[PRIORITY] > Priority.HIGH:
+            ordinary -= 1
+            if ordinary < 0:
+                continue
+        kept.append(row)
+    return kept
 
 
 def with_permit(row: Row, start: float, lanes: list[LaneState]) -> Lease:

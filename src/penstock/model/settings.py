@@ -58,6 +58,9 @@ class Settings:
     """SQLite: every commit survives a power loss."""
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
+    poll_only: bool = False
+    """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
+    that give each transaction another. Changes by other processes are then seen by polling."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -2,7 +2,7 @@
 
 An adapter promises:
 - `enqueue` stores a whole batch or nothing, in one round trip;
-- `Member.exchange` settles and claims in one transaction, fenced by lease tokens;
+- `Member.exchange` settles, then claims, each all or nothing and fenced by lease tokens;
 - a lease ends with its holder's membership: when it is not renewed, or when its process is
   provably dead, its jobs go back to the queue;
 - every wake-up is sent after the change it announces can be read.
@@ -338,6 +338,10 @@ class Member(Protocol):
     @property
     def id(self) -> str: ...
 
+    def now(self) -> float:
+        """See `JobQueue.now`."""
+        ...
+
     async def exchange(
         self,
         settlements: Sequence[Settlement],
@@ -345,7 +349,8 @@ class Member(Protocol):
         want: Want | None,
         returned: Sequence[Returned] = (),
     ) -> Exchange:
-        """Settle, note progress, take permits back and claim, in one transaction."""
+        """Settle, note progress, take permits back, then claim. What was settled stays settled
+        if the claim fails; making the same call again does no harm."""
         ...
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
@@ -399,8 +404,21 @@ class JobQueue(Protocol):
 
     async def close(self) -> None: ...
 
-    async def enqueue(self, batch: NewJobs) -> list[Job]:
-        """Store the jobs; an item whose id or key is taken gives the job that has it."""
+    async def exists(self) -> bool:
+        """Whether there is such a queue already; `open` makes it otherwise. Needs no `open`."""
+        ...
+
+    def now(self) -> float:
+        """The queue's clock, in seconds since 1970, as near as this process knows it. Every time
+        that goes into the queue or comes out of it is on this clock."""
+        ...
+
+    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
+        """Store the jobs; an item whose id or key is taken gives the job that has it.
+
+        `conn`: a connection of the caller to the queue's own database. Then the jobs are part of
+        the transaction that is open on it. ConfigError where the queue has no such thing.
+        """
         ...
 
     async def get(self, ids: Sequence[str]) -> dict[str, Job]:

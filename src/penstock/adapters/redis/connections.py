@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
@@ -30,6 +31,7 @@ ANSWER_SECONDS = 5.0
 """A server that says nothing for this long is taken to be gone."""
 CONNECT_SECONDS = 3.0
 SHARED = 2
+IDLE_SECONDS = 0.05
 
 _FAULTS = (exceptions.RedisError, OSError, asyncio.TimeoutError)
 
@@ -65,6 +67,8 @@ class Connection(Protocol):
         self, *, timeout: float | None = None, disconnect_on_error: bool = True
     ) -> Any: ...
 
+    async def can_read(self) -> bool: ...
+
     async def disconnect(self, nowait: bool = False) -> None: ...
 
 
@@ -74,6 +78,7 @@ class Channel:
     def __init__(self, make: Callable[[], Connection]) -> None:
         self._make = make
         self._connection: Connection | None = None
+        self._used_at = 0.0
 
     async def run(self, name: str, tag: str, ask: dict[str, Any], blobs: Sequence[str]) -> Any:
         words = command(name, tag, ask, blobs)
@@ -84,18 +89,29 @@ class Channel:
 
     async def send(self, words: Sequence[str | int]) -> Any:
         if self._connection is None:
-            connection = self._make()
-            await connection.connect()
-            self._connection = connection
+            self._connection = self._make()
         try:
+            await self._connection.connect()  # does nothing if it is
             await self._connection.send_command(*words)
-            return await self._connection.read_response()
+            answer = await self._connection.read_response()
+            self._used_at = time.monotonic()
+            return answer
         except exceptions.ResponseError:
             raise  # it was an answer
         except BaseException:
             # Its answer may still come, for whoever asks next. (Also when cancelled.)
             await self.close()
             raise
+
+    async def freshen(self) -> None:
+        """Drop a connection that the server has closed while it was idle, as by a restart: a
+        caller must not get an error for that, before anything was sent."""
+        if self._connection is None or time.monotonic() < self._used_at + IDLE_SECONDS:
+            return
+        for _ in range(2):  # the event loop looks at its sockets, then tells of what it saw
+            await asyncio.sleep(0)
+        if await self._connection.can_read():
+            await self.close()
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -122,6 +138,11 @@ class Connections:
         self._trips = Channel(self.make)
         self._free: list[Channel] = []
         self._closed = True
+        self._new_locks()
+
+    def _new_locks(self) -> None:
+        self._trip_lock = asyncio.Lock()
+        self._places = asyncio.Semaphore(SHARED)
 
     def make(self) -> Connection:
         connection: Connection = self._factory.make_connection()
@@ -132,9 +153,7 @@ class Connections:
         return self._blocking.connection_class(**self._blocking.connection_kwargs)
 
     def open(self) -> None:
-        # Made here: they belong to the event loop that uses them.
-        self._trip_lock = asyncio.Lock()
-        self._places = asyncio.Semaphore(SHARED)
+        self._new_locks()  # they belong to the event loop that uses them
         self._closed = False
 
     async def close(self) -> None:
@@ -148,6 +167,7 @@ class Connections:
 
     async def trip(self, name: str, ask: dict[str, Any], *blobs: str) -> Any:
         """Run a script on the dispatcher's own connection."""
+        self._check_open()
         async with self._trip_lock:
             return await self._run(self._trips, name, ask, blobs)
 
@@ -166,20 +186,24 @@ class Connections:
 
     @asynccontextmanager
     async def _shared(self) -> AsyncIterator[Channel]:
+        self._check_open()
         async with self._places:
             channel = self._free.pop() if self._free else Channel(self.make)
             try:
+                await channel.freshen()
                 yield channel
             finally:
                 self._free.append(channel)
                 if self._closed:
                     await channel.close()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueueError("the queue is not open; use it inside `async with app:`")
+
     async def _run(
         self, channel: Channel, name: str, ask: dict[str, Any], blobs: Sequence[str]
     ) -> Any:
-        if self._closed:
-            raise QueueError("the queue is not open; use it inside `async with app:`")
         try:
             return await channel.run(name, self.address.tag, ask, blobs)
         except _FAULTS as error:

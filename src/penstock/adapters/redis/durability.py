@@ -6,7 +6,7 @@ import logging
 import re
 
 from penstock.adapters.redis.connections import Connections
-from penstock.model.errors import QueueUnusable
+from penstock.model.errors import QueueUnavailable, QueueUnusable
 
 log = logging.getLogger("penstock.redis")
 
@@ -29,6 +29,8 @@ async def check_server(connections: Connections, allow_volatile: bool) -> None:
         raise QueueUnusable(
             f"{shown} is version {info.get('redis_version')}; Redis 7.0 or Valkey 7.2 is needed"
         )
+    if info.get("loading") == "1":  # while it does, it says that it has no append-only file
+        raise QueueUnavailable(f"{shown} is loading its data; it answers when it has")
     if allow_volatile:
         return
     if info.get("aof_enabled") != "1":

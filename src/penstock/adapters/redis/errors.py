@@ -29,7 +29,7 @@ def explain(error: Exception, shown: str) -> QueueError:
             return QueueUnavailable(f"cannot reach {shown}; is it running? ({text})")
         case _ if word in _LOGIN:
             return _login(shown, text)
-        case exceptions.OutOfMemoryError() | exceptions.ResponseError() if word == "OOM":
+        case exceptions.OutOfMemoryError():
             return QueueUnavailable(
                 f"the memory of {shown} is full; raise its maxmemory, shorten retention_seconds or "
                 f"discard dead letters ({text})"

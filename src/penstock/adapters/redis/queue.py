@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.redis import address, lanes, rows
 from penstock.adapters.redis.connections import Connections
@@ -19,7 +20,7 @@ from penstock.adapters.redis.wakeups import Listener, Wakeups
 from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
 from penstock.model.change import Change
-from penstock.model.errors import KeyConflict, QueueUnavailable
+from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
@@ -66,6 +67,7 @@ class RedisQueue:
         self._retention_seconds = retention_seconds
         self.connections = Connections(self._address)
         self._wakeups = Wakeups(self.connections)
+        self.clock = QueueClock()
 
     @property
     def folder(self) -> Path:
@@ -82,6 +84,9 @@ class RedisQueue:
         self.connections.open()
         try:
             await check_server(self.connections, self._allow_volatile)
+            asked = self.clock.local()
+            seconds, microseconds = await self.connections.command("TIME")
+            self.clock.sample(asked, int(seconds) + int(microseconds) / 1e6)
             await self._wakeups.open()
         except BaseException:
             await self.connections.close()
@@ -91,7 +96,22 @@ class RedisQueue:
         await self._wakeups.close()
         await self.connections.close()
 
-    async def enqueue(self, batch: NewJobs) -> list[Job]:
+    async def exists(self) -> bool:
+        connections = Connections(self._address)
+        connections.open()
+        try:
+            return bool(await connections.command("EXISTS", f"{self._address.tag}:numbers"))
+        finally:
+            await connections.close()
+
+    def now(self) -> float:
+        return self.clock.now()
+
+    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
+        if conn is not None:
+            raise ConfigError(
+                "conn= is for a queue in PostgreSQL; a Redis queue cannot join a transaction"
+            )
         ask: dict[str, Any] = {
             "spec": json.dumps(_spec(batch)),
             "kind": batch.kind,

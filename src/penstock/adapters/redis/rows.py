@@ -8,7 +8,6 @@ from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.lanes import lane
 from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
@@ -36,7 +35,7 @@ def spec(text: str) -> Spec:
     return Spec(**json.loads(text))
 
 
-def lease(told: Reply, server: Clock) -> Lease:
+def lease(told: Reply) -> Lease:
     """See `pick.told` in lua/common/pick.lua for the order; '' is none."""
     seq, job_id, spec_text, payload, lane_name, key, run_at, deadline, timeout, max_retries = told[
         :10
@@ -64,8 +63,8 @@ def lease(told: Reply, server: Clock) -> Lease:
         int(releases),
         int(token),
         history,
-        server.here(float(start_at)) if start_at else 0.0,
-        server.here(float(void_at)) if void_at else 0.0,
+        float(start_at) if start_at else 0.0,
+        float(void_at) if void_at else 0.0,
     )
 
 

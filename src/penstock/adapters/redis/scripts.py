@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+_FOLDER = files("penstock.adapters.redis") / "lua"
 _NEEDS = "-- needs: "
 
 
@@ -22,11 +23,11 @@ class Script:
 def script(name: str) -> Script:
     """The script in `lua/<name>.lua`. Its first line says what it may do, its second which of
     `lua/common` it needs, in order."""
-    folder = files("penstock.adapters.redis") / "lua"
-    first, needs, *rest = (folder / f"{name}.lua").read_text().splitlines()
-    common = [
-        (folder / "common" / f"{part}.lua").read_text()
-        for part in needs.removeprefix(_NEEDS).split()
-    ]
-    text = "\n".join([first, *common, *rest])
+    shebang, needs, text = (_FOLDER / f"{name}.lua").read_text().split("\n", 2)
+    text = assembled(shebang, needs.removeprefix(_NEEDS), text)
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def assembled(shebang: str, needs: str, text: str) -> str:
+    common = [(_FOLDER / "common" / f"{part}.lua").read_text() for part in needs.split()]
+    return "\n".join([shebang, *common, text])

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.lanes import report_ask
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement
@@ -16,13 +15,13 @@ FIRST_BLOB = 2
 
 
 def settlement_asks(
-    settlements: Sequence[Settlement], member: str, clock: Clock
+    settlements: Sequence[Settlement], member: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What to ask for each settlement, and the results that go beside it as they are."""
     asks: list[dict[str, Any]] = []
     results: list[str] = []
     for settlement in settlements:
-        ask = _ask(settlement, member, clock)
+        ask = _ask(settlement, member)
         if settlement.outcome is Outcome.COMPLETED and settlement.result not in (None, "null"):
             ask["result"] = FIRST_BLOB + len(results)
             results.append(settlement.result or "")
@@ -30,7 +29,7 @@ def settlement_asks(
     return asks, results
 
 
-def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
+def _ask(s: Settlement, member: str) -> dict[str, Any]:
     lease = s.lease
     ask: dict[str, Any] = {
         "seq": lease.seq,
@@ -46,7 +45,7 @@ def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
         case Outcome.RELEASED:
             ask["message"] = storable(s.error["message"]) if s.error else ""
     if s.run_at:
-        ask["run_at"] = clock.there(s.run_at)
+        ask["run_at"] = s.run_at
     if lease.lane:
         ask["lane"] = lease.lane
     if s.report is not None:

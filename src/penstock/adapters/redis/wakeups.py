@@ -14,6 +14,7 @@ from redis import exceptions
 
 from penstock.adapters.redis.connections import Connection, Connections
 from penstock.ports.queue import Topic
+from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.redis")
 
@@ -70,8 +71,7 @@ class Wakeups:
 
     async def close(self) -> None:
         if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.gather(self._hearing, return_exceptions=True)
+            await end_tasks([self._hearing])
             self._hearing = None
 
     def listen(self, topic: Topic) -> Listener:
@@ -99,6 +99,8 @@ class Wakeups:
                 await self._hear_until_lost(connection)
             except (exceptions.RedisError, OSError, TimeoutError) as error:
                 log.debug("the wake-ups of %s broke off: %s", self._shown, error)
+            except Exception:  # whatever it is, a process that hears nothing would only poll
+                log.exception("the wake-ups of %s broke off in a way they should not", self._shown)
             finally:
                 await connection.disconnect(nowait=True)
             connection = await self._subscribe_again()
@@ -108,18 +110,16 @@ class Wakeups:
     async def _hear_until_lost(self, connection: Connection) -> None:
         asked = False
         while True:
-            try:
-                message = await connection.read_response(
-                    timeout=QUIET_SECONDS, disconnect_on_error=False
-                )
-            except (exceptions.TimeoutError, TimeoutError):
+            # The library answers None when the time is up.
+            message = await connection.read_response(
+                timeout=QUIET_SECONDS, disconnect_on_error=False
+            )
+            if message is None:
                 if asked:
-                    raise
+                    raise TimeoutError("no answer to a PING")
                 await connection.send_command("PING")
-                asked = True
-                continue
-            asked = False
-            if message[0] == "message":
+            asked = message is None
+            if message is not None and message[0] == "message":
                 self._ring(self._channels[message[1]])
 
     async def _subscribe_again(self) -> Connection:

@@ -12,8 +12,9 @@ from penstock.adapters.sqlite import changes, takeover
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
 from penstock.adapters.sqlite.lanes import configure
-from penstock.adapters.sqlite.pick import pick, within
+from penstock.adapters.sqlite.pick import pick
 from penstock.adapters.sqlite.turns import Weights, place
+from penstock.lanes.line import within
 from penstock.model.errors import describe
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig

@@ -8,10 +8,10 @@ from typing import Any
 
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.adapters.sqlite.pick import pick, within
+from penstock.adapters.sqlite.pick import pick
 from penstock.lanes import line
 from penstock.lanes.limits import grant
-from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM
+from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, within
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.model.lane import LaneConfig

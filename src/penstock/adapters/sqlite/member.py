@@ -59,6 +59,9 @@ class SqliteMember:
         self._aged_at = 0.0
         self._retained_at = 0.0
 
+    def now(self) -> float:
+        return time.time()
+
     async def join(self) -> None:
         try:
             self._life = LifeFile(self._queue.folder)

@@ -13,13 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from penstock.adapters.sqlite.database import Transaction
-from penstock.model.job import Priority
 
 KINDS_PER_STATEMENT = 100
 """SQLite allows 500 parts in a compound SELECT."""
-
-PRIORITY = 7
-"""Where a row has the job's priority."""
 
 _PICKED = (
     "jobs.seq, id, kind, tenant, payload, priority, lane, key, task, parent_id, enqueued_at, "
@@ -54,17 +50,3 @@ def _pick_statement(kinds: int) -> str:
         f"SELECT json_group_array(json_array(head.band, head.turn, {_PICKED}))"
         f" FROM ({heads}) AS head CROSS JOIN jobs ON jobs.seq = head.seq"
     )
-
-
-def within(rows: list[Any], ordinary: int | None) -> list[Any]:
-    """`rows` with at most `ordinary` jobs of less than high priority."""
-    if ordinary is None:
-        return rows
-    kept = []
-    for row in rows:
-        if row[PRIORITY] > Priority.HIGH:
-            ordinary -= 1
-            if ordinary < 0:
-                continue
-        kept.append(row)
-    return kept

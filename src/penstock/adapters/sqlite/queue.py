@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
 from penstock.adapters.sqlite.rows import read_jobs
 from penstock.lanes.state import DAY
 from penstock.model.change import Change
+from penstock.model.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
@@ -50,7 +52,17 @@ class SqliteQueue(SqliteFile):
         self.lane_config = lane_config
         self._retention_seconds = retention_seconds
 
-    async def enqueue(self, batch: NewJobs) -> list[Job]:
+    async def exists(self) -> bool:
+        return self.path.exists()
+
+    def now(self) -> float:
+        return time.time()
+
+    async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
+        if conn is not None:
+            raise ConfigError(
+                "conn= is for a queue in PostgreSQL; a SQLite queue cannot join a transaction"
+            )
         return await self.write(lambda tx: enqueue(tx, batch, self.weights, self.lane_config))
 
     async def get(self, ids: Sequence[str]) -> dict[str, Job]:

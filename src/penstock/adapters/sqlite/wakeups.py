@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from penstock.ports.queue import Topic
+from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.sqlite")
 
@@ -84,8 +85,7 @@ class Wakeups:
 
     async def close(self) -> None:
         if self._poller is not None:
-            self._poller.cancel()
-            await asyncio.gather(self._poller, return_exceptions=True)
+            await end_tasks([self._poller])
         if self._inotify is not None:
             self._loop.remove_reader(self._inotify)
             os.close(self._inotify)

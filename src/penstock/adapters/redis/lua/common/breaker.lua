@@ -124,7 +124,7 @@ function breaker.rate_limited(lane, job, retry_after, resets_after, now)
   end
   if lane.per_day ~= nil and resets_after and resets_after > DAILY_RESET_SECONDS then
     local used_today = lane.day == lane_state.day_of(lane, now) and lane.used_today or 0
-    lane.day_offset = (now + resets_after) % 86400
+    lane.day_offset = (now + resets_after) % DAY
     lane.day, lane.used_today = lane_state.day_of(lane, now), used_today
   end
   return 'lane', {}

@@ -1,0 +1,255 @@
+"""Connections to the server, and transactions over them.
+
+A connection is made when it is needed and thrown away when anything is wrong with it. Every
+command has a time limit, so that a server that is gone without a word is noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import asyncpg
+
+from penstock.adapters.clock import QueueClock
+from penstock.adapters.postgres.address import Address
+from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
+from penstock.model.errors import QueueError
+from penstock.ports.queue import Topic
+
+log = logging.getLogger("penstock.postgres")
+T = TypeVar("T")
+
+Connection = Any
+"""asyncpg has no types."""
+
+CONNECT_SECONDS = 5.0
+COMMAND_SECONDS = 5.0
+LONG_SECONDS = 60.0
+"""For what may read the whole table: counts, searches without an index."""
+TRUSTED_SECONDS, PING_SECONDS = 1.0, 2.0
+"""A connection that was idle for longer is asked first whether it is still one."""
+TRIES = 5
+"""How often a transaction that got in another's way is tried."""
+
+_BEGIN = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true),
+       set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('synchronous_commit',
+                  CASE WHEN $1 THEN 'off' ELSE current_setting('synchronous_commit') END, true),
+       set_config('lock_timeout', '3s', true), set_config('statement_timeout', '5s', true),
+       set_config('idle_in_transaction_session_timeout', '2s', true),
+       extract(epoch FROM clock_timestamp())::float8
+"""
+"""Statements go by index whatever the statistics say, which for a table that fills and empties
+within seconds are always wrong. A process that is frozen in here is thrown out after 2 s."""
+
+
+@cache
+def statement(name: str, schema: str) -> str:
+    """The statement in `sql/<name>.sql`, for a namespace."""
+    return in_schema(
+        (files("penstock.adapters.postgres") / "sql" / f"{name}.sql").read_text(), schema
+    )
+
+
+def in_schema(text: str, schema: str) -> str:
+    """SQL text, in which `penstock.` stands for the namespace, for a given one."""
+    return text.replace("penstock.", f"{schema}.")
+
+
+class Database:
+    """How this process connects to one address."""
+
+    def __init__(self, address: Address, *, poll_only: bool = False) -> None:
+        self.address = address
+        self.poll_only = poll_only
+        self.clock = QueueClock()
+
+    async def connect(self, purpose: str) -> Connection:
+        """A new connection. QueueError when there is none to be had."""
+        try:
+            return await asyncpg.connect(
+                self.address.dsn,
+                timeout=CONNECT_SECONDS,
+                command_timeout=COMMAND_SECONDS,
+                # A pooler may hand each transaction to another session, which has not prepared it.
+                statement_cache_size=0 if self.poll_only else 200,
+                server_settings={
+                    "application_name": f"penstock {purpose} {self.address.namespace}"
+                },
+            )
+        except TROUBLE as error:
+            raise explain(error, self.address) from error
+        except ValueError as error:  # what the driver makes of a bad option of the URL
+            raise explain(error, self.address) from error
+
+    def sql(self, name_or_text: str) -> str:
+        """A statement by the name of its file, or a text that mentions `penstock.`"""
+        if name_or_text.isidentifier():
+            return statement(name_or_text, self.address.schema)
+        return in_schema(name_or_text, self.address.schema)
+
+
+class Transaction:
+    """A transaction under way. `now` is the queue's clock when it began."""
+
+    __slots__ = ("connection", "database", "now", "topics", "woken")
+
+    def __init__(self, database: Database, connection: Connection, now: float) -> None:
+        self.database = database
+        self.connection = connection
+        self.now = now
+        self.topics: set[Topic] = set()
+        self.woken: list[tuple[str, str]] = []
+        """Lines (lane, kind) that slots were freed for."""
+
+    async def fetch(self, statement: str, *values: Any) -> list[Any]:
+        rows: list[Any] = await self.connection.fetch(self.database.sql(statement), *values)
+        return rows
+
+    async def fetchrow(self, statement: str, *values: Any) -> Any:
+        return await self.connection.fetchrow(self.database.sql(statement), *values)
+
+    async def fetchval(self, statement: str, *values: Any) -> Any:
+        return await self.connection.fetchval(self.database.sql(statement), *values)
+
+    async def execute(self, statement: str, *values: Any) -> int:
+        """Run a statement; how many rows it changed."""
+        status: str = await self.connection.execute(self.database.sql(statement), *values)
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdecimal() else 0
+
+    def wake(self, topic: Topic) -> None:
+        """Send this wake-up when the transaction is committed."""
+        self.topics.add(topic)
+
+
+class Pool:
+    """Up to `size` connections, made when needed; whoever finds none waits."""
+
+    def __init__(self, database: Database, purpose: str, size: int) -> None:
+        self._database = database
+        self._purpose = purpose
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[tuple[Connection, float]] = []
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            await _close(connection)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection for a while. What goes wrong with it becomes a QueueError."""
+        async with self._free:
+            if self._closed:
+                raise QueueError("the queue is not open; use it inside `async with app:`")
+            connection = await self._take()
+            try:
+                yield connection
+            except TROUBLE as error:
+                if connection_lost(error):
+                    self._drop(connection)
+                else:
+                    await self._give_back(connection)
+                raise explain(error, self._database.address) from error
+            except Exception:
+                await self._give_back(connection)
+                raise
+            except BaseException:
+                # Cancelled, perhaps because it did not answer: nothing more is asked of it.
+                connection.terminate()
+                raise
+            await self._give_back(connection)
+
+    async def write(
+        self, operation: Callable[[Transaction], Awaitable[T]], *, soft: bool = False
+    ) -> T:
+        """Run `operation` in a transaction; again, if it and another got in each other's way.
+        A `soft` one may be forgotten by a crash of the server: it does not wait for the disk."""
+        for n in range(1, TRIES + 1):
+            async with self.connection() as connection:
+                try:
+                    return await self._transact(connection, operation, soft)
+                except PASSING as error:
+                    if n == TRIES:
+                        raise
+                    log.debug("trying a transaction again: %s", error)
+            await asyncio.sleep(random.uniform(0.0, 0.01 * n))  # noqa: S311 (not a secret)
+        raise AssertionError("unreachable")
+
+    async def _transact(
+        self, connection: Connection, operation: Callable[[Transaction], Awaitable[T]], soft: bool
+    ) -> T:
+        await connection.execute("BEGIN")
+        try:
+            clock = self._database.clock
+            sent = clock.local()
+            now = (await connection.fetchrow(_BEGIN, soft))[-1]
+            clock.sample(sent, now)
+            tx = Transaction(self._database, connection, now)
+            outcome = await operation(tx)
+            if tx.woken:
+                tx.wake(Topic.READY)
+            await connection.execute(self._ring(tx.topics) + "COMMIT")
+        except Exception as error:
+            if not isinstance(error, TROUBLE) or not connection_lost(error):
+                await connection.execute("ROLLBACK")
+            raise
+        return outcome
+
+    def _ring(self, topics: set[Topic]) -> str:
+        if not topics or self._database.poll_only:
+            return ""
+        names = ",".join(sorted(topic.value for topic in topics))
+        return self._database.sql(f"SELECT penstock.ring('{{{names}}}'); ")
+
+    async def _take(self) -> Connection:
+        while self._idle:
+            connection, since = self._idle.pop()
+            if connection.is_closed():
+                continue
+            if time.monotonic() - since < TRUSTED_SECONDS:
+                return connection
+            try:
+                await connection.execute("SELECT 1", timeout=PING_SECONDS)
+                return connection
+            except TROUBLE as error:
+                log.debug("a connection went dead while it was idle: %s", error)
+                self._drop(connection)
+        return await self._database.connect(self._purpose)
+
+    async def _give_back(self, connection: Connection) -> None:
+        if connection.is_closed():
+            return
+        if connection.is_in_transaction():  # left in the middle: nobody can tell what of
+            connection.terminate()
+        elif self._closed:
+            await _close(connection)
+        else:
+            self._idle.append((connection, time.monotonic()))
+
+    def _drop(self, connection: Connection) -> None:
+        """The others are likely to be as dead as this one."""
+        for one in (connection, *(idle for idle, _ in self._idle)):
+            one.terminate()
+        self._idle.clear()
+
+
+async def _close(connection: Connection) -> None:
+    try:
+        await connection.close(timeout=1.0)
+    except TROUBLE as error:
+        log.debug("closing a connection: %s", error)
+        connection.terminate()

@@ -1,0 +1,172 @@
+"""Storing new jobs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from penstock.adapters.postgres.database import Connection, Database, Pool
+from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.adapters.postgres.turns import Weights, step_of
+from penstock.adapters.rows import new_job
+from penstock.model.errors import ConfigError, KeyConflict
+from penstock.model.job import Job
+from penstock.ports.queue import NewJob, NewJobs
+
+_CALL = "CALL penstock.enqueue_1({})".format(
+    ", ".join([*(f"${n}" for n in range(1, 19)), "0", "NULL"])
+)
+_TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
+_STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 20)))
+
+KEY_TAKEN = "PK001"
+
+
+class Stored(NamedTuple):
+    """What came of a batch: when, and for each item the id of an older job that stands for it."""
+
+    at: float
+    found: list[str | None] | None
+
+
+class Places(NamedTuple):
+    """Which line each item joins (by number, from 1), and as which of those that join it."""
+
+    lanes: list[str]
+    counts: list[int]
+    lines: list[int]
+    places: list[int]
+
+
+def places_of(items: list[NewJob]) -> Places:
+    lanes = sorted({item.lane for item in items})
+    numbers = {lane: n for n, lane in enumerate(lanes, 1)}
+    counts = [0] * len(lanes)
+    lines, places = [], []
+    for item in items:
+        number = numbers[item.lane]
+        counts[number - 1] += 1
+        lines.append(number)
+        places.append(counts[number - 1])
+    return Places(lanes, counts, lines, places)
+
+
+def distinct(batch: NewJobs) -> tuple[list[NewJob], dict[str, NewJob]]:
+    """The items without those that repeat a key, and who has each key."""
+    first: dict[str, NewJob] = {}
+    items = []
+    for item in batch.items:
+        if item.key is not None:
+            earlier = first.setdefault(item.key, item)
+            if earlier is not item:
+                if earlier.payload != item.payload:
+                    raise KeyConflict(item.key, earlier.id)
+                continue
+        items.append(item)
+    return items, first
+
+
+def _arrays(items: list[NewJob]) -> list[list[Any]]:
+    return [
+        [item.id for item in items],
+        [item.payload for item in items],
+        [item.key for item in items],
+    ]
+
+
+def _common(batch: NewJobs) -> list[Any]:
+    return [
+        batch.tenant,
+        batch.kind,
+        int(batch.priority),
+        batch.run_at,
+        batch.deadline,
+        batch.timeout,
+        batch.max_retries,
+        batch.task,
+        batch.parent_id,
+        batch.replace_finished,
+    ]
+
+
+async def store(
+    database: Database,
+    connection: Connection,
+    batch: NewJobs,
+    items: list[NewJob],
+    weights: Weights,
+) -> Stored:
+    """Store the items in a transaction of their own, in one round trip."""
+    where, step = places_of(items), step_of(batch.tenant, weights)
+    try:
+        row = await connection.fetchrow(
+            database.sql(_CALL),
+            *_arrays(items),
+            where.lines,
+            where.places,
+            where.lanes,
+            where.counts,
+            step,
+            *_common(batch),
+        )
+    except asyncpg.PostgresError as error:
+        _refuse(error)
+        raise
+    return Stored(*row)
+
+
+async def store_in(
+    database: Database, pool: Pool, conn: Any, batch: NewJobs, items: list[NewJob], weights: Weights
+) -> Stored:
+    """Store the items in the transaction that is open on `conn`. Their turns are taken over
+    another connection: the lock on them must not wait for the end of somebody's transaction."""
+    if not getattr(conn, "is_in_transaction", bool)():
+        raise ConfigError(
+            "conn= needs an asyncpg connection with a transaction open: "
+            "`async with conn.transaction(): await app.enqueue(..., conn=conn)`"
+        )
+    where, step = places_of(items), step_of(batch.tenant, weights)
+    at, firsts = database.clock.now(), None
+    if batch.run_at is None or batch.run_at <= at:
+        async with pool.connection() as own:
+            firsts = await own.fetchval(
+                database.sql(_TURNS),
+                where.lanes,
+                int(batch.priority),
+                batch.tenant,
+                where.counts,
+                step,
+            )
+            await own.execute(database.sql("open_lines"), where.lanes, batch.kind)
+    lists = [*_arrays(items), where.lines, where.places, where.lanes, firsts, step]
+    try:
+        async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
+            found = await conn.fetchval(database.sql(_STORE), *lists, *_common(batch), at)
+            if not database.poll_only:
+                topics = ["ready"] if batch.task is None else ["ready", "finished"]
+                await conn.execute(database.sql("SELECT penstock.ring($1)"), topics)
+    except TROUBLE as error:
+        _refuse(error)
+        raise explain(error, database.address) from error
+    return Stored(at, found)
+
+
+def _refuse(error: BaseException) -> None:
+    if getattr(error, "sqlstate", None) == KEY_TAKEN:
+        raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
+
+
+def jobs_of(
+    batch: NewJobs,
+    items: list[NewJob],
+    first: dict[str, NewJob],
+    stored: Stored,
+    old: dict[str, Job],
+) -> list[Job]:
+    """The job of each item of the batch, in order, new or already there."""
+    by_id = {
+        item.id: new_job(batch, item, stored.at) if found is None else old[found]
+        for item, found in zip(items, stored.found or [None] * len(items), strict=True)
+    }
+    return [by_id[(first[item.key] if item.key is not None else item).id] for item in batch.items]

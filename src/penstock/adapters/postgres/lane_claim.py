@@ -1,0 +1,133 @@
+"""Claiming from lanes: a job and its permit together, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.adapters.postgres import lanes as store
+from penstock.adapters.postgres.database import Transaction
+from penstock.lanes import line
+from penstock.lanes.limits import grant
+from penstock.lanes.line import LATER_SECONDS, LINES_PER_CLAIM, within
+from penstock.lanes.state import LaneState
+from penstock.model.job import Priority
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import Lease, Want
+
+
+async def claim_in_lanes(
+    tx: Transaction, member: int, want: Want, lane_config: Callable[[str], LaneConfig]
+) -> list[Lease]:
+    """Lease up to `want.lanes` jobs that their lanes can take now, each with a start time."""
+    kinds = list(want.kinds)
+    names = await _ready(tx, kinds)
+    states = await store.lock(tx, names)
+    unknown = [name for name in names if name not in states]
+    if unknown:  # idle for so long that they were forgotten
+        await store.configure(tx, unknown, lane_config)
+        states = await store.lock(tx, names)
+    if not states:
+        return []
+    # While the locks were waited for, another process may have served the same lines.
+    due = set(await _ready(tx, kinds))
+    claim = _Claim(tx, member, want, states)
+    await claim.look([name for name in names if name in due])
+    await claim.store()
+    return claim.leases
+
+
+async def _ready(tx: Transaction, kinds: Sequence[str]) -> list[str]:
+    rows = await tx.fetch("ready_lines", kinds, tx.now, LINES_PER_CLAIM)
+    return list(dict.fromkeys(lane for (lane,) in rows))[:LINES_PER_CLAIM]
+
+
+class _Claim:
+    """One look at the lines that are due. Lanes are worked on in memory, and stored at the end."""
+
+    def __init__(self, tx: Transaction, member: int, want: Want, states: store.States) -> None:
+        self._tx = tx
+        self._member = member
+        self._want = want
+        self._kinds = list(want.kinds)
+        self._states = states
+        self._crashed = want.crashed
+        self._touched: dict[str, LaneState] = {}
+        self._looks: list[tuple[str, float | None, str | None]] = []
+        self._slots: list[tuple[str, int]] = []
+        self._served: dict[tuple[str, int], float] = {}
+        self.leases: list[Lease] = []
+
+    async def look(self, names: Sequence[str]) -> None:
+        now, rooms = self._tx.now, {}
+        for name in names:
+            lanes = store.family(self._states, name)
+            if (most := line.room(lanes, self._want.lanes, now)) > 0:
+                rooms[name] = line.choice(lanes[0], most)
+        picked = await self._pick(rooms)
+        for name in names:
+            if len(self.leases) >= self._want.lanes:
+                return
+            self._serve(store.family(self._states, name), picked.get(name, []))
+
+    async def _pick(self, rooms: dict[str, int]) -> dict[str, list[Any]]:
+        """The first in each line: [band, turn, *Lease] of jobs nobody else is just changing."""
+        if not rooms:
+            return {}
+        names = list(rooms)
+        counts = list(rooms.values())
+        picked: dict[str, list[Any]] = {}
+        for n, *row in await self._tx.fetch("pick", names, counts, self._kinds, self._crashed):
+            picked.setdefault(names[n - 1], []).append(row)
+        return picked
+
+    def _serve(self, lanes: list[LaneState], rows: list[Any]) -> None:
+        lane, name, now = lanes[0], lanes[0].name, self._tx.now
+        self._touched.update({one.name: one for one in lanes})
+        most = line.room(lanes, self._want.lanes - len(self.leases), now)
+        if most < 1:
+            self._looks.append((name, *line.look_again(lanes, now)))
+            return
+        if not self._crashed:
+            rows = [row for row in rows if not row[line.CRASHES]]
+        rows = within(rows, self._ordinary())
+        if not rows:
+            # Nobody there, or only jobs this process may not take just now.
+            self._looks.append((name, now + LATER_SECONDS, None))
+            return
+        rows = line.chosen(lane, rows)[:most]
+        starts = grant(lanes, len(rows), now)
+        leases = [line.with_permit(row, at, lanes) for row, at in zip(rows, starts, strict=False)]
+        if leases and lane.open:
+            lane.trial, lane.trial_holder = leases[0].seq, self._member
+        self._slots += [(one.name, lease.seq) for lease in leases for one in lanes]
+        self._served.update({(name, row[0]): row[1] for row in rows[: len(leases)]})
+        self._crashed = self._crashed and not any(lease.crashes for lease in leases)
+        self.leases += leases
+        self._looks.append((name, *line.look_again(lanes, now)))
+
+    def _ordinary(self) -> int | None:
+        if self._want.ordinary is None:
+            return None
+        return self._want.ordinary - sum(one.priority > Priority.HIGH for one in self.leases)
+
+    async def store(self) -> None:
+        tx = self._tx
+        if self.leases:
+            seqs = sorted(lease.seq for lease in self.leases)
+            await tx.execute("lease", seqs, self._member, tx.now)
+            await store.take_slots(tx, self._member, self._slots)
+            lanes, bands = zip(*self._served, strict=True)
+            await tx.execute(
+                "SELECT penstock.serve_1(s.lane, s.band, s.turn)"
+                " FROM unnest($1::text[], $2::integer[], $3::float8[]) AS s (lane, band, turn)",
+                lanes,
+                bands,
+                list(self._served.values()),
+            )
+        await store.save(tx, self._touched.values())
+        if self._looks:
+            looked, ats, waits = zip(*self._looks, strict=True)
+            await tx.execute("look_again", looked, ats, waits, self._kinds, tx.now)
+            await tx.execute("SELECT penstock.leave_lines_1($1, $2)", looked, self._kinds)
+        await store.pass_on(tx, self._touched.values())

@@ -1,0 +1,104 @@
+"""What settlements tell of lanes, and what lanes make of settlements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.adapters.postgres import changes
+from penstock.adapters.postgres import lanes as store
+from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.settlements import Entry
+from penstock.lanes import verdict
+from penstock.lanes.breaker import Fault
+from penstock.lanes.state import LaneState
+from penstock.ports.queue import Ref, Returned, Settlement, Topic
+
+
+async def standing_leases(tx: Transaction, settlements: Sequence[Settlement]) -> set[Ref]:
+    """Which leases still stand: only these teach a lane anything, or have a slot to free. They
+    are locked, so that they stand until this transaction ends."""
+    refs = sorted(s.lease.ref for s in settlements)
+    rows = await tx.fetch(
+        "SELECT j.seq, j.token FROM penstock.jobs AS j"
+        " JOIN unnest($1::bigint[], $2::bigint[]) AS s (seq, token)"
+        " ON j.seq = s.seq AND j.token = s.token"
+        " WHERE j.holder IS NOT NULL ORDER BY j.seq FOR UPDATE OF j",
+        [ref[0] for ref in refs],
+        [ref[1] for ref in refs],
+    )
+    return {(seq, token) for seq, token in rows}
+
+
+class Learning:
+    """Lanes, locked, that learn from how requests went. `save` stores what they have learnt."""
+
+    def __init__(self, tx: Transaction, holder: int, states: store.States) -> None:
+        self._tx = tx
+        self._holder = holder
+        self._states = states
+        self._changed: dict[str, LaneState] = {}
+        self._closed: set[str] = set()
+
+    async def judge(
+        self, settlements: Sequence[Settlement], standing: set[Ref]
+    ) -> tuple[list[Settlement], frozenset[Ref]]:
+        """Let lanes learn from settlements, and say what is to be stored; see `verdict.judge`."""
+        faults: dict[int, Fault] = {}
+        for settlement in settlements:
+            lease, name = settlement.lease, verdict.lane_of(settlement)
+            lane = self._states.get(name)
+            if lane is None or lease.ref not in standing:
+                continue
+            report = settlement.report
+            if report is not None and report.told:
+                faults[lease.seq] = verdict.fault_of_told(lane, report)
+            else:
+                learnt = verdict.learn(
+                    lane, self._holder, lease.seq, lease.seq, lease.token, report, self._tx.now
+                )
+                faults[lease.seq] = await self._note(lane, learnt)
+        return verdict.judge(settlements, self._states, faults, self._tx.now)
+
+    async def hear(self, returned: Sequence[Returned]) -> None:
+        """Let lanes learn from permits that come back."""
+        for one in returned:
+            lane = self._states.get(one.permit.lane)
+            if lane is not None:
+                learnt = verdict.learn(
+                    lane,
+                    self._holder,
+                    one.permit.ref,
+                    one.job,
+                    one.token,
+                    one.report,
+                    self._tx.now,
+                )
+                await self._note(lane, learnt)
+
+    async def _note(self, lane: LaneState, learnt: verdict.Learnt) -> Fault:
+        self._changed[lane.name] = lane
+        await return_attempts(self._tx, learnt.spared)
+        if learnt.closed:
+            self._closed.add(lane.name)
+        return learnt.fault
+
+    async def save(self) -> None:
+        await store.save(self._tx, self._changed.values())
+        for name in sorted(self._closed):
+            await store.wake_lane(self._tx, name)
+
+
+async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> None:
+    """Failures (job, token) that turn out to be their lane's have spent no attempt, not even
+    the last one: a job that they ended is queued again."""
+    entries = []
+    for seq, token in sorted(failures):
+        row = await tx.fetchrow("return_attempt", tx.now, seq, token)
+        if row is None:
+            continue
+        tx.wake(Topic.READY)
+        tenant, task, job_id, kind, attempts = row
+        if task is not None:
+            data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
+            entries.append(Entry(tenant, task, "released", job_id, data))
+    await changes.append(tx, entries)

@@ -1,0 +1,219 @@
+"""Lanes in PostgreSQL: their rows, their slots, and the lines of jobs waiting for them.
+
+A transaction locks the lanes it goes by before it reads them, works on them in memory, and
+writes what has changed. What is read with the lock still to be had would be old news.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.lanes.state import LaneState
+from penstock.model.lane import LaneConfig
+from penstock.ports.queue import Topic
+
+log = logging.getLogger("penstock.lanes")
+States = dict[str, LaneState]
+
+_COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
+_STATE = [name for name in _COLUMNS if name not in ("name", "parent")]
+_READ = f"""
+SELECT {", ".join(_COLUMNS)},
+       (SELECT count(*) FROM penstock.slots WHERE slots.lane = lanes.name)::integer,
+       trial IS NOT NULL AND NOT EXISTS (
+           SELECT 1 FROM penstock.slots
+           WHERE slots.lane = lanes.name AND slots.holder = trial_holder AND slots.ref = trial),
+       penstock.clock()
+FROM penstock.lanes
+"""
+_WITH_PARENTS = """
+name = ANY ($1) OR name = ANY (ARRAY(
+    SELECT parent FROM penstock.lanes WHERE name = ANY ($1) AND parent IS NOT NULL))
+"""
+_LOCK = f"""
+SELECT 1 FROM penstock.lanes WHERE {_WITH_PARENTS}
+ORDER BY (parent IS NULL), name FOR UPDATE
+"""
+_SAVE = f"""
+UPDATE penstock.lanes AS l
+SET {", ".join(f"{name} = n.{name}" for name in _STATE)}, touched_at = $2
+FROM jsonb_populate_recordset(NULL::penstock.lanes, $1) AS n WHERE l.name = n.name
+"""
+
+
+async def configure(
+    tx: Transaction, names: Iterable[str], lane_config: Callable[[str], LaneConfig]
+) -> None:
+    """Make these lanes and their parents known; what has happened in them stays."""
+    for statement, rows in configured(names, lane_config):
+        await tx.execute(statement, rows, tx.now)
+
+
+def configured(
+    names: Iterable[str], lane_config: Callable[[str], LaneConfig]
+) -> list[tuple[str, str]]:
+    """What makes lanes and their parents known: statements, each with the rows it takes."""
+    configs: dict[str, LaneConfig] = {}
+    for name in names:
+        configs[name] = config = lane_config(name)
+        if config.parent is not None:
+            configs[config.parent] = lane_config(config.parent)
+    by_statement: dict[str, list[dict[str, Any]]] = {}
+    for name, config in sorted(configs.items()):
+        statement = "assumed_lane" if config.assumed else "lane"
+        by_statement.setdefault(statement, []).append(_row(name, config))
+    return [(statement, json.dumps(rows)) for statement, rows in by_statement.items()]
+
+
+def _row(name: str, config: LaneConfig) -> dict[str, Any]:
+    return {
+        "name": name,
+        "parent": config.parent,
+        "spacing": config.spacing,
+        "tolerance": config.tolerance,
+        "max_parallel": config.parallel,
+        "per_day": config.requests_per_day,
+        "timeout": config.timeout_seconds,
+        "breaker_first": config.breaker_first_seconds,
+        "breaker_cap": config.breaker_cap_seconds,
+        "credentials": int(config.credentials),
+        "health_url": config.health_url,
+        "probe_seconds": config.probe_seconds,
+    }
+
+
+async def lock(tx: Transaction, names: Iterable[str]) -> States:
+    """Lock these lanes and their parents, then read them. The transaction's clock is set to the
+    time they were had: what others did meanwhile is the past. Trials whose slot is gone, because
+    whoever made them is, have ended."""
+    wanted = sorted(set(names))
+    if not wanted:
+        return {}
+    await tx.execute(_LOCK, wanted)
+    states: States = {}
+    for *row, lost, now in await tx.fetch(f"{_READ} WHERE {_WITH_PARENTS}", wanted):
+        lane = LaneState(*row)
+        if lost:
+            lane.trial = lane.trial_holder = None
+        states[lane.name] = lane
+        tx.now = now
+    return states
+
+
+async def lock_held(tx: Transaction, holder: int) -> None:
+    """Lock the lanes in which a member has slots, before anything else that is its."""
+    rows = await tx.fetch("SELECT DISTINCT lane FROM penstock.slots WHERE holder = $1", holder)
+    await lock(tx, [lane for (lane,) in rows])
+
+
+async def look_at(
+    database: Database, connection: Connection, names: Sequence[str] | None = None
+) -> States:
+    """Lanes and their parents as they stand, unlocked: for people to see. None: all of them."""
+    if names is None:
+        rows = await connection.fetch(database.sql(f"{_READ} ORDER BY name"))
+    else:
+        rows = await connection.fetch(database.sql(f"{_READ} WHERE {_WITH_PARENTS}"), names)
+    return {row[0]: LaneState(*tuple(row)[:-2]) for row in rows}
+
+
+def family(states: Mapping[str, LaneState], name: str) -> list[LaneState]:
+    """The lane and, if it has one, its parent; empty when nobody configured it."""
+    lane = states.get(name)
+    if lane is None:
+        return []
+    parent = None if lane.parent is None else states.get(lane.parent)
+    return [lane] if parent is None else [lane, parent]
+
+
+async def save(tx: Transaction, lanes: Iterable[LaneState]) -> None:
+    rows = [{name: getattr(lane, name) for name in ("name", *_STATE)} for lane in lanes]
+    if rows:
+        await tx.execute(_SAVE, json.dumps(rows), tx.now)
+
+
+async def take_slots(tx: Transaction, holder: int, slots: Sequence[tuple[str, int]]) -> None:
+    """Store slots (lane, ref) of a holder."""
+    if slots:
+        names, refs = zip(*slots, strict=True)
+        await tx.execute(
+            "INSERT INTO penstock.slots (lane, holder, ref, since)"
+            " SELECT s.lane, $3, s.ref, $4 FROM unnest($1::text[], $2::bigint[]) AS s (lane, ref)",
+            names,
+            refs,
+            holder,
+            tx.now,
+        )
+
+
+async def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) -> None:
+    """Give back the slots of these requests (or all of the holder's) and wake who waits. The
+    lanes are locked: a line that finds no slot must not begin to wait for one just then."""
+    rows = await tx.fetch(
+        "DELETE FROM penstock.slots WHERE holder = $1 AND ($2::bigint[] IS NULL OR ref = ANY ($2))"
+        " RETURNING lane",
+        holder,
+        refs,
+    )
+    freed: dict[str, int] = {}
+    for (lane,) in rows:
+        freed[lane] = freed.get(lane, 0) + 1
+    await wake_waiting(tx, freed)
+    if any(ref < 0 for ref in refs or ()):
+        tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
+
+
+async def free_lost_slots(tx: Transaction) -> None:
+    """Every slot belongs to a live membership, and a job's to its lease. This must never find
+    one that does not; if it does, the lane must not stay short of it."""
+    for lane, holder, ref in await tx.fetch("lost_slots"):
+        log.error("a slot of lane %s belonged to nobody (member %d, %d): freed", lane, holder, ref)
+        await wake_waiting(tx, {lane: 1})
+
+
+async def held_by(tx: Transaction, holder: int, jobs: Sequence[int]) -> dict[int, set[str]]:
+    """The lanes in which each of these jobs has a slot already."""
+    rows = await tx.fetch(
+        "SELECT ref, lane FROM penstock.slots WHERE holder = $1 AND ref = ANY ($2)",
+        holder,
+        [job for job in jobs if job],
+    )
+    held: dict[int, set[str]] = {}
+    for ref, lane in rows:
+        held.setdefault(ref, set()).add(lane)
+    return held
+
+
+async def wake_waiting(tx: Transaction, freed: Mapping[str, int]) -> None:
+    """Let lines that wait for a slot of these lanes be looked at again: of each kind that is
+    handled somewhere, as many as slots are free, those that have waited longest first."""
+    if freed:
+        names = sorted(freed)
+        counts = [freed[name] for name in names]
+        tx.woken += [tuple(row) for row in await tx.fetch("wake_waiting", names, counts)]
+
+
+async def unserved(tx: Transaction, woken: Sequence[tuple[str, str]]) -> bool:
+    """Whether any of these lines, woken earlier in this trip, still has to be looked at."""
+    lanes, kinds = zip(*woken, strict=True)
+    return bool(await tx.fetchval("unserved", lanes, kinds, tx.now))
+
+
+async def pass_on(tx: Transaction, lanes: Iterable[LaneState]) -> None:
+    """Slots that a line could not use are for others to look at."""
+    free = {
+        lane.name: lane.free_slots() for lane in lanes if lane.free_slots() and lane.trial is None
+    }
+    await wake_waiting(tx, free)
+
+
+async def wake_lane(tx: Transaction, lane: str) -> None:
+    """Something changed: look at the lines of the lane and its children now."""
+    await tx.execute("wake_jobs", lane, tx.now)
+    await tx.execute("wake_lines", lane)
+    tx.wake(Topic.READY)

@@ -1,0 +1,262 @@
+"""One worker process's membership of a PostgreSQL queue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.adapters.life import LifeFile, started_jobs
+from penstock.adapters.postgres import permits, probes, takeover
+from penstock.adapters.postgres.claim import Claimed, claim, make_ready
+from penstock.adapters.postgres.database import Pool, Transaction
+from penstock.adapters.postgres.lane_settle import Learning, standing_leases
+from penstock.adapters.postgres.lanes import free_slots, unserved
+from penstock.adapters.postgres.lanes import lock as lock_lanes
+from penstock.adapters.postgres.orphans import Orphans
+from penstock.adapters.postgres.renewal import Renewal
+from penstock.adapters.postgres.settle import columns, is_plain, note_progress, settle
+from penstock.adapters.postgres.upkeep import Upkeep
+from penstock.adapters.takeover import boot_id, sweep_files
+from penstock.lanes.verdict import lane_of
+from penstock.model.errors import QueueUnavailable
+from penstock.model.ids import new_id
+from penstock.ports.queue import (
+    Busy,
+    Exchange,
+    Lease,
+    Permit,
+    PermitRequest,
+    Progress,
+    Ref,
+    Returned,
+    Settlement,
+    Topic,
+    Want,
+)
+
+if TYPE_CHECKING:
+    from penstock.adapters.postgres.queue import PostgresQueue
+
+_EXCHANGE = "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+_LEASE = 6
+"""Where in a row of the exchange the lease begins."""
+
+
+class _Trip(NamedTuple):
+    """What came of a plain trip."""
+
+    refused: set[int]
+    claimed: Claimed
+    chores: bool
+    lines: bool
+    """There is more to a claim just now; then nothing was claimed."""
+
+
+class PostgresMember:
+    """See `penstock.ports.queue.Member`."""
+
+    def __init__(
+        self, queue: PostgresQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
+    ) -> None:
+        self.id = new_id()
+        self._number = 0
+        self._queue = queue
+        self._database = queue.database
+        self._kinds = sorted(kinds)
+        self._max_workers = max_workers
+        self._lease_seconds = lease_seconds
+        self._trips = Pool(queue.database, "work", 1)
+
+    def now(self) -> float:
+        return self._database.clock.now()
+
+    async def join(self) -> None:
+        folder = self._queue.folder
+        try:
+            self._life = LifeFile(folder)
+        except OSError as error:
+            raise QueueUnavailable(
+                f"cannot write to {folder}: {error.strerror}; worker processes keep a small file "
+                "there"
+            ) from error
+        try:
+            self._number = await self._trips.write(self._insert)
+        except BaseException:
+            self._life.close()
+            await self._trips.close()
+            raise
+        self._renewal = Renewal(self._database, self._number, self._lease_seconds)
+        self._upkeep = Upkeep(self._queue, self._number, self._kinds)
+        self._orphans = Orphans(self._number)
+
+    async def _insert(self, tx: Transaction) -> int:
+        number: int = await tx.fetchval(
+            "join",
+            self.id,
+            socket.gethostname(),
+            os.getpid(),
+            boot_id(),
+            self._life.name,
+            self._kinds,
+            self._max_workers,
+            tx.now,
+            tx.now + self._lease_seconds,
+        )
+        await probes.try_at_once(tx)
+        return number
+
+    async def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        progress: Sequence[Progress],
+        want: Want | None,
+        returned: Sequence[Returned] = (),
+    ) -> Exchange:
+        """Completed runs that concern only their own row are settled in the trip that claims.
+        Whatever else there is goes before it, and what needs more than a plain claim after, each
+        in a short transaction."""
+        async with self._orphans.watched(self._trips):
+            others = [s for s in settlements if not is_plain(s)]
+            stale: list[Settlement] = []
+            spared: frozenset[Ref] = frozenset()
+            woken: list[tuple[str, str]] = []
+            if others or progress or returned:
+                stale, spared, woken = await self._trips.write(
+                    lambda tx: self._settle(tx, others, progress, returned)
+                )
+            plain = settlements if not others else [s for s in settlements if is_plain(s)]
+            trip = await self._plain_trip(plain, want)
+            claimed = trip.claimed
+            stale += [s for s in plain if s.lease.seq in trip.refused]
+            if want is not None and claimed.member:
+                if trip.chores:
+                    await self._do_chores(want)
+                if trip.chores or trip.lines:
+                    claimed = await self._claim(want)
+            if woken:
+                await self._trips.write(lambda tx: self._announce(tx, woken))
+            self._orphans.settled(settlements, returned)
+            self._orphans.leased(claimed.leases)
+        self._tell(settlements, claimed.leases)
+        return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
+
+    async def _plain_trip(self, completed: Sequence[Settlement], want: Want | None) -> _Trip:
+        """Settle and claim in one round trip."""
+        wanted: list[Any] = [None, 0, False, None, False]
+        if want is not None:
+            wanted = [list(want.kinds), want.limit, want.crashed, want.ordinary, want.lanes > 0]
+        clock = self._database.clock
+        async with self._trips.connection() as connection:
+            sent = clock.local()
+            rows = await connection.fetch(
+                self._database.sql(_EXCHANGE), self._number, *columns(completed), *wanted
+            )
+        refused, member, chores, lines, next_at, at = rows[0][:_LEASE]
+        clock.sample(sent, at)
+        leases = [Lease(*row[_LEASE:]) for row in rows[1:]]
+        if want is not None and want.limit and len(leases) == want.limit and not want.lanes:
+            next_at = None  # there may be more at once
+        return _Trip(set(refused or ()), Claimed(leases, next_at, member), chores, lines)
+
+    async def _settle(
+        self,
+        tx: Transaction,
+        settlements: Sequence[Settlement],
+        progress: Sequence[Progress],
+        returned: Sequence[Returned],
+    ) -> tuple[list[Settlement], frozenset[Ref], list[tuple[str, str]]]:
+        """Who was refused, who was spared, and the lines that slots were freed for."""
+        spared: frozenset[Ref] = frozenset()
+        names = {lane_of(s) for s in settlements} | {one.permit.lane for one in returned}
+        names.discard("")
+        standing: set[Ref] = set()
+        if names:
+            learning = Learning(tx, self._number, await lock_lanes(tx, names))
+            await learning.hear(returned)
+            if settlements:
+                standing = await standing_leases(tx, settlements)
+                settlements, spared = await learning.judge(settlements, standing)
+            await learning.save()
+        stale = await settle(tx, self.id, settlements)
+        refs = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
+        refs += [one.permit.ref for one in returned]
+        if refs:
+            await free_slots(tx, self._number, refs)
+        if progress:
+            await note_progress(tx, progress)
+        woken, tx.woken = tx.woken, []
+        return stale, spared, woken
+
+    async def _announce(self, tx: Transaction, woken: Sequence[tuple[str, str]]) -> None:
+        """Tell other processes of lines that the claim of this trip has not served: in vain they
+        would all come and lock the lanes."""
+        if await unserved(tx, woken):
+            tx.wake(Topic.READY)
+
+    async def _do_chores(self, want: Want) -> None:
+        queue = self._queue
+        await self._upkeep.end_lapsed(self._trips)
+        await self._trips.write(lambda tx: make_ready(tx, want, queue.weights, queue.lane_config))
+
+    async def _claim(self, want: Want) -> Claimed:
+        # A claim that a crash of the server forgets leaves its jobs queued, as they were.
+        return await self._trips.write(
+            lambda tx: claim(tx, self._number, want, self._queue.lane_config), soft=True
+        )
+
+    def _tell(self, settlements: Sequence[Settlement], leases: Sequence[Lease]) -> None:
+        if settlements:
+            self._queue.wakeups.changed([Topic.FINISHED])
+        elif leases:
+            self._queue.wakeups.changed([])
+
+    async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        await self._queue.configure([request.lane for request in requests])
+        async with self._orphans.watched(self._trips):
+            answers = await self._trips.write(lambda tx: permits.take(tx, self._number, requests))
+            self._orphans.permitted(answers)
+        return answers
+
+    async def probes(self) -> list[tuple[str, str]]:
+        due = await self._queue.fetchval(
+            f"SELECT 1 {probes.DUE} LIMIT 1", self._database.clock.now()
+        )
+        return await self._queue.write(probes.take) if due else []
+
+    async def probed(self, lane: str, ok: bool) -> None:
+        await self._queue.write(lambda tx: probes.note(tx, lane, ok))
+
+    def mark_started(self, lease: Lease) -> int:
+        return self._life.mark(lease.seq, lease.token)
+
+    def clear_started(self, slot: int) -> None:
+        self._life.clear(slot)
+
+    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
+        return self._renewal.renew(status, holds)
+
+    async def cancelled(self) -> list[int]:
+        rows = await self._queue.fetch(
+            "SELECT seq FROM penstock.jobs WHERE holder = $1 AND state = 'cancelled'", self._number
+        )
+        return [seq for (seq,) in rows]
+
+    async def upkeep(self) -> None:
+        await self._upkeep.run()
+
+    async def leave(self) -> None:
+        async def end(tx: Transaction) -> None:
+            # What is still held was never started, or its outcome could not be stored.
+            started = started_jobs(self._life.path)
+            await takeover.end_membership(tx, self._number, self.id, started, "it stopped")
+
+        try:
+            await self._queue.write(end)
+        finally:
+            await asyncio.to_thread(self._renewal.close)
+            await self._trips.close()
+            self._life.close()
+        sweep_files(self._queue.folder, await self._queue.life_names())

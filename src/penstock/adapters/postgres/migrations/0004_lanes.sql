@@ -1,0 +1,136 @@
+-- needs 1
+--
+-- lanes: one row per lane in use; see penstock.lanes.state for what the columns mean. Whoever
+-- goes by what is in a row, or changes it, has locked it before reading: children before parents,
+-- several by name.
+CREATE TABLE penstock.lanes (
+    name          text COLLATE "C" PRIMARY KEY,
+    parent        text COLLATE "C",
+    spacing       float8 NOT NULL,
+    tolerance     float8 NOT NULL,
+    max_parallel  integer NOT NULL,
+    per_day       integer,
+    timeout       float8,
+    breaker_first float8 NOT NULL,
+    breaker_cap   float8 NOT NULL,
+    next_start    float8 NOT NULL DEFAULT 0,
+    day           integer NOT NULL DEFAULT 0,
+    used_today    integer NOT NULL DEFAULT 0,
+    day_offset    float8 NOT NULL DEFAULT 0,
+    slowdown      float8 NOT NULL DEFAULT 1,
+    limited       integer NOT NULL DEFAULT 0,
+    praised       integer NOT NULL DEFAULT 0,
+    credentials   integer NOT NULL DEFAULT 1,
+    refusers      text NOT NULL DEFAULT '[]',
+    blocked_until float8 NOT NULL DEFAULT 0,
+    blocked_why   text,
+    step          integer NOT NULL DEFAULT 0,
+    retry_at      float8 NOT NULL DEFAULT 0,
+    trial         bigint,
+    trial_holder  bigint,
+    last_trial    bigint,
+    tried         text NOT NULL DEFAULT '[]',
+    doubted       text NOT NULL DEFAULT '[]',
+    suspect       bigint,
+    suspect_token bigint NOT NULL DEFAULT 0,
+    suspect_at    float8 NOT NULL DEFAULT 0,
+    health_url    text,
+    address       text,
+    probe_seconds float8 NOT NULL,
+    probed_at     float8 NOT NULL DEFAULT 0,
+    probe_ok      integer,
+    touched_at    float8 NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX lanes_children ON penstock.lanes (parent) WHERE parent IS NOT NULL;
+
+-- slots: a request open, or about to be, in a lane (and one for its parent). They belong to a
+-- membership and end with it, so a dead holder keeps none.
+--   ref  the job's seq, or, for a permit taken inside a job, a negative number of the holder's
+CREATE TABLE penstock.slots (
+    lane   text COLLATE "C" NOT NULL,
+    holder bigint NOT NULL,
+    ref    bigint NOT NULL,
+    since  float8 NOT NULL,
+    PRIMARY KEY (lane, holder, ref)
+) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX slots_held ON penstock.slots (holder, ref);
+
+-- lines: (lane, kind) with jobs waiting, and when to look at them next.
+--   wake_at    null while it waits for a slot
+--   waits_for  the lane (its own or the parent) whose slot it waits for
+CREATE TABLE penstock.lines (
+    lane      text COLLATE "C" NOT NULL,
+    kind      text COLLATE "C" NOT NULL,
+    wake_at   float8,
+    waits_for text COLLATE "C",
+    since     float8 NOT NULL,
+    PRIMARY KEY (lane, kind)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX lines_wake ON penstock.lines (kind, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX lines_waiting ON penstock.lines (waits_for, kind, since) WHERE waits_for IS NOT NULL;
+
+-- However a job joins a lane's line, the line is there to be looked at: at once, or when the
+-- lane may be used again. It is locked until the job can be seen, so that nobody deletes it as
+-- empty meanwhile; key share, so that it can be used meanwhile.
+CREATE FUNCTION penstock.join_line() RETURNS trigger LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $$
+BEGIN
+    LOOP
+        PERFORM 1 FROM penstock.lines AS l
+        WHERE l.lane = NEW.lane AND l.kind = NEW.kind FOR KEY SHARE;
+        IF FOUND THEN
+            RETURN NULL;
+        END IF;
+        INSERT INTO penstock.lines (lane, kind, wake_at, since)
+        SELECT NEW.lane, NEW.kind,
+               greatest(0, own.blocked_until, own.retry_at, above.blocked_until, above.retry_at),
+               NEW.since
+        FROM (SELECT 1) AS one
+        LEFT JOIN penstock.lanes AS own ON own.name = NEW.lane
+        LEFT JOIN penstock.lanes AS above ON above.name = own.parent
+        ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN NULL;
+        END IF;
+    END LOOP;
+END $$;
+CREATE TRIGGER jobs_join_line AFTER INSERT ON penstock.jobs FOR EACH ROW
+WHEN (NEW.ready > 0 AND NEW.lane <> '' AND NEW.lane <> '?')
+EXECUTE FUNCTION penstock.join_line();
+CREATE TRIGGER jobs_rejoin_line AFTER UPDATE OF ready, lane ON penstock.jobs FOR EACH ROW
+WHEN (NEW.ready > 0 AND NEW.lane <> '' AND NEW.lane <> '?')
+EXECUTE FUNCTION penstock.join_line();
+
+-- Forget the lines, of these lanes and kinds, in which nobody waits. One that somebody is just
+-- joining stays, and is looked at again soon.
+CREATE FUNCTION penstock.leave_lines_1(of_lanes text[], of_kinds text[])
+RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    empty record;
+BEGIN
+    FOR empty IN
+        SELECT l.lane, l.kind FROM penstock.lines AS l
+        WHERE l.lane = ANY (of_lanes) AND l.kind = ANY (of_kinds)
+          AND NOT EXISTS (SELECT 1 FROM penstock.jobs AS j WHERE j.ready > 0 AND j.ready IN (1, 2)
+                          AND j.lane = l.lane AND j.kind = l.kind)
+        ORDER BY l.lane, l.kind
+    LOOP
+        PERFORM 1 FROM penstock.lines AS l
+        WHERE l.lane = empty.lane AND l.kind = empty.kind FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            -- Looked at once more, now that nobody can join unseen.
+            DELETE FROM penstock.lines AS l
+            WHERE l.lane = empty.lane AND l.kind = empty.kind
+              AND NOT EXISTS (SELECT 1 FROM penstock.jobs AS j
+                              WHERE j.ready > 0 AND j.ready IN (1, 2)
+                                AND j.lane = l.lane AND j.kind = l.kind);
+            CONTINUE WHEN FOUND;
+        END IF;
+        UPDATE penstock.lines AS l SET wake_at = penstock.clock() + 0.1, waits_for = NULL
+        WHERE l.lane = empty.lane AND l.kind = empty.kind;
+    END LOOP;
+END $$;

@@ -1,0 +1,67 @@
+"""Leases and permits whose answer was lost on the way.
+
+When a connection breaks at the wrong moment, the server may have leased jobs that this process
+never heard of. They would wait for the end of its membership; so the next trip looks for them
+first, and gives them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from penstock.adapters.postgres.database import Pool, Transaction
+from penstock.adapters.postgres.lanes import free_slots, lock_held
+from penstock.ports.queue import Busy, Lease, Permit, Ref, Returned, Settlement, Topic
+
+
+class Orphans:
+    """Knows what this process holds, as far as it was told."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._leases: set[Ref] = set()
+        self._permits: set[int] = set()
+        self._doubt = False
+
+    @asynccontextmanager
+    async def watched(self, trips: Pool) -> AsyncIterator[None]:
+        """A trip. If it fails nobody knows what came of it, and the next one finds out."""
+        if self._doubt:
+            await trips.write(self._give_back)
+            self._doubt = False
+        try:
+            yield
+        except BaseException:
+            self._doubt = True
+            raise
+
+    def leased(self, leases: Iterable[Lease]) -> None:
+        self._leases.update(lease.ref for lease in leases)
+
+    def settled(self, settlements: Iterable[Settlement], returned: Iterable[Returned]) -> None:
+        self._leases.difference_update(s.lease.ref for s in settlements)
+        self._permits.difference_update(one.permit.ref for one in returned)
+
+    def permitted(self, answers: Sequence[Permit | Busy]) -> None:
+        self._permits.update(answer.ref for answer in answers if isinstance(answer, Permit))
+
+    async def _give_back(self, tx: Transaction) -> None:
+        await lock_held(tx, self._number)
+        held = await tx.fetch(
+            "SELECT seq, token FROM penstock.jobs WHERE holder = $1 AND state = 'running'"
+            " ORDER BY seq FOR UPDATE",
+            self._number,
+        )
+        lost = [(seq, token) for seq, token in held if (seq, token) not in self._leases]
+        if lost:
+            seqs, tokens = zip(*lost, strict=True)
+            nothing = [None] * len(lost)
+            await tx.fetch("handed_back", seqs, tokens, nothing, nothing)
+            tx.wake(Topic.READY)
+        slots = await tx.fetch(
+            "SELECT DISTINCT ref FROM penstock.slots WHERE holder = $1", self._number
+        )
+        known = {seq for seq, _ in self._leases} | self._permits
+        if unknown := [ref for (ref,) in slots if ref not in known]:
+            await free_slots(tx, self._number, unknown)

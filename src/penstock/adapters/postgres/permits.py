@@ -1,0 +1,40 @@
+"""Permits taken inside a job: one trip for all that are asked for at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.adapters.postgres import lanes as store
+from penstock.adapters.postgres.database import Transaction
+from penstock.lanes import permit
+from penstock.lanes.state import LaneState
+from penstock.ports.queue import Busy, Permit, PermitRequest
+
+
+async def take(
+    tx: Transaction, holder: int, requests: Sequence[PermitRequest]
+) -> list[Permit | Busy]:
+    """A permit or the reason why not, for each request in order. The lanes are known."""
+    member = "SELECT 1 FROM penstock.processes WHERE number = $1 FOR KEY SHARE"
+    if await tx.fetchval(member, holder) is None:
+        # A slot taken now would belong to nobody, and never be given back.
+        return [
+            Busy(request.lane, tx.now, "this process lost its membership") for request in requests
+        ]
+    states = await store.lock(tx, [request.lane for request in requests])
+    slots_held = await store.held_by(tx, holder, [request.job for request in requests])
+    answers: list[Permit | Busy] = []
+    changed: dict[str, LaneState] = {}
+    slots: list[tuple[str, int]] = []
+    for request in requests:
+        lanes = store.family(states, request.lane)
+        held = slots_held.get(request.job, set())
+        answer = permit.ask(lanes, request, holder, held, tx.now)
+        answers.append(answer)
+        if isinstance(answer, Permit):
+            changed.update({lane.name: lane for lane in lanes})
+            if not request.rate_only:
+                slots += [(lane.name, request.ref) for lane in lanes if lane.name not in held]
+    await store.take_slots(tx, holder, slots)
+    await store.save(tx, changed.values())
+    return answers

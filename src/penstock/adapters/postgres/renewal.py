@@ -1,0 +1,72 @@
+"""Renewing leases from any thread, over a connection and an event loop of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.adapters.postgres.database import COMMAND_SECONDS, CONNECT_SECONDS, Database, Pool
+from penstock.model.errors import QueueUnavailable
+from penstock.ports.queue import Lease
+
+
+class Renewal:
+    """Extends the lease of one membership. `renew` blocks; nothing here waits for the event loop
+    that handlers run in."""
+
+    def __init__(self, database: Database, number: int, lease_seconds: float) -> None:
+        self._database = database
+        self._number = number
+        self._lease_seconds = lease_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pool: Pool | None = None
+
+    def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
+        """False: the membership lapsed."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="penstock-renew-loop", daemon=True
+            )
+            self._thread.start()
+        done = asyncio.run_coroutine_threadsafe(self._renew(status, holds), self._loop)
+        try:
+            return done.result(CONNECT_SECONDS + 2 * COMMAND_SECONDS)
+        except TimeoutError:
+            done.cancel()
+            place = self._database.address.shown
+            raise QueueUnavailable(f"{place} did not answer a renewal in time") from None
+
+    async def _renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
+        if self._pool is None:
+            self._pool = Pool(self._database, "renew", 1)
+        sql, clock = self._database.sql, self._database.clock
+        async with self._pool.connection() as connection:
+            sent = clock.local()
+            now = await connection.fetchval(
+                sql("renew"), self._number, json.dumps(dict(status)), self._lease_seconds
+            )
+            if now is None:
+                return False
+            clock.sample(sent, now)
+            if holds:
+                seqs, tokens = zip(*sorted(lease.ref for lease in holds), strict=True)
+                await connection.execute(sql("hold"), seqs, tokens, now + self._lease_seconds)
+        return True
+
+    def close(self) -> None:
+        """Blocks for a moment; not from inside an event loop."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        if self._pool is not None:
+            closing = asyncio.run_coroutine_threadsafe(self._pool.close(), loop)
+            closing.result(2 * COMMAND_SECONDS)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        self._loop = self._thread = self._pool = None

@@ -1,0 +1,125 @@
+"""The tables of a queue: there, of the right version, or made."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from penstock.adapters.postgres.database import Connection, Database, in_schema
+from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.model.errors import QueueUnusable
+
+OLDEST_SERVER = 14
+_TABLES = (
+    "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $1 AND c.relkind = 'r'"
+)
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    needs: int
+    text: str
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Every migration this code knows, in order."""
+    folder = files("penstock.adapters.postgres") / "migrations"
+    found = []
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".sql"):
+            text = entry.read_text()
+            needs = re.match(r"-- needs (\d+)\n", text)
+            assert needs is not None, f"{entry.name} must begin with what it needs"
+            found.append(Migration(int(entry.name[:4]), entry.name, int(needs[1]), text))
+    return tuple(found)
+
+
+async def prepare(database: Database) -> str:
+    """Bring the namespace to this version, whoever else does so at the same moment. Returns the
+    queue's id. QueueUnusable when it is not ours, too new, or may not be made."""
+    connection = await database.connect("set-up")
+    try:
+        try:
+            _check_server(connection)
+            await _migrate(connection, database)
+            queue_id: str = await connection.fetchval(database.sql("SELECT id FROM penstock.queue"))
+        finally:
+            await connection.close(timeout=1.0)
+    except TROUBLE as error:
+        raise explain(error, database.address) from error
+    return queue_id
+
+
+async def exists(database: Database) -> bool:
+    """Whether there is a queue in the namespace. Only looks."""
+    connection = await database.connect("set-up")
+    try:
+        try:
+            return await _version(connection, database) > 0
+        finally:
+            await connection.close(timeout=1.0)
+    except TROUBLE as error:
+        raise explain(error, database.address) from error
+
+
+def _check_server(connection: Connection) -> None:
+    version = connection.get_server_version().major
+    if version < OLDEST_SERVER:
+        raise QueueUnusable(f"PostgreSQL {version} is too old; {OLDEST_SERVER} is needed")
+
+
+async def _migrate(connection: Connection, database: Database) -> None:
+    steps, schema = migrations(), database.address.schema
+    if await _version(connection, database) >= len(steps):
+        return
+    async with connection.transaction():
+        # Not a lock of the table, which may have to be made first.
+        lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
+        await connection.execute(lock, f"penstock {database.address.namespace}", timeout=60)
+        version = await _version(connection, database)
+        if version == 0:
+            await _make_schema(connection, database)
+        for step in steps[version:]:
+            await connection.execute(in_schema(step.text, schema), timeout=600)
+            await connection.execute(
+                f"INSERT INTO {schema}.migrations (version, name, needs) VALUES ($1, $2, $3)",
+                *step[:3],
+            )
+
+
+async def _make_schema(connection: Connection, database: Database) -> None:
+    namespace = database.address.namespace
+    there = await connection.fetchval(
+        "SELECT count(*) FROM pg_namespace WHERE nspname = $1", namespace
+    )
+    if await connection.fetchval(f"SELECT count(*) {_TABLES}", namespace):
+        raise QueueUnusable(
+            f"namespace {namespace} of {database.address.shown} holds the tables of another "
+            "program; name another with ?namespace="
+        )
+    if not there:  # it may have been made for a user who may not make one
+        await connection.execute(f"CREATE SCHEMA {database.address.schema}")
+
+
+async def _version(connection: Connection, database: Database) -> int:
+    """How many migrations the queue has; 0 when there is none. QueueUnusable if it is too new."""
+    schema = database.address.schema
+    # From the catalogue itself: to_regclass may answer from memory, and somebody else may just
+    # have made them.
+    ours = f"SELECT count(*) = 2 {_TABLES} AND relname IN ('migrations', 'queue')"
+    if not await connection.fetchval(ours, database.address.namespace):
+        return 0
+    version, needs = await connection.fetchrow(
+        f"SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM {schema}.migrations"
+    )
+    if needs > len(migrations()):
+        raise QueueUnusable(
+            f"{database.address.shown} has schema version {version}, which needs a newer Penstock "
+            f"(this one knows {len(migrations())}); upgrade Penstock"
+        )
+    return int(version)

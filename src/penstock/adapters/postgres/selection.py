@@ -1,0 +1,126 @@
+"""Job filters as SQL conditions, and what people do to the jobs they select."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.adapters.postgres import changes
+from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.adapters.settlements import Entry
+from penstock.model.job import HISTORY_LIMIT, JobState
+from penstock.ports.queue import JobFilter, KindCounts, Topic
+
+CHUNK = 1000
+"""Jobs changed in one transaction, so that a large selection does not lock others out."""
+
+Change = Callable[[Transaction, JobFilter], Awaitable[list[str]]]
+
+
+def condition(where: JobFilter) -> tuple[str, list[Any]]:
+    """`where` as an SQL condition and its parameters."""
+    parts: list[str] = []
+    values: list[Any] = []
+
+    def add(part: str, value: Any) -> None:
+        values.append(value)
+        parts.append(part.replace("?", f"${len(values)}"))
+
+    if where.ids is not None:
+        add("id = ANY (?)", list(where.ids))
+    if where.states is not None:
+        # Literals, not parameters: a partial index is used only if its condition is visible.
+        names = ", ".join(f"'{JobState(state).value}'" for state in where.states)
+        parts.append(f"state IN ({names or 'NULL'})")
+    if where.kind is not None:
+        if any(c in where.kind for c in "*?["):
+            add("kind ~ ?", _pattern(where.kind))
+        else:
+            add("kind = ?", where.kind)
+    if where.tenant is not None:
+        add("tenant = ?", where.tenant)
+    if where.task is not None:
+        add("task = ?", where.task)
+    if where.parent_id is not None:
+        add("parent_id = ?", where.parent_id)
+    if where.error_type is not None:
+        add("error_type = ?", where.error_type)
+    return " AND ".join(parts) or "true", values
+
+
+def _pattern(glob: str) -> str:
+    """A pattern such as `ingest.*` as a regular expression of PostgreSQL."""
+    words = {"*": ".*", "?": ".", "[": "[", "]": "]", "-": "-", "^": "^"}
+    return "^" + "".join(words.get(c, c if c.isalnum() else f"\\{c}") for c in glob) + "$"
+
+
+async def cancel(tx: Transaction, where: JobFilter) -> list[str]:
+    """Cancel up to CHUNK matching jobs that are not finished."""
+    rows = await _select(tx, where, "state IN ('queued', 'running')")
+    await tx.execute(
+        "UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = $1"
+        " WHERE seq = ANY ($2)",
+        tx.now,
+        [row["seq"] for row in rows],
+    )
+    if any(row["state"] == "running" for row in rows):
+        tx.wake(Topic.CANCELLED)
+    return await _announce(tx, rows, "cancelled")
+
+
+async def redrive(tx: Transaction, where: JobFilter) -> list[str]:
+    """Queue up to CHUNK matching dead letters again."""
+    rows = await _select(tx, where, "state = 'failed'")
+    record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
+    seqs = [row["seq"] for row in rows]
+    await tx.execute("redrive", seqs, tx.now, json.dumps(record), HISTORY_LIMIT)
+    if rows:
+        tx.wake(Topic.READY)
+    return await _announce(tx, rows, "redriven")
+
+
+async def discard(tx: Transaction, where: JobFilter) -> list[str]:
+    """Delete up to CHUNK matching dead letters."""
+    rows = await _select(tx, where, "state = 'failed'")
+    seqs = [row["seq"] for row in rows]
+    await tx.execute("DELETE FROM penstock.jobs WHERE seq = ANY ($1)", seqs)
+    return await _announce(tx, rows, "discarded")
+
+
+async def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
+    text, values = condition(where)
+    return await tx.fetch(
+        f"SELECT seq, id, tenant, task, state FROM penstock.jobs WHERE {states} AND {text}"
+        f" ORDER BY seq LIMIT {CHUNK} FOR UPDATE",
+        *values,
+    )
+
+
+async def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
+    entries = [
+        Entry(row["tenant"], row["task"], what, row["id"], {})
+        for row in rows
+        if row["task"] is not None
+    ]
+    await changes.append(tx, entries)
+    if rows:
+        tx.wake(Topic.FINISHED)
+    return [row["id"] for row in rows]
+
+
+async def counts(database: Database, connection: Connection, timeout: float) -> list[KindCounts]:
+    """How many jobs of each kind are in each state."""
+    states: dict[str, dict[JobState, int]] = {}
+    oldest: dict[str, float] = {}
+    rows = await connection.fetch(
+        database.sql(
+            "SELECT kind, state, count(*), min(enqueued_at) FROM penstock.jobs GROUP BY kind, state"
+        ),
+        timeout=timeout,
+    )
+    for kind, state, count, first in rows:
+        states.setdefault(kind, {})[JobState(state)] = count
+        if state == "queued":
+            oldest[kind] = first
+    return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]

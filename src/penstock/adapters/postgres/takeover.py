@@ -1,0 +1,98 @@
+"""Taking back what a dead or lapsed process held."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.adapters.life import proven_dead, started_jobs
+from penstock.adapters.postgres import changes
+from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.postgres.lanes import free_slots, lock_held
+from penstock.adapters.takeover import boot_id, take_back
+from penstock.model.job import HISTORY_LIMIT
+from penstock.ports.queue import Topic
+
+LAPSED = "SELECT number, life FROM penstock.processes WHERE lease_until < $1 AND number <> $2"
+"""Memberships that were not renewed in time (their process is frozen or far away). Not one's
+own: whoever asks is alive, and its late renewal is on its way."""
+
+
+async def lapsed(tx: Transaction, folder: Path, number: int, life: str) -> None:
+    """End a membership if it has lapsed, unless somebody else is at it."""
+    member = await tx.fetchval(
+        "SELECT id FROM penstock.processes WHERE number = $1 AND lease_until < $2"
+        " FOR UPDATE SKIP LOCKED",
+        number,
+        tx.now,
+    )
+    if member is not None:
+        started = started_jobs(folder / life)
+        await end_membership(tx, number, member, started, "its lease was not renewed")
+
+
+async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
+    """End a membership if its process is provably dead."""
+    path = folder / life
+    with proven_dead(path) as is_dead:
+        row = await tx.fetchrow(
+            "SELECT id, boot FROM penstock.processes WHERE number = $1 FOR UPDATE", number
+        )
+        if is_dead and row is not None:
+            # After a power loss the file may not say what it said.
+            started = started_jobs(path) if row["boot"] == boot_id() else None
+            await end_membership(tx, number, row["id"], started, "its process died")
+
+
+async def end_membership(
+    tx: Transaction, number: int, member: str, started: Mapping[int, int] | None, why: str
+) -> None:
+    """Queue or bury all that the member holds, and forget it; see `take_back` for `started`.
+
+    Its row goes first: whoever would claim under it, or renew it, waits for the outcome.
+    """
+    await tx.execute("DELETE FROM penstock.processes WHERE number = $1", number)
+    await lock_held(tx, number)
+    entries = []
+    for row in await tx.fetch("held", number):
+        if row["state"] != "running":  # cancelled while it ran: only the run had still to end
+            await tx.execute("UPDATE penstock.jobs SET holder = NULL WHERE seq = $1", row["seq"])
+            continue
+        back = take_back(tuple(row), member, started, why, tx.now)
+        await tx.execute(
+            "taken_back",
+            back.seq,
+            back.state,
+            back.ready,
+            back.attempts,
+            back.crashes,
+            json.dumps(back.error) if back.error else None,
+            back.error["type"] if back.error else None,
+            back.finished_at,
+            json.dumps(back.record) if back.record else None,
+            HISTORY_LIMIT,
+        )
+        if back.entry is not None:
+            entries.append(back.entry)
+    await changes.append(tx, entries)
+    await free_slots(tx, number)
+    tx.wake(Topic.READY)
+    tx.wake(Topic.FINISHED)
+
+
+def suspects(rows: Sequence[Any], folder: Path, me: int, now: float) -> list[tuple[int, str]]:
+    """Other members (number, life) that are dead or lapsed; a cheap look before any writing."""
+    found = []
+    for row in rows:
+        number, life = row["number"], row["life"]
+        if number == me:
+            continue
+        if row["lease_until"] < now:
+            found.append((number, life))
+            continue
+        with proven_dead(folder / life) as is_dead:
+            if is_dead:
+                found.append((number, life))
+    return found

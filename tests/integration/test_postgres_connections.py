@@ -1,0 +1,139 @@
+"""How many connections a process makes, and that it can do without a session of its own."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock import JobContext, JobState, Penstock
+from penstock.adapters.postgres.database import Database
+from tests.support.postgres import Psql, new_url, psql
+from tests.support.waiting import until
+
+
+async def connections(mine: Psql) -> Counter[str]:
+    """The connections to this queue, by purpose."""
+    namespace = mine.schema.strip('"')
+    rows = await mine.fetch(
+        "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE '%' || $1",
+        namespace,
+    )
+    return Counter(name.removeprefix("penstock ").removesuffix(f" {namespace}") for (name,) in rows)
+
+
+async def test_worker_process_makes_three_connections_and_a_pool_of_four() -> None:
+    url = new_url()
+    app = Penstock(url, max_workers=20, lease_seconds=0.5)
+
+    @app.job("parent")
+    async def parent(ctx: JobContext, children: int) -> None:
+        for n in range(children):
+            async with ctx.lanes.permit("wide"):
+                await ctx.enqueue("child", {"n": n})
+
+    @app.job("child")
+    async def child(ctx: JobContext, n: int) -> None:
+        await ctx.progress(0.5)
+
+    most: Counter[str] = Counter()
+    async with app, psql(url) as mine:
+        assert await connections(mine) == {}, "none before there is anything to do"
+        async with app.running():
+            jobs = await app.enqueue_many("parent", [{"children": 3}] * 30)
+            waiting = [asyncio.create_task(app.wait(job.id, timeout=60)) for job in jobs]
+            renewed = False
+            while not renewed or not all(task.done() for task in waiting):
+                now = await connections(mine)
+                most |= now
+                renewed = renewed or now["renew"] > 0
+                await asyncio.sleep(0.005)
+            done = await asyncio.gather(*waiting)
+            assert {job.state for job in done} == {JobState.COMPLETED}
+    assert (most["work"], most["listen"], most["renew"]) == (1, 1, 1)
+    assert most["app"] <= 4
+    assert sum(most.values()) - most["set-up"] <= 7
+
+
+async def test_connections_end_with_the_app() -> None:
+    url = new_url()
+    app = Penstock(url, lease_seconds=0.3)
+    app.job("work")(_nothing)
+    async with psql(url) as mine:
+        async with app.running():
+            job = await app.enqueue("work")
+            await app.wait(job.id, timeout=10)
+            await until(lambda: _renewing(mine), "a renewal")
+        await until(lambda: _none_left(mine), "all of them to end")
+
+
+async def _nothing(ctx: JobContext) -> None:
+    pass
+
+
+async def _renewing(mine: Psql) -> bool:
+    return (await connections(mine))["renew"] == 1
+
+
+async def _none_left(mine: Psql) -> bool:
+    return not await connections(mine)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every connection made during the test."""
+    found: list[Any] = []
+    connect = Database.connect
+
+    async def noted(self: Database, purpose: str) -> Any:
+        connection = await connect(self, purpose)
+        found.append(connection)
+        return connection
+
+    monkeypatch.setattr(Database, "connect", noted)
+    return found
+
+
+SESSION = """
+SELECT (SELECT count(*) FROM pg_prepared_statements),
+       (SELECT count(*) FROM pg_listening_channels()),
+       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+       current_setting('enable_seqscan'), current_setting('synchronous_commit'),
+       current_setting('lock_timeout')
+"""
+
+
+async def test_poll_only_leaves_nothing_in_a_session(made: list[Any]) -> None:
+    """A pooler that gives each transaction another session must not be noticed."""
+    url = new_url()
+    app = Penstock(url, poll_only=True, upkeep_seconds=0.1)
+
+    @app.job("work", lane="api")
+    async def work(ctx: JobContext) -> None:
+        await ctx.progress(0.5)
+        async with ctx.lanes.permit("other"):
+            pass
+
+    async with app.running():
+        jobs = await app.enqueue_many("work", [{}] * 3, task="paper")
+        for job in jobs:
+            assert (await app.wait(job.id, timeout=20)).state is JobState.COMPLETED
+        assert [change.what for change in await app.changes("paper")].count("completed") == 3
+        await app.counts()
+        checked = 0
+        for connection in made:
+            if not connection.is_closed():
+                state = await connection.fetchrow(SESSION)
+                assert tuple(state) == (0, 0, 0, "on", "on", "0")
+                checked += 1
+        assert checked >= 2
+
+
+async def test_poll_only_notices_what_another_process_enqueues_and_finishes() -> None:
+    url = new_url()
+    worker, other = Penstock(url, poll_only=True), Penstock(url, poll_only=True)
+    worker.job("work")(_nothing)
+    async with worker.running(), other:
+        for _ in range(3):
+            job = await other.enqueue("work")
+            assert (await other.wait(job.id, timeout=10)).state is JobState.COMPLETED

@@ -1,0 +1,118 @@
+"""Jobs as part of a caller's transaction, and logs written by transactions that overlap."""
+
+import asyncio
+
+import pytest
+
+from penstock import ConfigError, KeyConflict, Penstock
+from penstock.model.errors import JobNotFound
+from penstock.ports.queue import Topic
+from tests.support.postgres import new_url, psql
+from tests.support.waiting import until
+
+
+async def test_job_is_there_when_the_callers_transaction_is_committed() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        await mine.execute("CREATE TABLE penstock.orders (id text)")
+        ready = app.queue.listen(Topic.READY)
+        while await ready.wait(0.2):
+            pass
+        async with mine.connection.transaction():
+            await mine.execute("INSERT INTO penstock.orders VALUES ('o1')")
+            job = await app.enqueue("ship", {"order": "o1"}, conn=mine.connection)
+            many = await app.enqueue_many("ship", [{}] * 3, task="paper", conn=mine.connection)
+            with pytest.raises(JobNotFound):
+                await app.get(job.id)
+            assert not await ready.wait(0.1), "nobody is woken before there is anything to see"
+        assert await ready.wait(5)
+        assert (await app.get(job.id)).payload == {"order": "o1"}
+        assert [(await app.get(one.id)).id for one in many] == [one.id for one in many]
+        assert [change.what for change in await app.changes("paper")] == ["queued"] * 3
+
+
+async def test_job_is_gone_when_the_callers_transaction_is_rolled_back() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        transaction = mine.connection.transaction()
+        await transaction.start()
+        job = await app.enqueue("ship", {}, key="o1", task="paper", conn=mine.connection)
+        await transaction.rollback()
+        with pytest.raises(JobNotFound):
+            await app.get(job.id)
+        assert await app.changes("paper") == []
+        again = await app.enqueue("ship", {"other": True}, key="o1")
+        assert again.id != job.id, "its key is free"
+
+
+async def test_key_in_a_transaction_finds_its_job_or_is_refused_and_the_rest_goes_on() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        old = await app.enqueue("ship", {"n": 1}, key="o1")
+        async with mine.connection.transaction():
+            same = await app.enqueue("ship", {"n": 1}, key="o1", conn=mine.connection)
+            assert same.id == old.id
+            with pytest.raises(KeyConflict):
+                await app.enqueue("ship", {"n": 2}, key="o1", conn=mine.connection)
+            new = await app.enqueue("ship", {"n": 3}, conn=mine.connection)
+        assert {job.id for job in await app.jobs()} == {old.id, new.id}
+
+
+async def test_open_transaction_of_a_caller_holds_up_nobody_elses_enqueue() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+
+        @app.job("quick", lane="api")
+        async def quick(ctx: object) -> None:
+            pass
+
+        async with mine.connection.transaction():
+            await app.enqueue("quick", conn=mine.connection)
+            async with asyncio.timeout(5), app.running():
+                jobs = [await app.enqueue("quick") for _ in range(3)]
+                for job in jobs:
+                    await app.wait(job.id)
+
+
+@pytest.mark.parametrize("conn", [object(), None])
+async def test_conn_without_a_transaction_is_refused(conn: object) -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        with pytest.raises(ConfigError, match="transaction open"):
+            await app.enqueue("ship", conn=conn or mine.connection)
+        assert await app.jobs() == []
+
+
+async def test_conn_is_refused_by_a_queue_in_a_file(tmp_path: object) -> None:
+    async with Penstock(f"sqlite:///{tmp_path}/jobs.db") as app:
+        with pytest.raises(ConfigError, match="PostgreSQL"):
+            await app.enqueue("ship", conn=object())
+
+
+async def test_writers_that_would_commit_in_reverse_order_leave_no_gap_for_a_reader() -> None:
+    """The second takes its version only when the first is committed: a reader that goes on from
+    the newest version it has seen misses nothing."""
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as first:
+        seen: list[int] = []
+
+        async def read() -> None:
+            since = seen[-1] if seen else 0
+            seen.extend(change.version for change in await app.changes("paper", since))
+
+        transaction = first.connection.transaction()
+        await transaction.start()
+        early = await app.enqueue("work", task="paper", conn=first.connection)
+        late = asyncio.create_task(app.enqueue("work", task="paper"))
+        blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        await until(lambda: first.fetchval(blocked), "the second to wait")
+        await read()
+        assert seen == []
+        assert not late.done()
+        await transaction.commit()
+        await read()
+        second = await late
+        await read()
+
+        assert seen == [1, 2]
+        assert [change.job_id for change in await app.changes("paper")] == [early.id, second.id]

@@ -1,0 +1,155 @@
+"""The server killed, restarted, frozen or emptied while workers run: said, and survived."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+
+import psutil
+import pytest
+
+from penstock import Job, JobState, Penstock, QueueUnavailable
+from penstock.adapters.redis import connections
+from penstock.model.ids import new_id
+from tests.support.processes import Farm
+from tests.support.servers import RedisServer
+from tests.support.waiting import until
+
+RECOVERY = 2.0 * 5
+"""Work resumes within 2 s; tests allow five times that."""
+QUICK = 0.5
+"""Seconds an answer may take in the tests of a frozen server."""
+
+
+@pytest.fixture(params=["redis", "valkey"])
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[RedisServer]:
+    server = RedisServer(request.param, durable=True).start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def farm(farm: Farm, server: RedisServer) -> Farm:
+    farm.url = f"{server.url}?namespace={new_id()}"
+    return farm
+
+
+async def cpu_seconds_of_one_second() -> float:
+    """What this process, worker threads included, spends in a second of doing nothing."""
+    process = psutil.Process()
+    before = process.cpu_times()
+    await asyncio.sleep(1.0)
+    after = process.cpu_times()
+    return (after.user + after.system) - (before.user + before.system)
+
+
+async def all_completed(app: Penstock, jobs: list[Job], within: float) -> None:
+    for job in jobs:
+        done = await app.wait(job.id, timeout=within)
+        assert done.state is JobState.COMPLETED, done
+
+
+async def test_worker_lives_through_a_crash_of_the_server(farm: Farm, server: RedisServer) -> None:
+    app = farm.app(lease_seconds=15.0)
+    async with app.running() as orchestrator:
+        jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 2)
+        waiting = await app.enqueue_many("work", [{"n": n} for n in range(20)])
+        await until(lambda: len(farm.side.notes(kind="gated")) == 2, "two jobs to run")
+        server.kill()
+        farm.gate.touch()
+        degraded = await until(lambda: orchestrator.degraded, "the worker to be degraded")
+        assert "cannot reach redis://127.0.0.1" in degraded
+        assert await cpu_seconds_of_one_second() < 0.2
+        with pytest.raises(QueueUnavailable, match="is it running"):
+            await app.enqueue("work", {"n": 1})
+
+        server.start()
+        back = time.monotonic()
+        await all_completed(app, jobs + waiting, RECOVERY)
+        assert time.monotonic() - back < RECOVERY
+        assert farm.side.runs() == {job.id: 1 for job in jobs + waiting}
+        await until(lambda: orchestrator.degraded is None, "the worker to recover", RECOVERY)
+        new = await app.enqueue("work", {"n": 2})
+        await all_completed(app, [new], RECOVERY)
+
+
+async def test_worker_process_goes_on_after_a_restart_of_the_server(
+    farm: Farm, server: RedisServer
+) -> None:
+    await farm.start(lease_seconds=15.0)
+    app = farm.app()
+    async with app:
+        before = await app.enqueue_many("work", [{"n": n} for n in range(30)])
+        server.stop()
+        server.start()
+        after = await app.enqueue_many("work", [{"n": n} for n in range(30)])
+        await all_completed(app, before + after, RECOVERY)
+
+
+async def test_frozen_server_is_noticed_and_survived(
+    farm: Farm, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections._OPTIONS, "socket_timeout", QUICK)
+    app = farm.app(lease_seconds=60.0)
+    async with app.running() as orchestrator:
+        jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 2)
+        await until(lambda: len(farm.side.notes()) == 2, "two jobs to run")
+        server.freeze()
+        farm.gate.touch()
+        degraded = await until(lambda: orchestrator.degraded, "the worker to be degraded")
+        assert "did not answer in time" in degraded
+        assert await cpu_seconds_of_one_second() < 0.2
+
+        server.thaw()
+        await all_completed(app, jobs, RECOVERY)
+        assert farm.side.runs() == {job.id: 1 for job in jobs}
+        await until(lambda: orchestrator.degraded is None, "the worker to recover", RECOVERY)
+
+
+async def test_worker_joins_again_when_the_server_has_lost_everything(
+    farm: Farm, server: RedisServer
+) -> None:
+    app = farm.app()
+    async with app.running():
+        await all_completed(app, [await app.enqueue("work", {"n": 1})], RECOVERY)
+        server.stop()
+        for path in server.folder.rglob("*.aof"):
+            path.unlink()
+        for path in server.folder.rglob("*.manifest"):
+            path.unlink()
+        for path in server.folder.rglob("*.rdb"):
+            path.unlink()
+        server.start()
+        new = await until(lambda: _enqueued(app), "the server to be back")
+        await all_completed(app, [new], RECOVERY)
+
+
+async def _enqueued(app: Penstock) -> Job | None:
+    try:
+        return await app.enqueue("work", {"n": 2})
+    except QueueUnavailable:
+        return None
+
+
+async def test_everything_is_done_after_a_worker_process_was_killed(farm: Farm) -> None:
+    first = await farm.start(lease_seconds=15.0)
+    app = farm.app()
+    async with app:
+        jobs = await app.enqueue_many("work", [{"n": n, "seconds": 0.02} for n in range(60)])
+        await until(lambda: len(farm.side.notes()) >= 10, "some to run")
+        first.send(signal.SIGKILL)
+        await first.exit()
+        killed = time.monotonic()
+        await farm.start(lease_seconds=15.0)
+        await all_completed(app, jobs, RECOVERY)
+        assert time.monotonic() - killed < RECOVERY
+        done = await app.queue.get([job.id for job in jobs])
+        assert all(job.attempts <= 2 for job in done.values())
+        assert sum(farm.side.runs().values()) <= len(jobs) + 4, "only what ran at that moment"
+
+
+async def test_idle_worker_costs_next_to_nothing(farm: Farm) -> None:
+    app = farm.app(upkeep_seconds=0.5)
+    async with app.running():
+        await asyncio.sleep(0.5)
+        assert await cpu_seconds_of_one_second() < 0.005 * 5

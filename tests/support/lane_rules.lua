@@ -1,0 +1,78 @@
+-- Applies lane rules, one after the other, to a lane and its parent, and tells what came of each:
+-- the answer and both lanes, as JSON.
+
+local some = ask.lanes
+
+local function json(value)
+  if value == nil then return 'null' end
+  if type(value) == 'number' then
+    return value == math.huge and '"inf"' or exact(value)
+  end
+  if type(value) ~= 'table' then return cjson.encode(value) end
+  local parts = {}
+  if #value > 0 or next(value) == nil then
+    for n, member in ipairs(value) do parts[n] = json(member) end
+    return '[' .. table.concat(parts, ',') .. ']'
+  end
+  for name, member in pairs(value) do
+    parts[#parts + 1] = cjson.encode(name) .. ':' .. json(member)
+  end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+
+local rules = {}
+
+function rules.grant(step, at) return limits.grant(some, step.wanted, at, step.ahead, step.held) end
+
+function rules.next_chance(_, at) return {limits.next_chance(some, at)} end
+
+function rules.look_again(_, at)
+  local when, waits_for = line.look_again(some, at)
+  return {when or 'none', waits_for or 'none'}
+end
+
+function rules.room(step, at)
+  return {line.room(some, step.wanted, at), line.choice(some[1], step.wanted)}
+end
+
+function rules.chosen(step)
+  local picked = {}
+  for n, seq in ipairs(step.seqs) do picked[n] = {row = {seq = seq}} end
+  local seqs = {}
+  for n, one in ipairs(line.chosen(some[1], picked)) do seqs[n] = one.row.seq end
+  return seqs
+end
+
+function rules.learn(step, at)
+  local fault, spared, closed = verdict.learn(
+    some[1], step.holder, step.ref, step.job, step.token, step.report, at)
+  return {fault, spared, closed}
+end
+
+function rules.probed(step, at)
+  local fault, spared = breaker.probed(some[1], step.ok, at)
+  return {fault, spared}
+end
+
+function rules.permit(step, at)
+  local held = {}
+  for _, name in ipairs(step.held) do held[name] = true end
+  local granted, busy = permit.ask(some, step.request, step.holder, held, at)
+  if granted then return {granted.start_at, granted.void_at, granted.timeout or 'none'} end
+  return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false}
+end
+
+function rules.judge(step, at)
+  local s = step.settlement
+  local fault = s.report and s.report.told and verdict.fault_of_told(some[1], s.report) or step.fault
+  local spared = verdict.give(s, some[1], fault, at)
+  return {spared, s.outcome, spared and s.run_at or 0, spared and s.waits_lane or 'none'}
+end
+
+local told = {}
+for n, step in ipairs(ask.steps) do
+  ask.jitter = step.jitter
+  local answer = rules[step.rule](step, step.at)
+  told[n] = json({answer = answer, lanes = some})
+end
+return told
