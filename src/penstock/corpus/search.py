@@ -76,7 +76,11 @@ async def search(
     findings = await corpus.find(wanted)
     weighed = weighing.weighed
     ranked = fuse(
-        _hits(findings.text, findings), _hits(findings.vector, findings), weighed, limit, weights
+        _hits(findings.text, findings, 0.0),
+        _hits(findings.vector, findings, -1.0),
+        weighed,
+        limit,
+        weights,
     )
     passages = [_passage(one, findings.places[int(one.id)], weighed.weights) for one in ranked]
     return SearchResult(passages, "text" if vector is None else "hybrid", note)
@@ -94,10 +98,10 @@ class _Weighing:
         return self.weighed.asked
 
 
-def _hits(hits: Sequence[model.Hit], findings: Findings) -> list[Hit]:
+def _hits(hits: Sequence[model.Hit], findings: Findings, least: float) -> list[Hit]:
     # FTS5 gives a little less than nothing to terms that nearly every chunk holds.
     return [
-        Hit(str(hit.chunk), max(0.0, hit.score), findings.places[hit.chunk].chunk.script)
+        Hit(str(hit.chunk), max(least, hit.score), findings.places[hit.chunk].chunk.script)
         for hit in hits
     ]
 

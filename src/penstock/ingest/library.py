@@ -5,16 +5,34 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 from typing import Any
 
+from penstock.corpus.fusion import Weights
+from penstock.corpus.search import SearchResult, search
 from penstock.ingest import pipeline
+from penstock.ingest.embedding import Embedding
 from penstock.ingest.pipeline import PARSE, Tools
-from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentRef, DocumentState, Upload
+from penstock.model.document import (
+    DEFAULT_COLLECTION,
+    Document,
+    DocumentRef,
+    DocumentState,
+    StoredChunk,
+    Upload,
+)
 from penstock.model.errors import DocumentNotFound, ValidationError, WaitTimeout
 from penstock.model.job import Job, PriorityName
 from penstock.model.text import storable
+from penstock.ports.corpus import Scope
 
 READ_BYTES = 1 << 20
 NAME_LIMIT = 512
@@ -31,13 +49,45 @@ class Library:
         self,
         tools: Tools,
         enqueue: Callable[..., Awaitable[Job]],
+        embedding: Embedding,
         most_bytes: int,
         fingerprint: str,
     ) -> None:
         self._tools = tools
         self._enqueue = enqueue
+        self._embedding = embedding
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
+
+    async def open(self) -> None:
+        await self._tools.corpus.open()
+
+    async def close(self) -> None:
+        await self._tools.parser.close()
+        await self._tools.corpus.close()
+        await asyncio.to_thread(self._embedding.close)
+
+    async def search(
+        self,
+        question: str,
+        *,
+        tenant: str = "default",
+        collections: Sequence[str] | None = None,
+        documents: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        weights: Weights | None = None,
+    ) -> SearchResult:
+        """The passages that answer best, by their words and by what they mean."""
+        return await search(
+            self._tools.corpus,
+            question,
+            Scope(tenant, collections, documents, metadata or {}),
+            model=self._tools.model,
+            embed=self._embedding.question,
+            limit=limit,
+            weights=weights,
+        )
 
     async def add(
         self,
@@ -136,6 +186,31 @@ class Library:
                     await asyncio.sleep(0.05)
         except TimeoutError:
             raise WaitTimeout(f"document {id!r} was not ready after {timeout:g} s") from None
+
+    async def documents(
+        self,
+        *,
+        tenant: str = "default",
+        collection: str | None = None,
+        states: Sequence[DocumentState] | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Document]:
+        """The newest first; `before` is the generation of the last one of the page before."""
+        return await self._tools.corpus.documents(
+            tenant, collection=collection, states=states, limit=limit, before=before
+        )
+
+    async def chunks(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> list[StoredChunk]:
+        """What of a document can be found, in order."""
+        await self.get(id, collection=collection, tenant=tenant)
+        return await self._tools.corpus.chunks(DocumentRef(tenant, collection, id))
 
     async def delete(
         self,
