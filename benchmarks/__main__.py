@@ -26,6 +26,7 @@ from benchmarks import (
     machine,
     outage,
     recovery,
+    retrieval,
     waiters,
 )
 from benchmarks.report import Report, Result
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lane_use": lane_use.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
+    "retrieval": retrieval.run,
     "cli_help": cli_help.run,
 }
 
