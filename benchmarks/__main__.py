@@ -26,6 +26,7 @@ from benchmarks import (
     machine,
     outage,
     recovery,
+    retrieval,
     waiters,
 )
 from benchmarks.rendering import Report
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ingest_parts": ingest_parts.run,
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
+    "retrieval": retrieval.run,
     "cli_help": cli_help.run,
 }
 

@@ -61,17 +61,24 @@ def test_share_of_one_rare_name_does_not_outweigh_the_vectors() -> None:
 
 
 def test_passage_in_another_script_is_not_punished_for_lacking_the_words() -> None:
-    texts = [Hit("weak", 0.4 * QUESTION.ideal, "latin")]
-    vectors = [Hit("near", 0.8, "han"), Hit("mid", 0.5, "latin"), Hit("weak", 0.3, "latin")]
+    """Some passages share the question's common words, and none of them stands out."""
+    texts = text(*(share * QUESTION.ideal for share in (0.42, 0.4, 0.38)))
+    vectors = [Hit("near", 0.8, "han"), Hit("mid", 0.5, "latin"), Hit("t0", 0.3, "latin")]
     found = fuse(texts, vectors, QUESTION)
-    assert order(found) == ["near", "weak", "mid"]
-    assert [hit.other_script for hit in found] == [True, False, False]
+    assert order(found) == ["near", "t0", "t1", "t2", "mid"]
+    assert [hit.other_script for hit in found] == [True, False, False, False, False]
 
 
-def test_full_match_of_words_beats_a_near_vector_in_another_script() -> None:
-    texts = [Hit("words", QUESTION.ideal, "latin")]
-    vectors = [Hit("near", 0.8, "han"), Hit("words", 0.3, "latin")]
-    assert order(fuse(texts, vectors, QUESTION)) == ["words", "near"]
+def test_passage_that_stands_out_by_its_words_beats_a_near_vector_in_another_script() -> None:
+    texts = text(*(share * QUESTION.ideal for share in (0.9, 0.4, 0.38)))
+    vectors = [Hit("near", 0.8, "han"), Hit("t0", 0.3, "latin")]
+    assert order(fuse(texts, vectors, QUESTION)) == ["t0", "near", "t1", "t2"]
+
+
+def test_text_hit_in_another_script_is_not_lifted_where_vectors_do_not_know_it() -> None:
+    texts = [*text(3.0, 2.9), Hit("name", 0.1, "han")]
+    assert order(fuse(texts, vector(0.5, 0.1), QUESTION))[-1] != "t0"
+    assert order(fuse(texts, [], QUESTION)) == ["t0", "t1", "name"]
 
 
 def test_without_vectors_the_order_is_that_of_the_words() -> None:

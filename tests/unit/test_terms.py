@@ -149,7 +149,7 @@ def test_fts5_takes_terms_as_they_are(text: str) -> None:
 @settings(max_examples=200)
 def test_nothing_typed_is_a_syntax_error(text: str, question: str) -> None:
     found = Index(text, "another").finds(question)
-    shared = set(index_terms(text)) & set(index_terms(question))
+    shared = set(index_terms(text)) & set(query_terms(question).terms)
     assert (0 in found) == bool(shared)
 
 
@@ -167,6 +167,26 @@ def test_endless_question_has_a_bounded_number_of_terms() -> None:
 
 def test_endless_word_is_cut_on_both_sides_alike() -> None:
     assert Index("a" * 10_000, "b").finds("A" * 5_000) == {0}
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("What is a heat pump?", "a heat pump"),
+        ("How does the heat pump work", "the heat pump work"),
+        ("木綿豆腐とは何ですか。", "木綿豆腐"),
+        ("桜がいっせいに咲くのはどうして？", "桜がいっせいに咲く"),
+        ("온돌은 무엇인가요?", "온돌은"),
+        ("한지가 질긴 이유는?", "한지가 질긴"),
+    ],
+)
+def test_words_that_only_ask_are_not_looked_for(question: str, subject: str) -> None:
+    assert query_terms(question).terms == tuple(dict.fromkeys(index_terms(subject)))
+
+
+@pytest.mark.parametrize("question", ["What is it?", "why", "なぜですか", "왜?"])
+def test_question_of_nothing_but_asking_is_looked_for_as_it_is(question: str) -> None:
+    assert query_terms(question).terms
 
 
 def test_empty_question_asks_for_nothing() -> None:

@@ -2,10 +2,11 @@
 
 1. A hit's text share is its BM25 score over that of a passage that holds every term of the question
    once, unknown terms included: about 1 for a full match, about 0 where only a name is shared.
-2. Its score is that share plus 0.2 of its place between the worst and the best vector score: words
+2. Its score is that share plus 0.15 of its vector's place between the worst and the best: words
    decide where they match, and vectors order what words leave open.
 3. A passage in another script than the question cannot hold its words; it is taken to have 0.9 of
-   the best share, 0.6 at the most, so that its vector decides.
+   the second best share, and 0.15 of the lead of its vector over the best in the question's script.
+   So its vector decides, unless one passage stands out by its words.
 
 How these were found, and what else was tried: docs/decisions/0017-fusion.md.
 """
@@ -13,15 +14,14 @@ How these were found, and what else was tried: docs/decisions/0017-fusion.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.corpus.query import WeighedQuery
 
 DEPTH = 100
 """How many hits to ask each side for; with 20 the gain over the better side shrank by a quarter."""
-OTHER_SCRIPT_SHARE = 0.9
-OTHER_SCRIPT_MOST = 0.6
+OTHER_SCRIPT = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Weights:
     """How much each side counts. For an embedder better than the offline one raise `vector`."""
 
     text: float = 1.0
-    vector: float = 0.2
+    vector: float = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,20 @@ def fuse(
     text, vector = _ranked(text_hits), _ranked(vector_hits)
     ideal = query.ideal or 1.0
     shares = {id_: hit.score / ideal for id_, (_, hit) in text.items()}
-    granted = min(OTHER_SCRIPT_SHARE * max(shares.values(), default=0.0), OTHER_SCRIPT_MOST)
-    scores = [hit.score for _, hit in vector.values()]
-    worst = min(scores, default=0.0)
-    spread = max(scores, default=0.0) - worst or 1.0
-
+    places = _places(vector)
+    expected = OTHER_SCRIPT * _second_best(list(shares.values()))
+    own_best = max(
+        (place for id_, place in places.items() if not _foreign(vector[id_][1], query)), default=0.0
+    )
     fused = []
     for id_, hit in {id_: hit for id_, (_, hit) in (*text.items(), *vector.items())}.items():
         text_rank, text_hit = text.get(id_, (None, None))
         vector_rank, vector_hit = vector.get(id_, (None, None))
-        foreign = bool(query.query.script and hit.script) and hit.script != query.query.script
+        place = places.get(id_, 0.0)
         share = shares.get(id_, 0.0)
-        if foreign and vector_hit:
-            share = max(share, granted)
-        place = (vector_hit.score - worst) / spread if vector_hit else 0.0
+        if foreign := _foreign(hit, query):
+            lead = weights.vector * (place - own_best)
+            share = max(share, expected + lead) if vector_hit else share
         fused.append(
             Fused(
                 id=id_,
@@ -102,6 +102,25 @@ def fuse(
         )
     fused.sort(key=_order)
     return fused[:limit]
+
+
+def _places(vector: Mapping[str, tuple[int, Hit]]) -> dict[str, float]:
+    """Where each vector score is between the worst (0) and the best (1), because embedders differ
+    in the range of their cosines."""
+    scores = [hit.score for _, hit in vector.values()]
+    worst = min(scores, default=0.0)
+    spread = max(scores, default=0.0) - worst or 1.0
+    return {id_: (hit.score - worst) / spread for id_, (_, hit) in vector.items()}
+
+
+def _foreign(hit: Hit, query: WeighedQuery) -> bool:
+    """Whether both have a script, and not the same."""
+    return bool(hit.script and query.query.script) and hit.script != query.query.script
+
+
+def _second_best(shares: Sequence[float]) -> float:
+    """Of shares in falling order; the only one if there is one."""
+    return shares[min(1, len(shares) - 1)] if shares else 0.0
 
 
 def _order(hit: Fused) -> tuple[float, float, float, str]:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from penstock.corpus.terms import index_terms, script
+from penstock.corpus.asking import without_asking
+from penstock.corpus.terms import index_terms, normal, script
 
 LONGEST_TEXT = 4000
 MOST_TERMS = 96
@@ -73,9 +74,12 @@ class WeighedQuery:
 
 
 def query_terms(text: str) -> Query:
-    """The question in `text`, whatever it holds; of endless ones the beginning."""
+    """The question in `text`, whatever it holds; of endless ones the beginning.
+
+    Words that only ask are left out, unless there are no others.
+    """
     text = text[:LONGEST_TEXT]
-    unique = dict.fromkeys(index_terms(text))
+    unique = dict.fromkeys(index_terms(without_asking(normal(text))) or index_terms(text))
     return Query(text, tuple(unique)[:MOST_TERMS], script(text))
 
 
