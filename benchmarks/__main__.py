@@ -19,12 +19,14 @@ from benchmarks import (
     fencing,
     head_of_line,
     idle,
+    ingest_parts,
     jobs,
     lane_use,
     latency,
     machine,
     outage,
     recovery,
+    retrieval,
     waiters,
 )
 from benchmarks.rendering import Report
@@ -46,8 +48,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lane_use": lane_use.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
+    "ingest_parts": ingest_parts.run,
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
+    "retrieval": retrieval.run,
     "cli_help": cli_help.run,
 }
 

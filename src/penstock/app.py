@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from penstock import config
 from penstock.engine.enqueuer import Enqueuer, When
@@ -28,6 +28,9 @@ from penstock.ports.queue import (
     Steer,
     Topic,
 )
+
+if TYPE_CHECKING:
+    from penstock.ingest.library import Library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,6 +67,21 @@ class Penstock:
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self._opened = 0
+        self._library: Library | None = None
+
+    @property
+    def corpus(self) -> Library:
+        """The documents of this app. Asking for it registers the jobs that serve them, so ask
+        before workers start."""
+        if self._library is None:
+            from penstock.ingest.setup import open_library  # here: most apps have no documents
+
+            if self._opened:
+                raise ConfigError("ask for app.corpus before the app is opened")
+            self._library = open_library(
+                self.queue, self.settings, self.config.embedder, self.job, self.enqueue
+            )
+        return self._library
 
     @property
     def settings(self) -> Settings:
@@ -101,6 +119,8 @@ class Penstock:
         # whether its caller has.
         if self._opened == 0:
             await self.queue.open()
+            if self._library is not None:
+                await self._library.open()
         self._opened += 1
         return self
 
@@ -114,6 +134,8 @@ class Penstock:
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
+            if self._library is not None:
+                await self._library.close()
             await self.queue.close()
 
     async def enqueue(
@@ -343,15 +365,14 @@ def _open_queue(
             lane_config=lanes.config,
             weights=weights,
         )
-    if url.startswith(("postgresql:", "postgres:")):
+    scheme = url.split(":", 1)[0]
+    if scheme in ("postgresql", "postgres"):
         try:
             from penstock.adapters.postgres import PostgresQueue
         except ModuleNotFoundError as error:
             if error.name != "asyncpg":
                 raise
-            raise ConfigError(
-                "a PostgreSQL queue needs asyncpg: pip install 'penstock[postgres]'"
-            ) from None
+            raise ConfigError("PostgreSQL queues need: pip install 'penstock[postgres]'") from None
         return PostgresQueue(
             url,
             ageing_seconds=settings.ageing_seconds,
@@ -360,7 +381,6 @@ def _open_queue(
             lane_config=lanes.config,
             weights=weights,
         )
-    scheme = url.split(":", 1)[0]
     if scheme in ("redis", "rediss", "unix", "valkey"):
         try:
             from penstock.adapters.redis import RedisQueue

@@ -11,6 +11,7 @@ import pytest
 from penstock.config import load
 from penstock.model.lane import KEYS as CONFIGURABLE
 from tests.docs.run_blocks import blocks
+from tests.support.servers import postgres_url
 from tools.reference import KEYS as LANE_KEYS
 from tools.reference import PAGES as REFERENCES
 
@@ -107,7 +108,11 @@ def test_program_of_the_readme_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=name)
-def test_snippets_of_a_guide_run(guide: Path, tmp_path: Path) -> None:
+def test_snippets_of_a_guide_run(
+    guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "DATABASE_URL" in guide.read_text():
+        monkeypatch.setenv("DATABASE_URL", postgres_url())
     run([sys.executable, str(RUN_BLOCKS), str(guide)], tmp_path)
 
 

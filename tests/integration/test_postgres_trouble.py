@@ -21,11 +21,12 @@ from penstock import (
     QueueUnavailable,
     QueueUnusable,
 )
-from penstock.adapters.postgres import PostgresQueue
+from penstock.adapters.postgres import PostgresQueue, lanes
 from penstock.adapters.postgres.address import parse
+from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.schema import migrations
 from penstock.cli.errors import ExitCode
-from penstock.ports.queue import Topic
+from penstock.ports.queue import Steer, Topic
 from tests.conformance.lane_support import want_lanes
 from tests.conformance.support import KIND, LONG, claim, completed, new_jobs, no_limits, want
 from tests.support.cli import Cli
@@ -180,6 +181,30 @@ async def test_listener_hears_again_after_its_connection_was_cut(server: Postgre
                 pass
             await app.enqueue("work")
             assert await ready.wait(10)
+
+
+async def test_process_frozen_in_a_transaction_holds_up_others_for_seconds_only() -> None:
+    """The server ends its session; what it had locked is free."""
+    url = new_url()
+    frozen, other = PostgresQueue(url), PostgresQueue(url)
+    await frozen.open()
+    await other.open()
+    await frozen.configure(["api"])
+    locked = asyncio.Event()
+
+    async def freeze(tx: Transaction) -> None:
+        await lanes.lock(tx, ["api"])
+        locked.set()
+        await asyncio.Event().wait()
+
+    freezing = asyncio.create_task(frozen.write(freeze))
+    await locked.wait()
+    async with asyncio.timeout(RECOVERY):
+        assert await other.steer("api", Steer.PAUSE)
+    freezing.cancel()
+    await asyncio.gather(freezing, return_exceptions=True)
+    await frozen.close()
+    await other.close()
 
 
 async def test_read_only_server_is_said_and_survived(

@@ -17,6 +17,7 @@ from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.errors import TROUBLE
 from penstock.model.errors import QueueError
 from penstock.ports.queue import Topic
+from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.postgres")
 
@@ -78,8 +79,7 @@ class Wakeups:
     async def close(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks([task])
 
     def changed(self, topics: Iterable[Topic]) -> None:
         """This process has changed something; for when there is no channel to hear it from."""
