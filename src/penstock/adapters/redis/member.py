@@ -133,7 +133,8 @@ class RedisMember:
         self, ask: dict[str, Any], returned: Sequence[Returned] = (), results: Sequence[str] = ()
     ) -> Any:
         self._trips += 1
-        ask |= {"member": self._number, "trip": self._trips, "jitter": _jitter()}
+        ask |= {"member": self._number, "life": self._life.name}
+        ask |= {"trip": self._trips, "jitter": _jitter()}
         for one in returned:
             self._given_back.setdefault(one.permit.ref, self._trips)
         ask["returned"] = [
@@ -171,6 +172,7 @@ class RedisMember:
         names = dict.fromkeys(request.lane for request in requests)
         ask = {
             "member": self._number,
+            "life": self._life.name,
             "number": self._asks,
             "jitter": _jitter(),
             "requests": [lanes.request_ask(request) for request in requests],
@@ -207,6 +209,7 @@ class RedisMember:
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
         ask = {
             "member": self._number,
+            "life": self._life.name,
             "lease_seconds": self._lease_seconds,
             "status": json.dumps(dict(status)),
             "holds": [{"seq": lease.seq, "token": lease.token} for lease in holds],
@@ -246,7 +249,8 @@ class RedisMember:
         if self._life.path.exists():
             self._started = started_jobs(self._life.path)
         try:
-            await takeover.end(self._connections, self._number, self._started, "it stopped")
+            me, life = self._number, self._life.name
+            await takeover.end(self._connections, me, life, self._started, "it stopped")
         finally:
             self._renewing.close()
             self._life.close()

@@ -11,8 +11,9 @@
 local member, want = ask.member, ask.want
 local process = ns .. 'process:' .. member
 
-local here = redis.call('HMGET', process, 'trip', 'claimed')
-local is_member, last_trip = here[1] ~= false, tonumber(here[1]) or 0
+local here = redis.call('HMGET', process, 'trip', 'claimed', 'life')
+local is_member = here[3] == ask.life
+local last_trip = is_member and tonumber(here[1]) or 0
 if is_member and ask.trip <= last_trip then return {exact(now), 1, {}, {}, {}, '', {}, {}, {}} end
 if ask.unanswered and last_trip >= ask.unanswered then
   for seq, token, lane in string.gmatch(here[2], '(%d+) (%d+) ([^\n]*)') do

@@ -9,9 +9,9 @@ local holder, answers = ask.member, {}
 local function text(number) return number and exact(number) or '' end
 
 local process = ns .. 'process:' .. holder
-local asked = redis.call('HGET', process, 'asked')
-local is_member = asked ~= false
-if is_member and ask.number <= tonumber(asked) then return {exact(now), {}} end
+local here = redis.call('HMGET', process, 'asked', 'life')
+local is_member = here[2] == ask.life
+if is_member and ask.number <= tonumber(here[1]) then return {exact(now), {}} end
 
 lane_settle.give_back(holder, ask.returned)
 lanes.configure(ask.configs)
