@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 STAMP := $(VENV)/.setup-stamp
+PEERS := .venv-bench
+PEERS_STAMP := $(PEERS)/.setup-stamp
 
 # Directories that exist today; mypy refuses a path that does not.
 CODE := $(wildcard src tests examples benchmarks tools)
@@ -51,8 +53,14 @@ check: setup ## lint, format, types, layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
 
-bench: setup ## run the benchmarks
+bench: setup $(PEERS_STAMP) ## run the benchmarks beside the peers
 	$(BIN)/python -m benchmarks
+
+# The peers have an environment of their own, so that `make test` does not wait for it.
+$(PEERS_STAMP): requirements/bench.txt $(UV)
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(UV) pip sync --quiet --python $(PEERS)/bin/python --require-hashes --compile-bytecode requirements/bench.txt
+	@touch $@
 
 chaos: setup ## kill things for longer than `make test` does
 	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10
@@ -60,13 +68,14 @@ chaos: setup ## kill things for longer than `make test` does
 docs: setup ## check that the docs are true
 	$(BIN)/python -m pytest tests/docs -q
 
-lock: $(UV) ## resolve requirements/dev.txt again (UPGRADE=1 takes newer versions)
-	$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --all-extras \
-		--generate-hashes --no-emit-index-url --no-emit-find-links \
-		--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) \
-		--output-file requirements/dev.txt pyproject.toml requirements/dev.in
+COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 
-clean: ## remove .venv, caches and build output
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+lock: $(UV) ## resolve requirements/*.txt again (UPGRADE=1 takes newer versions)
+	$(COMPILE) --all-extras --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+	$(COMPILE) --override requirements/bench-overrides.in --output-file requirements/bench.txt requirements/bench.in
+
+clean: ## remove environments, caches and build output
+	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	rm -rf htmlcov .coverage .coverage.*
 	find src tests examples benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

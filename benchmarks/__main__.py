@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -20,15 +19,19 @@ from benchmarks import (
     fencing,
     head_of_line,
     idle,
+    ingest_parts,
     jobs,
     lane_use,
     latency,
     machine,
     outage,
     recovery,
+    retrieval,
     waiters,
 )
-from benchmarks.report import Report, Result
+from benchmarks.rendering import Report
+from benchmarks.report import Result
+from benchmarks.served import suite
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
 
 Benchmark = Callable[[Sizes, Path], list[Result]]
@@ -45,6 +48,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lane_use": lane_use.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
+    "ingest_parts": ingest_parts.run,
+    "redis": suite.on_redis,
+    "postgres": suite.on_postgres,
+    "retrieval": retrieval.run,
     "cli_help": cli_help.run,
 }
 
@@ -54,7 +61,7 @@ HERE = Path(__file__).parent
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="small sizes, about two minutes")
+    size.add_argument("--quick", action="store_true", help="small sizes, about 15 minutes")
     size.add_argument("--tiny", action="store_true", help="for the harness's own tests")
     parser.add_argument("--only", action="append", choices=list(BENCHMARKS), metavar="NAME")
     parser.add_argument("--output", type=Path, help="folder for REPORT.md and results.json")
@@ -65,9 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output = options.output or (HERE / "partial" if partial else HERE)
 
     console = Console(stderr=True)
-    with tempfile.TemporaryDirectory(
-        prefix="penstock-bench-", dir=os.environ.get("PENSTOCK_BENCH_DIR")
-    ) as folder:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         facts = machine.describe(Path(folder))
         results: list[Result] = []
         for name in options.only or BENCHMARKS:

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders import penstock_lanes
+from benchmarks.contenders import bare_client, penstock_lanes
 from benchmarks.counting_server import CountingServer, most_in_window
 from benchmarks.processes import WorkerProcess
-from benchmarks.report import AtLeast, AtMost, Better, Figure, Result
+from benchmarks.report import AtLeast, AtMost, Better, Figure, Result, TimesThePeer
 from benchmarks.sizes import Sizes
 from benchmarks.turns import fresh
 
@@ -33,10 +33,13 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
         calls["three"][1] += f"?latency={LATENCY}"
         settings = {"lanes": LANES, "calls": calls}
         asyncio.run(_fill(place, settings, sizes))
+        slots = LANES["three"]["max_parallel"]
+        bare = bare_client.command(place, f"{base}/bare?latency={LATENCY}", slots)
+        commands = [penstock_lanes.command(place, settings)] * PROCESSES
         with ExitStack() as stack:
+            # The bare client works in the same seconds, so that it meets the same machine.
             workers = [
-                stack.enter_context(WorkerProcess(penstock_lanes.command(place, settings), place))
-                for _ in range(PROCESSES)
+                stack.enter_context(WorkerProcess(command, place)) for command in [*commands, bare]
             ]
             for worker in workers:
                 worker.ready().go()
@@ -45,9 +48,10 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
             time.sleep(sizes.lane_seconds)
             end = time.monotonic()
         seen = {
-            name: [at for at in server.arrivals[f"/{name}"] if start <= at < end] for name in LANES
+            name: [at for at in server.arrivals[f"/{name}"] if start <= at < end]
+            for name in (*LANES, "bare")
         }
-        return [*_rates(seen, end - start), _slots(seen["three"], server, end - start)]
+        return [*_rates(seen, end - start), _slots(seen, server, end - start)]
 
 
 async def _fill(place: Path, settings: dict[str, Any], sizes: Sizes) -> None:
@@ -83,17 +87,22 @@ def _rates(seen: dict[str, list[float]], elapsed: float) -> list[Result]:
     return results
 
 
-def _slots(seen: list[float], server: CountingServer, elapsed: float) -> Result:
+def _slots(seen: dict[str, list[float]], server: CountingServer, elapsed: float) -> Result:
+    """What binds is slots over the latency that a caller sees, which a bare client tells."""
     parallel, most = LANES["three"]["max_parallel"], server.most_open["/three"]
     assert most <= parallel, f"{most} requests were open at once in a lane of {parallel}"
-    use = 100 * len(seen) * LATENCY / (elapsed * parallel)
+    ours, bare = len(seen["three"]) / elapsed, len(seen["bare"]) / elapsed
+    nominal = 100 * LATENCY / parallel
     return Result(
         f"lane use, {PROCESSES} processes",
         f"{parallel} at a time, {LATENCY * 1000:.0f} ms each",
-        "%",
-        Figure.of("penstock", [use]),
-        None,
+        "requests/s",
+        Figure.of("penstock", [ours]),
+        Figure.of("a bare client", [bare]),
         Better.MORE,
-        AtLeast(97, "%"),
-        f"Of {parallel} slots over the service's latency; never more than {most} at once.",
+        TimesThePeer(0.97),
+        f"The peer is {parallel} coroutines in a process of their own that post to the same "
+        f"service back to back, without a queue, in the same seconds. Of {parallel} slots over the "
+        f"service's own {LATENCY * 1000:.0f} ms, penstock used {ours * nominal:.1f} % and the bare "
+        f"client {bare * nominal:.1f} %. Never more than {most} at once.",
     )

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from pathlib import Path
 
-from benchmarks.contenders.base import Client, Contender
+from benchmarks.contenders.base import Contender
 from benchmarks.contenders.huey_sqlite import ON_DEMAND, HueySqlite
 from benchmarks.contenders.penstock_sqlite import PenstockSqlite
+from benchmarks.contenders.send import latencies
 from benchmarks.processes import WorkerProcess
 from benchmarks.report import Better, Figure, Result, TimesThePeer
 from benchmarks.sizes import Sizes
 from benchmarks.turns import fresh, percentile
-
-SETTLE_SECONDS = 0.5
-SHORTEST_GAP, LONGEST_GAP = 0.02, 0.08
-"""Between two enqueues, at random, so that no poller is met in step."""
-WARM_UP = 3
 
 
 def run(sizes: Sizes, folder: Path) -> list[Result]:
@@ -88,7 +82,7 @@ def _results(where: str, ours: _Sample, peer: _Sample) -> list[Result]:
 def _across(contender: Contender, folder: Path, count: int) -> list[float]:
     async def measure() -> list[float]:
         async with contender.client(folder) as client:
-            return await _latencies(client, count)
+            return await latencies(client, count)
 
     with WorkerProcess(contender.worker(folder), folder) as worker:
         worker.ready().go()
@@ -98,18 +92,6 @@ def _across(contender: Contender, folder: Path, count: int) -> list[float]:
 def _within(contender: Contender, folder: Path, count: int) -> list[float]:
     async def measure() -> list[float]:
         async with contender.in_process_worker(folder) as client:
-            return await _latencies(client, count)
+            return await latencies(client, count)
 
     return asyncio.run(measure())
-
-
-async def _latencies(client: Client, count: int) -> list[float]:
-    await asyncio.sleep(SETTLE_SECONDS)
-    sent: dict[str, float] = {}
-    for _ in range(WARM_UP + count):
-        await asyncio.sleep(random.uniform(SHORTEST_GAP, LONGEST_GAP))
-        start = time.time()
-        sent[await client.send("stamp", {})] = start
-    stamps = await client.results(sent)
-    pairs = zip(stamps, sent.values(), strict=True)
-    return [(stamp - start) * 1000 for stamp, start in pairs][WARM_UP:]

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.served import peers
+
 FSYNCS = 50
 PACKAGES = ("penstock", "huey")
 
@@ -37,6 +39,7 @@ def describe(folder: Path) -> dict[str, str]:
             facts[package] = version(package)
         except PackageNotFoundError:
             facts[package] = "not installed"
+    facts |= {package: peers.versions().get(package, "not installed") for package in peers.PACKAGES}
     if commit := _commit():
         facts["commit"] = commit
     return facts

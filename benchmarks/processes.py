@@ -95,6 +95,7 @@ def wait_until(
     what: str,
     worker: WorkerProcess | None = None,
     patience: float = 120.0,
+    look_seconds: float = LOOK_SECONDS,
 ) -> None:
     """Look again and again; TimeoutError after `patience` s, sooner if `worker` has died."""
     give_up = time.monotonic() + patience
@@ -103,4 +104,4 @@ def wait_until(
             raise RuntimeError(f"a worker process died before {what}: {worker.errors()[-2000:]}")
         if time.monotonic() > give_up:
             raise TimeoutError(f"waited {patience:g} s in vain for {what}")
-        time.sleep(LOOK_SECONDS)
+        time.sleep(look_seconds)

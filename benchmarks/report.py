@@ -1,17 +1,11 @@
-"""What was measured, whether it meets its target, and how that is written down."""
+"""What was measured, and whether it meets its target. How it is written down: `rendering.py`."""
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,6 +59,10 @@ class AtLeast:
 Target = TimesThePeer | AtMost | AtLeast
 
 
+Cell = Figure | str
+"""A figure, or in words what was seen instead, or why nothing was."""
+
+
 class Verdict(Enum):
     MET = "met"
     MISSED = "MISSED"
@@ -84,6 +82,29 @@ class Result:
     better: Better = Better.MORE
     target: Target | None = None
     note: str = ""
+    peers: Mapping[str, Cell] = field(default_factory=dict)
+    """Where several peers were measured: each by its name. `peer` is then the best of them."""
+
+    @classmethod
+    def beside(
+        cls,
+        benchmark: str,
+        what: str,
+        unit: str,
+        ours: Cell,
+        peers: Mapping[str, Cell],
+        better: Better,
+        target: Target | None = None,
+        note: str = "",
+    ) -> Result:
+        """Of several peers. What kept us from being measured goes into the note."""
+        figures = [cell for cell in peers.values() if isinstance(cell, Figure)]
+        pick = max if better is Better.MORE else min
+        best = pick(figures, key=lambda figure: figure.value) if figures else None
+        if isinstance(ours, str):
+            note = f"{ours}. {note}".strip()
+        figure = ours if isinstance(ours, Figure) else None
+        return cls(benchmark, what, unit, figure, best, better, target, note, peers)
 
     @property
     def ratio(self) -> float | None:
@@ -103,7 +124,9 @@ class Result:
             case None:
                 return Verdict.NO_TARGET
             case TimesThePeer(factor):
-                if self.ratio is None:
+                # A peer that was not measured may be the best of them.
+                missing = any(isinstance(cell, str) for cell in self.peers.values())
+                if self.ratio is None or missing:
                     return Verdict.NOT_MEASURED
                 return Verdict.MET if self.ratio >= factor else Verdict.MISSED
             case AtMost(value):
@@ -114,131 +137,3 @@ class Result:
     @property
     def good(self) -> bool:
         return self.verdict in (Verdict.MET, Verdict.NO_TARGET)
-
-
-@dataclass(slots=True, frozen=True)
-class Report:
-    """All results of one run. It fails when a target is missed or could not be measured."""
-
-    machine: Mapping[str, str]
-    sizes: str
-    results: Sequence[Result]
-
-    @property
-    def exit_code(self) -> int:
-        return 0 if all(result.good for result in self.results) else 1
-
-    def write(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "REPORT.md").write_text(self.markdown())
-        (folder / "results.json").write_text(json.dumps(self.data(), indent=2) + "\n")
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "machine": dict(self.machine),
-            "sizes": self.sizes,
-            "results": [_data(result) for result in self.results],
-        }
-
-    def markdown(self) -> str:
-        verdicts = [result.verdict for result in self.results]
-        lines = [
-            "# Benchmarks",
-            "",
-            f"Written by `python -m benchmarks` ({self.sizes} sizes). Every figure was measured in",
-            "this run: the median of several, with the least and the most in brackets, contenders",
-            "taking turns. The ratio says how many times as good as the peer we are.",
-            "",
-            f"**{verdicts.count(Verdict.MET)} targets met, "
-            f"{verdicts.count(Verdict.MISSED)} missed, "
-            f"{verdicts.count(Verdict.NOT_MEASURED)} not measured.**",
-            "",
-            "| machine | |",
-            "|---|---|",
-            *(f"| {name} | {value} |" for name, value in self.machine.items()),
-        ]
-        heading = "| what | penstock | peer | ratio | target | |\n|---|---|---|---|---|---|"
-        benchmark = None
-        notes: list[str] = []
-        for result in self.results:
-            if result.benchmark != benchmark:
-                lines += [*_footnotes(notes), "", f"## {result.benchmark}", "", heading]
-                benchmark = result.benchmark
-            mark = f"**{result.verdict.value}**" if not result.good else result.verdict.value
-            cells = [result.what + _reference(result, notes), *_cells(result), mark]
-            lines.append("| " + " | ".join(cells) + " |")
-        return "\n".join([*lines, *_footnotes(notes)]) + "\n"
-
-    def print(self, console: Console) -> None:
-        table = Table(title=f"Benchmarks ({self.sizes} sizes)")
-        for column in ("what", "penstock", "peer", "ratio", "target", ""):
-            table.add_column(column)
-        for result in self.results:
-            cells = [f"{result.benchmark}: {result.what}", *_cells(result), result.verdict.value]
-            table.add_row(*cells, style=None if result.good else "bold red")
-        console.print(table)
-
-
-def _cells(result: Result) -> list[str]:
-    ratio = result.ratio
-    return [
-        _figure(result.ours, result.unit),
-        f"{_figure(result.peer, result.unit)} ({result.peer.who})" if result.peer else "-",
-        "-" if ratio is None else f"{ratio:.3g}x",
-        str(result.target) if result.target else "-",
-    ]
-
-
-def _figure(figure: Figure | None, unit: str) -> str:
-    if figure is None:
-        return "-"
-    text = f"{_number(figure.value)} {unit}"
-    if figure.runs > 1:
-        text += f" [{_number(figure.low)} .. {_number(figure.high)}]"
-    return text
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
-
-
-def _reference(result: Result, notes: list[str]) -> str:
-    """A footnote mark for the result's note; equal notes share one."""
-    if not result.note:
-        return ""
-    if result.note not in notes:
-        notes.append(result.note)
-    return f" ({notes.index(result.note) + 1})"
-
-
-def _footnotes(notes: list[str]) -> list[str]:
-    """The notes gathered since the last heading, which are then forgotten."""
-    lines = [f"{number}. {note}" for number, note in enumerate(notes, 1)]
-    notes.clear()
-    return ["", *lines] if lines else []
-
-
-def _data(result: Result) -> dict[str, Any]:
-    return {
-        "benchmark": result.benchmark,
-        "what": result.what,
-        "unit": result.unit,
-        "ours": _figure_data(result.ours),
-        "peer": _figure_data(result.peer),
-        "ratio": result.ratio,
-        "target": None if result.target is None else str(result.target),
-        "verdict": result.verdict.value,
-        "note": result.note,
-    }
-
-
-def _figure_data(figure: Figure | None) -> dict[str, Any] | None:
-    if figure is None:
-        return None
-    return {
-        "who": figure.who,
-        "median": figure.value,
-        "low": figure.low,
-        "high": figure.high,
-        "runs": figure.runs,
-    }

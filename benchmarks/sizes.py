@@ -22,6 +22,8 @@ class Sizes:
     recovery_jobs: int
     lost_after: float
     """Seconds without any progress after which a job counts as lost."""
+    recovery_bound: float
+    """Seconds after which peers that have not recovered are given up."""
     small_backlog: int
     large_backlog: int
     claims: int
@@ -34,6 +36,8 @@ class Sizes:
     lane_seconds: float
     blocked_jobs: int
     others: int
+    limited_jobs: int
+    """In front of others with an in-job limiter, whose every job must be waited for."""
     outage_seconds: float
 
 
@@ -48,6 +52,7 @@ FULL = Sizes(
     idle_seconds=20.0,
     recovery_jobs=200,
     lost_after=10.0,
+    recovery_bound=60.0,
     small_backlog=1_000,
     large_backlog=1_000_000,
     claims=300,
@@ -58,6 +63,7 @@ FULL = Sizes(
     lane_seconds=20.0,
     blocked_jobs=100_000,
     others=2_000,
+    limited_jobs=200,
     outage_seconds=60.0,
 )
 
@@ -72,6 +78,7 @@ QUICK = Sizes(
     idle_seconds=5.0,
     recovery_jobs=200,
     lost_after=4.0,
+    recovery_bound=40.0,
     small_backlog=1_000,
     large_backlog=100_000,
     claims=100,
@@ -82,6 +89,7 @@ QUICK = Sizes(
     lane_seconds=5.0,
     blocked_jobs=20_000,
     others=1_000,
+    limited_jobs=100,
     outage_seconds=8.0,
 )
 
@@ -96,6 +104,7 @@ TINY = Sizes(
     idle_seconds=0.5,
     recovery_jobs=100,
     lost_after=2.0,
+    recovery_bound=15.0,
     small_backlog=500,
     large_backlog=2_000,
     claims=10,
@@ -106,6 +115,7 @@ TINY = Sizes(
     lane_seconds=1.0,
     blocked_jobs=500,
     others=100,
+    limited_jobs=40,
     outage_seconds=1.5,
 )
 """For the harness's own tests; the figures mean nothing."""

@@ -2,12 +2,15 @@
 
 Every contender knows three jobs: `noop` (n) returns n, `stamp` () returns the time at which its
 handler started, `nap` (seconds) notes that it runs, sleeps and returns its process id.
+
+This module imports nothing but the standard library: peers run under a Python of their own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +29,22 @@ class Client(Protocol):
 
     async def results(self, ids: Iterable[str]) -> list[Any]:
         """The results of jobs, waiting for them."""
+        ...
+
+
+class Session(Client, Protocol):
+    """The enqueuing side of a contender on a server, and a look at what its queue has stored."""
+
+    async def work_left(self) -> bool:
+        """Whether anything that was sent is not finished; cheap, it is asked every few ms."""
+        ...
+
+    async def finished(self) -> int:
+        """How many of the jobs that were sent have finished."""
+        ...
+
+    async def record(self, job_id: str) -> dict[str, Any]:
+        """What is stored about a job: `ended`, and whatever would show a second ending."""
         ...
 
 
@@ -61,13 +80,60 @@ class Contender(Protocol):
 
 
 RUNS = "runs.txt"
+STAMPS = "stamps.txt"
+LOOK_SECONDS = 0.02
 
 
 def note_run(folder: Path) -> None:
     """Write down that a job runs, in a way that SIGKILL cannot undo."""
-    fd = os.open(folder / RUNS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    _append(folder / RUNS, f"{os.getpid()}\n")
+
+
+def note_stamp(folder: Path, job_id: object, stamp: float) -> None:
+    """For queues that store no results."""
+    _append(folder / STAMPS, f"{job_id} {stamp!r}\n")
+
+
+async def noted_stamps(folder: Path, ids: Iterable[str]) -> list[float]:
+    """The stamps of jobs, waiting for them."""
+    wanted = list(ids)
+    while True:
+        path = folder / STAMPS
+        lines = path.read_text().splitlines() if path.exists() else []
+        stamps = dict(line.split() for line in lines)
+        if stamps.keys() >= set(wanted):
+            return [float(stamps[job_id]) for job_id in wanted]
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def once_ended(
+    look: Callable[[str], Awaitable[dict[str, Any]]], job_id: str
+) -> dict[str, Any]:
+    """The record of a job that has ended, waiting for it."""
+    while True:
+        record = await look(job_id)
+        if record["ended"]:
+            return record
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def at_once(calls: Iterable[Callable[[], Awaitable[object]]], limit: int) -> None:
+    """Make calls, so many at a time: the fastest way to enqueue where there is no bulk call."""
+    waiting = iter(calls)
+
+    async def caller() -> None:
+        for call in waiting:
+            await call()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(limit):
+            group.create_task(caller())
+
+
+def _append(path: Path, line: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        os.write(fd, f"{os.getpid()}\n".encode())
+        os.write(fd, line.encode())
     finally:
         os.close(fd)
 

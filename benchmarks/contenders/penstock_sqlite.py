@@ -20,8 +20,8 @@ FILE = "penstock.db"
 PATIENCE = 60.0
 
 
-def build(folder: Path, settings: Mapping[str, Any]) -> Penstock:
-    app = Penstock(f"sqlite:///{folder / FILE}", **settings)
+def build(folder: Path, settings: Mapping[str, Any], url: str | None = None) -> Penstock:
+    app = Penstock(url or f"sqlite:///{folder / FILE}", **settings)
 
     @app.job("noop")
     async def noop(ctx: object, n: int) -> int:

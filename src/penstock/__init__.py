@@ -4,10 +4,15 @@ from penstock.app import Penstock
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.model.change import Change
+from penstock.model.document import Document, DocumentState
 from penstock.model.errors import (
     AuthenticationError,
+    BlobMissing,
     ConfigError,
     DeadlineExceeded,
+    DocumentNotFound,
+    DocumentTooLarge,
+    EmbedderError,
     HttpError,
     JobNotFound,
     JobTimeout,
@@ -25,6 +30,7 @@ from penstock.model.errors import (
     ReleasedTooOften,
     ResultTooLarge,
     RunLater,
+    StoreUnavailable,
     Unavailable,
     ValidationError,
     WaitTimeout,
@@ -37,9 +43,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AuthenticationError",
+    "BlobMissing",
     "Change",
     "ConfigError",
     "DeadlineExceeded",
+    "Document",
+    "DocumentNotFound",
+    "DocumentState",
+    "DocumentTooLarge",
+    "EmbedderError",
     "HttpError",
     "Job",
     "JobContext",
@@ -65,6 +77,7 @@ __all__ = [
     "ReleasedTooOften",
     "ResultTooLarge",
     "RunLater",
+    "StoreUnavailable",
     "Unavailable",
     "ValidationError",
     "WaitTimeout",

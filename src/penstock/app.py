@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from penstock import config
 from penstock.engine.enqueuer import Enqueuer, When
@@ -29,6 +29,9 @@ from penstock.ports.queue import (
     Topic,
 )
 
+if TYPE_CHECKING:
+    from penstock.ingest.library import Library
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DRAIN_PAUSE = 0.02
@@ -38,7 +41,7 @@ DRAIN_PAUSE = 0.02
 class Penstock:
     """A queue, the handlers registered for it, and everything one can ask of it.
 
-    `queue` is a URL such as `sqlite:///jobs.db`, `postgresql://user@host/database` or
+    `queue` is a URL: `sqlite:///jobs.db`, `postgresql://user@host/database` or
     `redis://localhost:6379/0`. Without one, PENSTOCK_QUEUE or penstock.yaml say where, else it is
     `sqlite:///penstock.db`. Any setting can be given by name. Use it with `async with`;
     registering handlers needs no open queue.
@@ -64,6 +67,21 @@ class Penstock:
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self._opened = 0
+        self._library: Library | None = None
+
+    @property
+    def corpus(self) -> Library:
+        """The documents of this app. Asking for it registers the jobs that serve them, so ask
+        before workers start."""
+        if self._library is None:
+            from penstock.ingest.setup import open_library  # here: most apps have no documents
+
+            if self._opened:
+                raise ConfigError("ask for app.corpus before the app is opened")
+            self._library = open_library(
+                self.queue, self.settings, self.config.embedder, self.job, self.enqueue
+            )
+        return self._library
 
     @property
     def settings(self) -> Settings:
@@ -101,6 +119,8 @@ class Penstock:
         # whether its caller has.
         if self._opened == 0:
             await self.queue.open()
+            if self._library is not None:
+                await self._library.open()
         self._opened += 1
         return self
 
@@ -114,6 +134,8 @@ class Penstock:
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
+            if self._library is not None:
+                await self._library.close()
             await self.queue.close()
 
     async def enqueue(

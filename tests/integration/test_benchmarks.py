@@ -65,6 +65,16 @@ def test_a_real_run_measures_us_and_the_peer(tmp_path: Path) -> None:
     assert report.count("**MISSED**") == len(missed)
 
 
+def test_an_outage_is_measured_beside_a_plain_poller(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--tiny", "--output", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--only", "outage"], cwd=ROOT, capture_output=True, text=True, timeout=50
+    )
+    lines = json.loads((tmp_path / "results.json").read_text())["results"]
+    tries = next(line for line in lines if line["what"].startswith("tries"))
+    assert tries["peer"]["median"] > tries["ours"]["median"], done.stderr
+
+
 def test_a_missed_target_fails_the_run_and_stays_in_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

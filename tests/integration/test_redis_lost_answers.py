@@ -1,5 +1,6 @@
 """An answer that is lost on its way: the server has done what was asked, and nobody knows."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -149,7 +150,7 @@ async def test_permit_granted_with_a_lost_answer_is_free_again(
 async def test_connection_that_dies_without_a_sign_is_noticed(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connections._OPTIONS, "socket_timeout", 0.3)
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.3)
     app = Penstock(url_of(proxy), max_workers=2, reconnect_cap_seconds=0.2)
 
     @app.job("noop")
@@ -165,3 +166,22 @@ async def test_connection_that_dies_without_a_sign_is_noticed(
         job: Job = await app.enqueue("noop")
         assert (await app.wait(job.id, timeout=10)).state == "completed"
         await until(lambda: orchestrator.degraded is None, "the worker to recover")
+
+
+async def test_cancelling_a_call_is_never_swallowed(proxy: Proxy) -> None:
+    """At whatever point: a task that outlives its cancellation would hang a stop for ever."""
+    for ticks in range(100):
+        queue = RedisQueue(url_of(proxy))
+        await queue.open()
+        await queue.connections.close()  # so that it has to connect
+        queue.connections.open()
+        call = asyncio.ensure_future(queue.counts())
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        done, cancelled = call.done(), call.cancel()
+        await asyncio.wait([call], timeout=5)
+        await queue.close()
+        if done:
+            return
+        assert cancelled
+        assert call.cancelled(), ticks

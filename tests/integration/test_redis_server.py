@@ -288,6 +288,27 @@ async def test_nothing_is_left_when_everything_is_over(flavour: str) -> None:
     await queue.close()
 
 
+async def test_slot_that_belongs_to_nobody_is_freed_and_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing makes such a slot; a lane must not be short of it for ever if something did."""
+    queue = RedisQueue(new_url())
+    await queue.open()
+    member = await queue.join(["work"], 10, 60.0)
+    await queue.enqueue(new_jobs(1, lane="api"))
+    in_lanes = Want(0, {"work": KindDefaults(30.0, 3)}, True, lanes=5)
+    assert len((await member.exchange([], [], in_lanes)).leases) == 1
+    with client(queue.url) as admin:
+        admin.sadd(f"{tag_of(queue.url)}:slots:api", "999 -1", "1 999")
+    await queue.retain()
+
+    (lane,) = await queue.lanes()
+    assert lane.in_flight == 1, "the one in use stays"
+    assert caplog.text.count("belonged to nobody") == 2
+    await member.leave()
+    await queue.close()
+
+
 async def commands_of_a_claim(queue: RedisQueue, member: Any, wanted: Want) -> tuple[int, int]:
     """How many commands the server ran for one claim, and how many jobs it gave."""
 

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 
 import psutil
 import pytest
+import redis
 
 from penstock import Job, JobState, Penstock, QueueUnavailable
-from penstock.adapters.redis import connections
+from penstock.adapters.redis import RedisQueue, connections
 from penstock.model.ids import new_id
+from tests.conformance.support import claim, completed, new_jobs, settle
 from tests.support.processes import Farm
 from tests.support.servers import RedisServer
 from tests.support.waiting import until
@@ -89,7 +91,7 @@ async def test_worker_process_goes_on_after_a_restart_of_the_server(
 async def test_frozen_server_is_noticed_and_survived(
     farm: Farm, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connections._OPTIONS, "socket_timeout", QUICK)
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", QUICK)
     app = farm.app(lease_seconds=60.0)
     async with app.running() as orchestrator:
         jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 2)
@@ -122,6 +124,31 @@ async def test_worker_joins_again_when_the_server_has_lost_everything(
         server.start()
         new = await until(lambda: _enqueued(app), "the server to be back")
         await all_completed(app, [new], RECOVERY)
+
+
+async def test_late_outcome_never_touches_another_job_after_the_server_lost_its_last_second(
+    server: RedisServer,
+) -> None:
+    """Its numbers are used again then."""
+    queue = RedisQueue(server.url)
+    await queue.open()
+    await queue.enqueue(new_jobs(1))
+    member = await queue.join(["work"], 10, 60.0)
+    (old,) = await claim(member)
+    with redis.Redis.from_url(server.url) as admin:
+        admin.flushall()
+    (new,) = await queue.enqueue(new_jobs(1))
+    again = await queue.join(["work"], 10, 60.0)
+    (lease,) = await claim(again)
+    assert lease.ref == old.ref
+    late = completed(old, '"of another job"')
+
+    assert await settle(member, late) == [late]
+    assert (await queue.get([new.id]))[new.id].state is JobState.RUNNING
+    assert await settle(again, completed(lease, '"its own"')) == []
+    assert (await queue.get([new.id]))[new.id].result == "its own"
+    await again.leave()
+    await queue.close()
 
 
 async def _enqueued(app: Penstock) -> Job | None:

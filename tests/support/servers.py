@@ -7,6 +7,7 @@ killed; a test that has to is skipped there, and says so.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import signal
@@ -53,6 +54,7 @@ class PrivateServer:
         give_up = time.monotonic() + START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > give_up:
+                self._process = None
                 raise RuntimeError((self.folder / "server.log").read_text()[-2000:])
             time.sleep(0.02)
         return self
@@ -72,26 +74,32 @@ class PrivateServer:
         self._signal_all(signal.SIGCONT)
 
     def remove(self) -> None:
-        if self._process is not None:
+        if self._process is not None and self._process.poll() is None:
             self.thaw()
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _end(self, number: signal.Signals) -> None:
         assert self._process is not None
+        children = _children(self._process.pid)
         if number is signal.SIGKILL:
             self._signal_all(number)
         else:
             self._process.send_signal(number)
         self._process.wait(timeout=30)
         self._process = None
+        # A new server does not start while a child of the old one is left.
+        give_up = time.monotonic() + 30
+        while any(Path(f"/proc/{pid}").exists() for pid in children):
+            assert time.monotonic() < give_up, "the server's children did not end"
+            time.sleep(0.01)
 
     def _signal_all(self, number: signal.Signals) -> None:
         """To the server and its children; PostgreSQL gives each a session of its own."""
         assert self._process is not None
-        pids = [self._process.pid, *_children(self._process.pid)]
-        for pid in pids:
-            os.kill(pid, number)
+        for pid in (self._process.pid, *_children(self._process.pid)):
+            with contextlib.suppress(ProcessLookupError):  # a child that has just ended
+                os.kill(pid, number)
 
     def _answers(self) -> bool:
         with socket.socket() as probe:

@@ -9,6 +9,7 @@ from penstock.model import errors
 from penstock.model.errors import (
     AuthenticationError,
     DeadlineExceeded,
+    EmbedderError,
     JobNotFound,
     JobTimeout,
     KeyConflict,
@@ -46,6 +47,7 @@ class Retryable(Exception):
         PayloadTooLarge("x"),
         ResultTooLarge("x"),
         ParserError("x"),
+        EmbedderError("x"),
         AuthenticationError("x"),
         DeadlineExceeded("x"),
         ReleasedTooOften("x"),

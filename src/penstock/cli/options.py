@@ -11,7 +11,10 @@ HELP_NAMES = ["-h", "--help"]
 QueueOption = Annotated[
     str | None,
     typer.Option(
-        "--queue", metavar="URL", help="The queue, e.g. sqlite:///jobs.db.", show_default=False
+        "--queue",
+        metavar="URL",
+        help="The queue, e.g. sqlite:///jobs.db or redis://localhost:6379/0.",
+        show_default=False,
     ),
 ]
 ConfigOption = Annotated[

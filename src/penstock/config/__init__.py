@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from penstock.config.lanes import read_lanes, read_weights
+from penstock.config.lanes import read_embedder, read_lanes, read_weights
 from penstock.config.yaml_file import read_mapping
+from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
+SECTIONS = ("lanes", "tenant_weights", "embedder")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -32,6 +34,7 @@ class Config:
     lanes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What is configured for lanes; what is not follows from their defaults."""
     tenant_weights: Mapping[str, float] = field(default_factory=dict)
+    embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -58,9 +61,10 @@ def load(
     path = Path(file or environment.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     named = bool(file or environment.get("PENSTOCK_CONFIG"))
     given = read_mapping(path) if named or path.exists() else {}
-    sources |= {name: given[name].source for name in ("lanes", "tenant_weights") if name in given}
+    sources |= {name: given[name].source for name in SECTIONS if name in given}
     lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
+    embedder = read_embedder(given.pop("embedder")) if "embedder" in given else EmbedderConfig()
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -76,7 +80,7 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources, lanes, weights)
+    return Config(queue, Settings(**values), sources, lanes, weights, embedder)
 
 
 def hide_secrets(url: str) -> str:
@@ -91,7 +95,7 @@ def hide_secrets(url: str) -> str:
 
 
 def _unknown(name: str, source: str) -> str:
-    known = [*_TYPES, "lanes", "tenant_weights"]
+    known = [*_TYPES, *SECTIONS]
     close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(known)}"
     return f"{source}: unknown setting {name!r}{hint}"

@@ -1,4 +1,4 @@
-"""The `lanes` and `tenant_weights` sections of a config file."""
+"""The `lanes`, `tenant_weights` and `embedder` sections of a config file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.yaml_file import Located, read_mapping
+from penstock.model.embedder import KEYS as EMBEDDER_KEYS
+from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
 
@@ -48,6 +50,24 @@ def read_weights(section: Located) -> dict[str, float]:
             raise ConfigError(f"{located.source}: the weight of {tenant} must be over 0")
         weights[tenant] = float(weight)
     return weights
+
+
+def read_embedder(section: Located) -> EmbedderConfig:
+    given: dict[str, Any] = {}
+    for key, located in _mapping(section, "embedder", "a mapping of its settings").items():
+        if key not in EMBEDDER_KEYS:
+            hint = f"there are: {', '.join(EMBEDDER_KEYS)}"
+            raise ConfigError(f"{located.source}: embedder has no key {key!r}; {hint}")
+        whole = key == "dimensions"
+        fits = isinstance(located.value, int if whole else str) and located.value is not True
+        if not fits:
+            what = "a whole number" if whole else "a text"
+            raise ConfigError(f"{located.source}: embedder: {key} must be {what}")
+        given[key] = located.value
+    try:
+        return EmbedderConfig(**given)
+    except ConfigError as error:
+        raise ConfigError(f"{section.source}: embedder: {error}") from None
 
 
 def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:

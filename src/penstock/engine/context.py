@@ -15,7 +15,14 @@ from penstock.engine.permits import JobLanes, PermitDesk
 from penstock.engine.run import Run
 from penstock.model.errors import RunLater
 from penstock.model.ids import child_id
-from penstock.model.job import Job, JobState, Priority, PriorityName, parse_history
+from penstock.model.job import (
+    DEFAULT_MAX_RETRIES,
+    Job,
+    JobState,
+    Priority,
+    PriorityName,
+    parse_history,
+)
 from penstock.model.payload import encode_payload
 from penstock.model.text import storable
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
@@ -107,6 +114,12 @@ class JobContext:
         """Greater for every later claim of the job. A store that refuses writes with a lesser
         one than it has seen keeps out a run that was taken for dead and is not."""
         return self._run.lease.token
+
+    @property
+    def last_attempt(self) -> bool:
+        """Whether the job becomes a dead letter if this run fails."""
+        retries = self._run.lease.max_retries
+        return self.attempt > (DEFAULT_MAX_RETRIES if retries is None else retries)
 
     @property
     def attempt(self) -> int:

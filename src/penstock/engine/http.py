@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -22,6 +20,7 @@ from penstock.model.errors import (
     Unavailable,
     ValidationError,
 )
+from penstock.model.retry_after import LONGEST_RETRY_AFTER, retry_after
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,7 +32,6 @@ MOMENT = 0.001
 HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
 REDIRECTS = (301, 302, 303, 307, 308)
-LONGEST_RETRY_AFTER = 7 * 86400.0
 RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 EPOCHS = 1e9
 """A number this large is a time, not a number of seconds."""
@@ -260,20 +258,3 @@ def _resets_after(response: httpx2.Response) -> float | None:
             seconds = told if told < EPOCHS else max(0.0, told - time.time())
             return min(seconds, LONGEST_RETRY_AFTER)
     return None
-
-
-def retry_after(value: str | None) -> float | None:
-    """Seconds from a Retry-After header: a number or an HTTP date; None if it is neither."""
-    if value is None:
-        return None
-    try:
-        if value.strip().isdigit():
-            seconds = float(value)
-        else:
-            date = parsedate_to_datetime(value)
-            if date.tzinfo is None:  # "-0000" and nothing at all mean UTC
-                date = date.replace(tzinfo=UTC)
-            seconds = date.timestamp() - time.time()
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return min(max(0.0, seconds), LONGEST_RETRY_AFTER)

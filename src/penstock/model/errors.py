@@ -5,8 +5,10 @@ PenstockError
 ├── QueueError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
 │   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
+├── StoreUnavailable            the documents cannot be reached now
 ├── JobNotFound
 ├── LaneNotFound
+├── DocumentNotFound
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -18,7 +20,10 @@ PenstockError
     ├── ValidationError         the payload does not fit the handler, or is not JSON
     │   └── PayloadTooLarge
     ├── ResultTooLarge
-    ├── ParserError
+    ├── ParserError             a document cannot be parsed; `reason` says why
+    ├── DocumentTooLarge
+    ├── BlobMissing             an original is not in the blob store any more
+    ├── EmbedderError           an embedder's answer is not one vector for each text
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
     ├── DeadlineExceeded        the job's absolute deadline has passed
@@ -50,6 +55,17 @@ class QueueUnavailable(QueueError):
 
 class QueueUnusable(QueueError):
     """The queue is corrupt, not a Penstock queue, or made by a newer Penstock."""
+
+
+class StoreUnavailable(PenstockError):
+    """The store of documents cannot be reached or written now; try again later."""
+
+
+class DocumentNotFound(PenstockError):
+    """There is no such document, or it is another tenant's."""
+
+    def __init__(self, document_id: str) -> None:
+        super().__init__(f"no document {document_id!r}")
 
 
 class JobNotFound(PenstockError):
@@ -178,7 +194,36 @@ class ResultTooLarge(PermanentError):
 
 
 class ParserError(PermanentError):
-    """A document cannot be parsed."""
+    """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
+    unknown (no format we read), unreadable (no such file), oversized, bomb, slow, memory, crashed.
+
+    Never retried: the same bytes end the same way. Redrive it once the limits are higher.
+    """
+
+    def __init__(
+        self, message: str = "the document cannot be parsed", reason: str = "corrupt"
+    ) -> None:
+        super().__init__(message, reason)
+        self.message = message
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class DocumentTooLarge(PermanentError):
+    """A document has more bytes than are accepted."""
+
+
+class BlobMissing(PermanentError):
+    """The original of a document is not in the blob store any more: upload it again."""
+
+
+class EmbedderError(PermanentError):
+    """An embedder answered, but not with one sound vector of the right size for each text.
+
+    Permanent, because the same texts would bring the same answer; nothing of it was stored.
+    """
 
 
 class AuthenticationError(PermanentError):

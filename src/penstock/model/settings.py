@@ -17,6 +17,10 @@ _LEAST = {
     "reconnect_first_seconds": 0.001,
     "reconnect_cap_seconds": 0.001,
     "ageing_seconds": 0.01,
+    "document_bytes": 1,
+    "parsers": 1,
+    "chunk_tokens": 50,
+    "chunk_overlap": 8,
 }
 
 
@@ -56,16 +60,29 @@ class Settings:
     """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
     durable: bool = True
     """SQLite: every commit survives a power loss."""
+    allow_volatile: bool = False
+    """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
+    store: str = ""
+    """Where documents are: `sqlite:///corpus.db`. Empty: in the queue's own file."""
+    blobs: str = ""
+    """The folder of original files, until they are searchable. Empty: beside the store's file."""
+    document_bytes: int = 50_000_000
+    """A larger document is refused."""
+    keep_originals: bool = False
+    """Keep original files, which are not masked, also once they are searchable."""
+    parsers: int = 2
+    """Documents parsed at a time by one process, each in a child process."""
+    chunk_tokens: int = 500
+    chunk_overlap: int = 128
+    """The size of what is found, and how much neighbours share; at most a quarter of the size."""
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""
-    allow_volatile: bool = False
-    """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.type == "bool":
+            if field.type in ("bool", "str"):
                 continue
             least = _LEAST.get(field.name, 0)
             if not least <= value < float("inf"):

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from penstock.adapters.clock import QueueClock
 from penstock.adapters.postgres.address import Address
-from penstock.adapters.postgres.clock import QueueClock
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.model.errors import QueueError
 from penstock.ports.queue import Topic

@@ -31,9 +31,9 @@ ANSWER_SECONDS = 5.0
 """A server that says nothing for this long is taken to be gone."""
 CONNECT_SECONDS = 3.0
 SHARED = 2
-IDLE_SECONDS = 0.05
+IDLE_SECONDS = 0.01
 
-_FAULTS = (exceptions.RedisError, OSError, asyncio.TimeoutError)
+_FAULTS = (exceptions.RedisError, OSError)
 
 
 _OPTIONS: dict[str, Any] = {
@@ -41,7 +41,6 @@ _OPTIONS: dict[str, Any] = {
     "encoding": "utf-8",
     "decode_responses": True,
     "client_name": "penstock",
-    "socket_timeout": ANSWER_SECONDS,
     "socket_connect_timeout": CONNECT_SECONDS,
     "socket_keepalive": True,
 }
@@ -91,9 +90,10 @@ class Channel:
         if self._connection is None:
             self._connection = self._make()
         try:
-            await self._connection.connect()  # does nothing if it is
-            await self._connection.send_command(*words)
-            answer = await self._connection.read_response()
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._connection.connect()  # does nothing if it is
+                await self._connection.send_command(*words)
+                answer = await self._connection.read_response()
             self._used_at = time.monotonic()
             return answer
         except exceptions.ResponseError:
@@ -128,8 +128,14 @@ class Connections:
         factory, blocking = cast(Any, ConnectionPool), cast(Any, BlockingPool)
         never, options = NoBackoff(), _OPTIONS
         try:
-            self._factory = factory.from_url(address.url, retry=AsyncRetry(never, 0), **options)
-            self._blocking = blocking.from_url(address.url, retry=Retry(never, 0), **options)
+            # Time-outs are kept here: where the library does, before Python 3.12, a cancellation
+            # can be lost.
+            self._factory = factory.from_url(
+                address.url, retry=AsyncRetry(never, 0), socket_timeout=None, **options
+            )
+            self._blocking = blocking.from_url(
+                address.url, retry=Retry(never, 0), socket_timeout=ANSWER_SECONDS, **options
+            )
             self.make()
         except (TypeError, ValueError) as error:
             raise ConfigError(

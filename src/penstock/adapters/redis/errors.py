@@ -23,7 +23,7 @@ def explain(error: Exception, shown: str) -> QueueError:
             return QueueUnavailable(
                 f"{shown} is a replica and takes no writes; name the primary in the URL ({text})"
             )
-        case exceptions.TimeoutError():
+        case exceptions.TimeoutError() | TimeoutError():
             return QueueUnavailable(f"{shown} did not answer in time; is it overloaded? ({text})")
         case exceptions.ConnectionError() | OSError():
             return QueueUnavailable(f"cannot reach {shown}; is it running? ({text})")

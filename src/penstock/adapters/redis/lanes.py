@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from penstock.adapters.redis.clock import Clock
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
@@ -102,18 +101,18 @@ def request_ask(request: PermitRequest) -> dict[str, Any]:
     }
 
 
-def permit(request: PermitRequest, told: Sequence[Any], clock: Clock) -> Permit | Busy:
+def permit(request: PermitRequest, told: Sequence[Any]) -> Permit | Busy:
     """See lua/permits.lua."""
     match told:
         case ["permit", start_at, void_at, timeout]:
             return Permit(
                 request.lane,
                 request.ref,
-                clock.here(float(start_at)),
-                clock.here(float(void_at)),
+                float(start_at),
+                float(void_at),
                 float(timeout) if timeout else None,
             )
         case [_, name, until, why, give_up]:
-            at = clock.here(float(until)) if until else None
+            at = float(until) if until else None
             return Busy(name, at, why, bool(give_up))
     raise AssertionError(told)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import LifeFile, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.takeover import boot_id, sweep_files
@@ -55,7 +54,6 @@ class RedisMember:
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
         self._renewing = BlockingChannel(queue.connections)
-        self._clock = Clock()
         self._trips = 0
         self._unanswered: int | None = None
         """The first of the trips since the last answer: the server may have made any of them."""
@@ -63,6 +61,7 @@ class RedisMember:
         """Permits (by ref) on their way back, and the first trip they went with."""
         self._unheard: list[PermitRequest] = []
         """Requests for permits whose answer did not come."""
+        self._started: Mapping[int, int] | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
 
@@ -80,6 +79,9 @@ class RedisMember:
             ) from error
         try:
             self._number = await self._connections.call("join", self._introduction())
+            skip = 0
+            while skip >= 0:
+                skip = await self._connections.call("try_at_once", {"skip": skip})
         except BaseException:
             self._life.close()
             raise
@@ -103,7 +105,7 @@ class RedisMember:
         want: Want | None,
         returned: Sequence[Returned] = (),
     ) -> Exchange:
-        asks, results = settlement_asks(settlements, self.id, self._clock)
+        asks, results = settlement_asks(settlements, self.id)
         ask: dict[str, Any] = {"settlements": asks, "progress": progress_asks(progress)}
         if want is not None:
             ask["want"] = _want_ask(want)
@@ -117,9 +119,9 @@ class RedisMember:
             reply = await self._trip({"settlements": [], "progress": [], "want": again})
             _, member, _, _, leases, next_at, *_ = reply
         return Exchange(
-            [rows.lease(told, self._clock) for told in leases],
+            [rows.lease(told) for told in leases],
             [settlements[number - 1] for number in stale if number <= len(settlements)],
-            self._clock.here(float(next_at)) if next_at else None,
+            float(next_at) if next_at else None,
             bool(member),
             frozenset(settlements[number - 1].lease.ref for number in spared),
         )
@@ -140,9 +142,10 @@ class RedisMember:
             self._unanswered = self._trips
         else:
             ask["unanswered"] = self._unanswered
-        asked = time.time()
+        clock = self._queue.clock
+        asked = clock.local()
         reply = await self._connections.trip("exchange", ask, *results)
-        self._clock.heard(asked, float(reply[0]), time.time())
+        clock.sample(asked, float(reply[0]))
         self._unanswered = None
         self._given_back.clear()
         return reply
@@ -174,13 +177,13 @@ class RedisMember:
                 for one in unheard
             ],
         }
-        asked = time.time()
+        clock = self._queue.clock
+        asked = clock.local()
         now, answers = await self._connections.call("permits", ask)
-        self._clock.heard(asked, float(now), time.time())
+        clock.sample(asked, float(now))
         self._unheard = []
         return [
-            lanes.permit(request, told, self._clock)
-            for request, told in zip(requests, answers, strict=True)
+            lanes.permit(request, told) for request, told in zip(requests, answers, strict=True)
         ]
 
     async def probes(self) -> list[tuple[str, str]]:
@@ -234,10 +237,12 @@ class RedisMember:
             await self._connections.call("age", {**ask, "kind": kind})
 
     async def leave(self) -> None:
-        # What is still held was never started, or its outcome could not be stored.
-        started = started_jobs(self._life.path)
+        # What is still held was never started, or its outcome could not be stored. Read once: the
+        # file is gone when this has to be tried again.
+        if self._life.path.exists():
+            self._started = started_jobs(self._life.path)
         try:
-            await takeover.end(self._connections, self._number, started, "it stopped")
+            await takeover.end(self._connections, self._number, self._started, "it stopped")
         finally:
             self._renewing.close()
             self._life.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.redis import address, lanes, rows
 from penstock.adapters.redis.connections import Connections
@@ -18,6 +18,7 @@ from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Listener, Wakeups
 from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
+from penstock.lanes.state import LaneState
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
@@ -35,9 +36,9 @@ from penstock.ports.queue import (
 
 log = logging.getLogger("penstock.redis")
 
-IDS = 500
+IDS = 200
 """Ids asked for in one trip."""
-CHUNK = 500
+CHUNK = 200
 """Jobs read or changed in one trip, so that nobody else waits long for the server."""
 
 
@@ -66,6 +67,7 @@ class RedisQueue:
         self._retention_seconds = retention_seconds
         self.connections = Connections(self._address)
         self._wakeups = Wakeups(self.connections)
+        self.clock = QueueClock()
 
     @property
     def folder(self) -> Path:
@@ -82,6 +84,9 @@ class RedisQueue:
         self.connections.open()
         try:
             await check_server(self.connections, self._allow_volatile)
+            asked = self.clock.local()
+            seconds, microseconds = await self.connections.command("TIME")
+            self.clock.sample(asked, int(seconds) + int(microseconds) / 1e6)
             await self._wakeups.open()
         except BaseException:
             await self.connections.close()
@@ -92,10 +97,15 @@ class RedisQueue:
         await self.connections.close()
 
     async def exists(self) -> bool:
-        return True  # there is nothing to make first
+        connections = Connections(self._address)
+        connections.open()
+        try:
+            return bool(await connections.command("EXISTS", f"{self._address.tag}:numbers"))
+        finally:
+            await connections.close()
 
     def now(self) -> float:
-        return time.time()  # the member translates what goes by the server's
+        return self.clock.now()
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         if conn is not None:
@@ -131,7 +141,7 @@ class RedisQueue:
         if outcome == "conflict":
             raise KeyConflict(*reply)
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
-        known = {job.id: job for job in rows.jobs(view)}
+        known = {job.id: job for job in rows.jobs(view, self.now())}
         for number, item in enumerate(batch.items, 1):
             if number not in answers:
                 known[item.id] = new_job(batch, item, now)
@@ -147,7 +157,7 @@ class RedisQueue:
         for first in range(0, len(ids), IDS):
             some = {"ids": list(ids[first : first + IDS])}
             _, view = await self.connections.call("find", {"where": some, "limit": IDS})
-            jobs.update((job.id, job) for job in rows.jobs(view))
+            jobs.update((job.id, job) for job in rows.jobs(view, self.now()))
         return jobs
 
     async def finished(self, ids: Sequence[str]) -> list[str]:
@@ -167,7 +177,7 @@ class RedisQueue:
             elif before is not None:
                 ask["before"] = before
             cursor, view = await self.connections.call("find", ask)
-            found += rows.jobs(view)
+            found += rows.jobs(view, self.now())
             if not cursor:
                 break
         return found
@@ -231,10 +241,15 @@ class RedisQueue:
         return sorted(map(rows.process, found), key=lambda info: info.joined_at)
 
     async def lanes(self) -> list[LaneInfo]:
-        told = [lanes.lane(one) for one in await self.connections.call("lane_rows", {})]
-        told.sort(key=lambda one: one[0].name)
-        waiting = {lane.name: count for lane, count in told}
-        return lane_view.infos([lane for lane, _ in told], waiting, time.time())
+        told: dict[str, tuple[LaneState, int]] = {}
+        since, known = "0", -1
+        while since and len(told) > known:
+            known = len(told)
+            some, since = await self.connections.call("lane_rows", {"since": since})
+            told.update((one[0], lanes.lane(one)) for one in some)
+        states = [told[name][0] for name in sorted(told)]
+        waiting = {name: count for name, (_, count) in told.items()}
+        return lane_view.infos(states, waiting, self.now())
 
     async def configure(self, lanes_: Sequence[str]) -> None:
         asked = lanes.configs(lanes_, self.lane_config)
@@ -264,11 +279,20 @@ class RedisQueue:
     def listen(self, topic: Topic) -> Listener:
         return self._wakeups.listen(topic)
 
+    async def _free_lost_slots(self) -> None:
+        since, before = "0", ""
+        while since and since != before:
+            before = since
+            freed, since = await self.connections.call("lost_slots", {"since": since})
+            for lane, holder, ref in freed:
+                log.error("a slot of lane %s belonged to nobody (%s, %s): freed", lane, holder, ref)
+
     async def retain(self) -> None:
         """Delete completed and cancelled jobs that are past the retention, and spent logs."""
         ask = {"retention_seconds": self._retention_seconds}
         while await self.connections.call("retain", ask):
             pass
+        await self._free_lost_slots()
         skip = 0
         while skip >= 0:
             skip = await self.connections.call("forget_lanes", {"skip": skip})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.lanes import lane
 from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
@@ -36,7 +34,7 @@ def spec(text: str) -> Spec:
     return Spec(**json.loads(text))
 
 
-def lease(told: Reply, server: Clock) -> Lease:
+def lease(told: Reply) -> Lease:
     """See `pick.told` in lua/common/pick.lua for the order; '' is none."""
     seq, job_id, spec_text, payload, lane_name, key, run_at, deadline, timeout, max_retries = told[
         :10
@@ -64,17 +62,17 @@ def lease(told: Reply, server: Clock) -> Lease:
         int(releases),
         int(token),
         history,
-        server.here(float(start_at)) if start_at else 0.0,
-        server.here(float(void_at)) if void_at else 0.0,
+        float(start_at) if start_at else 0.0,
+        float(void_at) if void_at else 0.0,
     )
 
 
-def jobs(view: Reply) -> list[Job]:
+def jobs(view: Reply, now: float) -> list[Job]:
     """See `view.jobs` in lua/common/view.lua."""
     found, served, told = view
     kinds = {kind for text in served for kind in json.loads(text)}
     families = {name: [lane(one)[0] for one in family] for name, family in told}
-    return [_job(entry, kinds, families, time.time()) for entry in found]
+    return [_job(entry, kinds, families, now) for entry in found]
 
 
 def table(flat: Reply) -> dict[str, str]:
@@ -109,7 +107,7 @@ def _job(
         max_retries=int(row["max_retries"]) if "max_retries" in row else common.max_retries,
         attempts=int(row.get("attempts", 0)),
         releases=int(row.get("releases", 0)),
-        progress=float(row.get("progress", 0)),
+        progress=1.0 if state is JobState.COMPLETED else float(row.get("progress", 0)),
         message=row.get("message", ""),
         result=json.loads(result) if result else None,
         error=Record(json.loads(row["error"])) if "error" in row else None,

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.redis.clock import Clock
 from penstock.adapters.redis.lanes import report_ask
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement
@@ -16,13 +15,13 @@ FIRST_BLOB = 2
 
 
 def settlement_asks(
-    settlements: Sequence[Settlement], member: str, clock: Clock
+    settlements: Sequence[Settlement], member: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What to ask for each settlement, and the results that go beside it as they are."""
     asks: list[dict[str, Any]] = []
     results: list[str] = []
     for settlement in settlements:
-        ask = _ask(settlement, member, clock)
+        ask = _ask(settlement, member)
         if settlement.outcome is Outcome.COMPLETED and settlement.result not in (None, "null"):
             ask["result"] = FIRST_BLOB + len(results)
             results.append(settlement.result or "")
@@ -30,23 +29,25 @@ def settlement_asks(
     return asks, results
 
 
-def _ask(s: Settlement, member: str, clock: Clock) -> dict[str, Any]:
+def _ask(s: Settlement, member: str) -> dict[str, Any]:
     lease = s.lease
     ask: dict[str, Any] = {
-        "seq": lease.seq,
+        "seq": str(lease.seq),
         "token": lease.token,
+        "id": lease.id,
         "outcome": s.outcome.value,
         "kind": lease.kind,
     }
     match s.outcome:
         case Outcome.COMPLETED:
-            ask |= {"started_at": s.started_at, "finished_at": s.finished_at}
+            # As text: it is only stored, and Lua is slow to turn numbers into text.
+            ask |= {"started_at": repr(s.started_at), "finished_at": repr(s.finished_at)}
         case Outcome.RETRY | Outcome.FAILED:
             ask |= _ended_badly(s, member)
         case Outcome.RELEASED:
             ask["message"] = storable(s.error["message"]) if s.error else ""
     if s.run_at:
-        ask["run_at"] = clock.there(s.run_at)
+        ask["run_at"] = s.run_at
     if lease.lane:
         ask["lane"] = lease.lane
     if s.report is not None:
@@ -94,6 +95,7 @@ def progress_asks(notes: Sequence[Progress]) -> list[dict[str, Any]]:
         {
             "seq": note.lease.seq,
             "token": note.lease.token,
+            "id": note.lease.id,
             "fraction": note.fraction,
             "message": storable(note.message),
             "data": json.dumps(

@@ -12,7 +12,7 @@ import random
 
 from redis import exceptions
 
-from penstock.adapters.redis.connections import Connection, Connections
+from penstock.adapters.redis.connections import ANSWER_SECONDS, Connection, Connections
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
 
@@ -84,10 +84,11 @@ class Wakeups:
     async def _subscribe(self) -> Connection:
         connection = self._connections.make()
         try:
-            await connection.connect()
-            await connection.send_command("SUBSCRIBE", *self._channels)
-            for _ in self._channels:
-                await connection.read_response()
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.connect()
+                await connection.send_command("SUBSCRIBE", *self._channels)
+                for _ in self._channels:
+                    await connection.read_response()
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -117,7 +118,8 @@ class Wakeups:
             if message is None:
                 if asked:
                     raise TimeoutError("no answer to a PING")
-                await connection.send_command("PING")
+                async with asyncio.timeout(QUIET_SECONDS):
+                    await connection.send_command("PING")
             asked = message is None
             if message is not None and message[0] == "message":
                 self._ring(self._channels[message[1]])

@@ -289,8 +289,16 @@ def _refusable(operation: Callable[[Transaction], Any], transaction: Transaction
 class Reader(_Thread):
     """Runs operations on a connection that cannot write, each on its own snapshot."""
 
-    def __init__(self, path: Path, open_connection: Callable[[], sqlite3.Connection]) -> None:
-        super().__init__("penstock-read", open_connection, path)
+    def __init__(
+        self,
+        path: Path,
+        open_connection: Callable[[], sqlite3.Connection],
+        name: str = "penstock-read",
+    ) -> None:
+        super().__init__(name, open_connection, path)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self.close)
 
     def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
         return [self._read(operation) for operation in operations]

@@ -80,6 +80,10 @@ class SqliteFile:
             await asyncio.to_thread(reader.close)
             await self._wakeups.close()
 
+    def another_reader(self, name: str) -> Reader:
+        """A thread that reads beside the file's own, for what may take long."""
+        return Reader(self.path, self._connect_reader, name)
+
     async def write(self, operation: Callable[[Transaction], T], *, soft: bool = False) -> T:
         """Run `operation` in a write transaction; see `Writer` for `soft`."""
         if self._writer is None:

@@ -15,7 +15,7 @@ local is_member, last_trip = here[1] ~= false, tonumber(here[1]) or 0
 if ask.unanswered and last_trip >= ask.unanswered then
   for seq, token, lane in string.gmatch(here[2], '(%d+) (%d+) ([^\n]*)') do
     ask.settlements[#ask.settlements + 1] = {
-      seq = tonumber(seq), token = tonumber(token), outcome = 'handed back',
+      seq = seq, token = tonumber(token), outcome = 'handed back',
       lane = lane ~= '' and lane or nil}
   end
 end
@@ -45,6 +45,8 @@ if want and is_member then
     end
     if want.lanes > 0 then sooner(lane_claim.next_look(want.names)) end
     if #without_lane < want.limit or want.limit == 0 then sooner(claim.next_due()) end
+    -- More than were asked about before: come again at once.
+    if want.regardless and claim.any_unknown(want) then sooner(now) end
   end
 end
 lanes.announce()

@@ -27,7 +27,7 @@ for _, name in ipairs(names) do
   if is_idle(lane) then
     redis.call('DEL', lines.lane_key(name), ns .. 'turns:' .. name)
     redis.call('ZREM', ns .. 'lanes', name)
-    redis.call('SREM', ns .. 'troubled', name)
+    redis.call('ZREM', ns .. 'troubled', name)
     if lane.parent then redis.call('SREM', ns .. 'family:' .. lane.parent, name) end
   else
     kept = kept + 1

@@ -1,9 +1,13 @@
 #!lua flags=no-writes
 -- needs: base lines
--- The lanes in use: name, row (names and values in turn), slots taken, jobs in its lines.
+-- Some of the lanes in use, from those last used at `ask.since` on (a lane that is used meanwhile
+-- comes again, and none is left out): name, row (names and values in turn), slots taken, jobs in
+-- its lines. And since when to go on, or '' at the end.
 
-local rows = {}
-for _, name in ipairs(redis.call('ZRANGE', ns .. 'lanes', 0, -1)) do
-  rows[#rows + 1] = lines.told(name)
-end
-return rows
+local CHUNK = 200
+
+local rows, last = {}, ''
+local flat = redis.call(
+  'ZRANGEBYSCORE', ns .. 'lanes', ask.since, '+inf', 'WITHSCORES', 'LIMIT', 0, CHUNK)
+for n = 1, #flat, 2 do rows[#rows + 1], last = lines.told(flat[n]), flat[n + 1] end
+return {rows, #rows == CHUNK and last or ''}

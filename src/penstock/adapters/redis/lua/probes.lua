@@ -2,15 +2,16 @@
 -- needs: base lines jobs lane_state breaker lanes
 -- The lanes in trouble {name, where} that this process is to probe now; nobody else does meanwhile.
 
+local MOST = 50
+
 local due = {}
-for _, name in ipairs(redis.call('SMEMBERS', ns .. 'troubled')) do
+local names = redis.call('ZRANGEBYSCORE', ns .. 'troubled', '-inf', now, 'LIMIT', 0, MOST)
+for _, name in ipairs(names) do
   local lane = lanes.load(name)
-  local where = lane.health_url or lane.address
-  if (lane.step > 0 or breaker.suspected(lane, now)) and where
-    and lane.probed_at + lane.probe_seconds <= now
-  then
-    redis.call('HSET', lines.lane_key(name), 'probed_at', now)
-    due[#due + 1] = {name, where}
+  if lanes.worth_probing(lane) then
+    lane.probed_at = now
+    due[#due + 1] = {name, lane.health_url or lane.address}
   end
+  lanes.save(lane)
 end
 return done(due)

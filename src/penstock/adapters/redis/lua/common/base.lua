@@ -37,6 +37,8 @@ local ns = KEYS[1] .. ':'
 local ask = cjson.decode(ARGV[1])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
+-- The same as text, for what is written often: turning a number into text takes time.
+local now_text = string.format('%.17g', now)
 
 -- A number as text that reads back as the same number. (Lua's own has 14 digits.)
 local function exact(number) return string.format('%.17g', number) end
@@ -59,15 +61,18 @@ local counts = {}
 
 -- So many jobs of this kind are in this state now, more or fewer.
 local function count(state, kind, change)
-  local field = pair(state, kind)
-  counts[field] = (counts[field] or 0) + change
+  local kinds = counts[state] or {}
+  counts[state], kinds[kind] = kinds, (kinds[kind] or 0) + change
 end
 
 -- The last thing a script does.
 local function done(reply)
-  for field, change in pairs(counts) do
-    if change ~= 0 and redis.call('HINCRBY', ns .. 'counts', field, change) == 0 then
-      redis.call('HDEL', ns .. 'counts', field)
+  for state, kinds in pairs(counts) do
+    for kind, change in pairs(kinds) do
+      local field = pair(state, kind)
+      if change ~= 0 and redis.call('HINCRBY', ns .. 'counts', field, change) == 0 then
+        redis.call('HDEL', ns .. 'counts', field)
+      end
     end
   end
   for topic in pairs(topics) do redis.call('PUBLISH', ns .. topic, '') end

@@ -1,7 +1,7 @@
 -- Claiming: what may run now, in order, leased in the same trip.
 
 local STAGE_LIMIT = 200
-local ADOPT_LIMIT = 100
+local ADOPT_LIMIT = 200
 
 local claim = {}
 
@@ -72,6 +72,14 @@ local function lapsed(member)
     end
   end
   return found
+end
+
+-- Whether jobs of these kinds wait for somebody to say in which lane they belong.
+function claim.any_unknown(want)
+  for _, kind in ipairs(want.names) do
+    if redis.call('EXISTS', ns .. 'line:' .. pair('?', kind)) == 1 then return true end
+  end
+  return false
 end
 
 -- Lanes that were idle for so long that they were forgotten.

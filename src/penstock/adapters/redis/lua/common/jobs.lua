@@ -13,22 +13,21 @@ function jobs.spec(text)
   local spec = known_specs[text]
   if not spec then
     spec = cjson.decode(text)
+    -- As they are until something changes them, and so not stored before.
+    spec.state, spec.lane, spec.run_at, spec.since = 'queued', '', spec.at, spec.at
+    spec.__index = spec
     known_specs[text] = spec
   end
   return spec
 end
 
--- The row as a table, the spec's values among the others; or nil.
+-- The row as a table; where it has no value of its own, it is the spec's. Nil if there is none.
 function jobs.load(seq, spec)
   local flat = redis.call('HGETALL', jobs.key(seq))
   if #flat == 0 then return nil end
   spec = spec or redis.call('HGET', ns .. 'specs', seq)
-  local row = {seq = seq, spec = spec}
-  for name, value in pairs(jobs.spec(spec)) do row[name] = value end
+  local row = setmetatable({seq = seq, spec = spec}, jobs.spec(spec))
   for at = 1, #flat, 2 do row[flat[at]] = flat[at + 1] end
-  -- As they are until something changes them, and so not stored before.
-  row.state, row.lane = row.state or 'queued', row.lane or ''
-  row.run_at, row.since = row.run_at or row.at, row.since or row.at
   return row
 end
 
@@ -48,7 +47,7 @@ function jobs.band(place) return tonumber(string.sub(place, 1, 2)) end
 
 function jobs.turn(place) return tonumber(string.sub(place, 3, 21)) end
 
-function jobs.seq(place) return string.format('%d', tonumber(string.sub(place, 22))) end
+function jobs.seq(place) return string.match(place, '^0*(%d+)$', 22) end
 
 function jobs.crashed(row) return (tonumber(row.crashes) or 0) > 0 end
 

@@ -39,8 +39,8 @@ end
 
 -- Whether the lease still stands: only then it teaches a lane anything, or has a slot to free.
 local function is_held(s)
-  local found = redis.call('HMGET', jobs.key(s.seq), 'token', 'holder')
-  return tonumber(found[1]) == s.token and (found[2] or '') ~= ''
+  local found = redis.call('HMGET', jobs.key(s.seq), 'token', 'holder', 'id')
+  return tonumber(found[1]) == s.token and (found[2] or '') ~= '' and found[3] == (s.id or found[3])
 end
 
 -- Let lanes learn from settlements, and change those whose failure is the lane's. Returns the
@@ -50,13 +50,13 @@ function lane_settle.judge(holder, settlements)
   for number, s in ipairs(settlements) do
     local name = verdict.lane_of(s)
     if name ~= '' and is_held(s) then
-      if s.lane then in_lanes[#in_lanes + 1] = s.seq end
-      local lane, fault
+      local job, lane, fault = tonumber(s.seq), nil, nil
+      if s.lane then in_lanes[#in_lanes + 1] = job end
       if s.report and s.report.told then
         lane = lanes.load(name)
         fault = lane and verdict.fault_of_told(lane, s.report)
       else
-        lane, fault = lane_settle.learn_and_save(name, holder, s.seq, s.seq, s.token, s.report)
+        lane, fault = lane_settle.learn_and_save(name, holder, job, job, s.token, s.report)
       end
       if lane then latest[name], faults[number] = lane, fault end
     end

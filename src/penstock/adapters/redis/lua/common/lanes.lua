@@ -4,7 +4,8 @@
 --   lanes             sorted set of the lanes in use, by when they were last used
 --   lane:NAME         hash: see lane_state.lua, and health_url, probe_seconds, probed_at
 --   family:NAME       set of the lanes whose parent it is
---   troubled          set of the lanes that are open, under suspicion or blocked for credentials
+--   troubled          sorted set of the lanes that are open, under suspicion or blocked for
+--                     credentials, by when to probe them next (infinite: there is nothing to probe)
 --   slots:LANE        set of "holder ref", the requests open (or about to be) in a lane; counted,
 --                     never added up. ref is a job's seq, or negative for a permit inside a job
 --   slotted:NUMBER    hash ref -> the lanes it has slots in, of one member; slots end with it
@@ -65,8 +66,17 @@ end
 function lanes.save(lane)
   write(lane)
   redis.call('ZADD', ns .. 'lanes', now, lane.name)
-  local trouble = lane.step > 0 or lane.suspect or lane.blocked_why == breaker.CREDENTIALS
-  redis.call(trouble and 'SADD' or 'SREM', ns .. 'troubled', lane.name)
+  if lane.step > 0 or lane.suspect or lane.blocked_why == breaker.CREDENTIALS then
+    local probe_at = lanes.worth_probing(lane) and lane.probed_at + lane.probe_seconds or '+inf'
+    redis.call('ZADD', ns .. 'troubled', probe_at, lane.name)
+  else
+    redis.call('ZREM', ns .. 'troubled', lane.name)
+  end
+end
+
+-- Whether a probe could tell anything.
+function lanes.worth_probing(lane)
+  return (lane.step > 0 or breaker.suspected(lane, now)) and (lane.health_url or lane.address)
 end
 
 -- Make lanes and their parents known; what has happened in them stays. What is only assumed of a

@@ -7,7 +7,7 @@ local pick = {}
 
 function pick.high(row) return tonumber(row.priority) <= HIGH end
 
--- The first places in the lines of these kinds, in one common order: {place, kind, line}.
+-- The first places in the lines of these kinds, in one common order: {place, seq, kind, line}.
 function pick.first(prefix, lane, kinds, limit)
   local heads, picked = {}, {}
   local chunk = #kinds == 1 and limit or math.min(limit, CHUNK)
@@ -24,7 +24,9 @@ function pick.first(prefix, lane, kinds, limit)
       if heads[n].places[heads[n].at] < heads[best].places[heads[best].at] then best = n end
     end
     local head = heads[best]
-    picked[#picked + 1] = {place = head.places[head.at], kind = head.kind, line = head.line}
+    local place = head.places[head.at]
+    picked[#picked + 1] = {
+      place = place, seq = jobs.seq(place), kind = head.kind, line = head.line}
     head.at = head.at + 1
     if head.at > #head.places then
       head.places = redis.call('ZRANGE', head.line, head.read, head.read + chunk - 1)
@@ -38,7 +40,7 @@ end
 -- These values of what was picked, by its seqs.
 local function values(hash, picked)
   local seqs = {}
-  for n, one in ipairs(picked) do seqs[n] = jobs.seq(one.place) end
+  for n, one in ipairs(picked) do seqs[n] = one.seq end
   return #seqs > 0 and redis.call('HMGET', ns .. hash, unpack(seqs)) or {}
 end
 
@@ -46,7 +48,7 @@ end
 function pick.within(picked, ordinary)
   local kept, specs = {}, values('specs', picked)
   for n, one in ipairs(picked) do
-    one.row = jobs.load(jobs.seq(one.place), specs[n])
+    one.row = jobs.load(one.seq, specs[n])
     local spare = not ordinary or pick.high(one.row)
     if not spare then
       ordinary = ordinary - 1
@@ -66,7 +68,7 @@ function pick.lease(picked, member)
     row.token, row.attempts = (row.token or 0) + 1, (row.attempts or 0) + 1
     redis.call(
       'HSET', jobs.key(seq), 'state', 'running', 'token', row.token, 'attempts', row.attempts,
-      'holder', member, 'started_at', now)
+      'holder', member, 'started_at', now_text)
     jobs.expect_nothing(row)
     if (row.deadline or '') ~= '' then redis.call('ZREM', ns .. 'deadlines', seq) end
     local line, kind = places[one.line] or {}, seqs[one.kind] or {}

@@ -3,7 +3,7 @@
 -- `ask.where` has ids, states, kinds (names; patterns are resolved by the caller), tenant, task,
 -- parent_id, error_type; every given part must match. The narrowest index there is is read.
 
-local ROWS = 1000
+local ROWS = 500
 
 local select = {}
 

@@ -5,30 +5,31 @@ local settle = {}
 -- What is written once for a whole batch.
 local finished, results, let_go = {}, {}, {}
 
--- Whether the lease stands: the job runs, and nobody has claimed it since.
-local function stands(state, token, s)
-  return state == 'running' and tonumber(token) == s.token
+-- Whether the lease stands: the job runs, and nobody has claimed it since. The id tells too: a
+-- server that lost its last second in a power cut uses numbers again.
+local function stands(row, s)
+  return row.state == 'running' and tonumber(row.token) == s.token and row.id == (s.id or row.id)
 end
 
 local function completed(s)
   local found = redis.call('HMGET', jobs.key(s.seq), 'state', 'token', 'holder', 'error', 'id')
-  if not stands(found[1], found[2], s) then return false end
+  local holder = found[3]
+  if not stands({state = found[1], token = found[2], id = found[5]}, s) then return false end
   local fields = {
-    'state', 'completed', 'holder', '', 'progress', 1,
-    'started_at', s.started_at, 'finished_at', s.finished_at}
+    'state', 'completed', 'holder', '', 'started_at', s.started_at, 'finished_at', s.finished_at}
   if found[4] then
     for _, text in ipairs({'error', '', 'error_type', ''}) do fields[#fields + 1] = text end
   end
   redis.call('HSET', jobs.key(s.seq), unpack(fields))
-  local held = let_go[found[3]] or {}
-  let_go[found[3]], held[#held + 1] = held, s.seq
+  local held = let_go[holder] or {}
+  let_go[holder], held[#held + 1] = held, s.seq
   finished[#finished + 1], finished[#finished + 2] = s.finished_at, s.seq
   if s.result then
     results[#results + 1], results[#results + 2] = s.seq, ARGV[s.result]
   end
   count('running', s.kind, -1)
   count('completed', s.kind, 1)
-  log.append({id = found[5], tenant = s.tenant, task = s.task}, s.outcome, s.data)
+  log.append({id = s.id, tenant = s.tenant, task = s.task}, s.outcome, s.data)
   return true
 end
 
@@ -90,7 +91,8 @@ end
 
 -- One that was already stored with the same token is not stale.
 local function stale(s, row)
-  return not row or tonumber(row.token) ~= s.token or row.holder ~= '' or row.state == 'cancelled'
+  return not row or tonumber(row.token) ~= s.token or row.id ~= (s.id or row.id)
+    or row.holder ~= '' or row.state == 'cancelled'
 end
 
 -- Store one outcome; whether it was refused.
@@ -104,7 +106,7 @@ local function one(s)
     if cancel_seen(s, row) then wake('finished') end
     return false
   end
-  if row and s.outcome ~= 'completed' and stands(row.state, row.token, s) then
+  if row and s.outcome ~= 'completed' and stands(row, s) then
     endings[s.outcome](s, row)
     if s.outcome == 'handed back' then
       wake('ready')
@@ -141,7 +143,7 @@ end
 function settle.progress(notes)
   for _, note in ipairs(notes) do
     local row = jobs.load(note.seq)
-    if row and stands(row.state, row.token, note) then
+    if row and stands(row, note) then
       jobs.save(row, {progress = note.fraction, message = note.message})
       log.append(row, 'progress', note.data)
     end

@@ -16,9 +16,9 @@ end
 function view.jobs(seqs)
   local found, served, names, told = {}, {}, {}, {}
   for _, seq in ipairs(seqs) do
-    local flat = redis.call('HGETALL', jobs.key(seq))
-    if #flat > 0 then
-      local row, ahead = jobs.load(seq), -1
+    local row = jobs.load(seq)
+    if row then
+      local flat, ahead = redis.call('HGETALL', jobs.key(seq)), -1
       local scheduled = redis.call('ZSCORE', ns .. 'scheduled', seq)
       if row.state == 'queued' and not scheduled and row.lane ~= '' and row.lane ~= '?' then
         ahead, names[row.lane] = lines.ahead(row.lane, row.place), true

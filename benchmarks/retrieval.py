@@ -1,0 +1,263 @@
+"""How well documents are found: by words, by vectors, and by both.
+
+`python -m benchmarks.retrieval [folder]` prints every figure for the sets in a folder, ours if none
+is named: `documents.<language>.jsonl` with lines {"id", "text"}, and `questions.<name>.jsonl` with
+lines {"question", "relevant": [id]}. Questions named as a language are put to its documents alone
+and to all; others, such as `cross`, to all documents and to those of the answer's language alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.report import AtLeast, Better, Figure, Result
+from benchmarks.sizes import Sizes
+from penstock.adapters.embedders.offline import OfflineEmbedder
+from penstock.corpus.fusion import DEPTH, Hit, fuse
+from penstock.corpus.query import WeighedQuery, match_expression, query_terms, weigh
+from penstock.corpus.terms import FTS5_TOKENIZER, index_terms, script
+
+DATA = Path(__file__).parent / "data" / "retrieval"
+LOSS = 0.005
+"""How much worse than the better of its parts fusion may be in nDCG@10."""
+KEPT = 0.95
+"""What of the vectors' nDCG@10 must be left for questions in another language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    id: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    relevant: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Questions and the documents they are put to."""
+
+    name: str
+    cross: bool
+    """The questions are in another language than their answers."""
+    documents: Sequence[Document]
+    questions: Sequence[Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    ndcg: float
+    first: float
+    """Share of questions with a relevant document in the first place."""
+    ten: float
+    """The same for the first ten."""
+
+
+class Vectors:
+    """The vector of each text, computed once."""
+
+    def __init__(self) -> None:
+        self._embedder = OfflineEmbedder()
+        self._known: dict[str, bytes] = {}
+
+    def of(self, texts: Sequence[str]) -> numpy.ndarray:
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        found = asyncio.run(self._embedder.embed(missing))
+        self._known.update(zip(missing, found, strict=True))
+        return numpy.frombuffer(b"".join(self._known[text] for text in texts), "<f4").reshape(
+            len(texts), self._embedder.dimensions
+        )
+
+    def close(self) -> None:
+        self._embedder.close()
+
+
+class Corpus:
+    """What a store does, in memory: FTS5 for the words, a matrix for the vectors."""
+
+    def __init__(self, documents: Sequence[Document], vectors: Vectors) -> None:
+        self._documents = documents
+        self._scripts = [script(document.text) for document in documents]
+        self._vectors = vectors
+        self._matrix = vectors.of([document.text for document in documents])
+        self._database = sqlite3.connect(":memory:")
+        self._database.execute(
+            f'create virtual table chunks using fts5(scope, terms, tokenize="{FTS5_TOKENIZER}")'
+        )
+        self._database.execute("create virtual table vocabulary using fts5vocab(chunks, col)")
+        self._database.executemany(
+            "insert into chunks (rowid, scope, terms) values (?, '', ?)",
+            [(at, " ".join(index_terms(doc.text))) for at, doc in enumerate(documents)],
+        )
+
+    def weigh(self, question: str) -> WeighedQuery:
+        query = query_terms(question)
+        rows = self._database.execute(
+            "select term, doc from vocabulary where col = 'terms' and term in "
+            f"({', '.join('?' * len(query.terms))})",
+            query.terms,
+        )
+        return weigh(query, dict(rows.fetchall()), len(self._documents))
+
+    def by_words(self, query: WeighedQuery) -> list[Hit]:
+        expression = match_expression(query)
+        if expression is None:
+            return []
+        rows = self._database.execute(
+            "select rowid, -bm25(chunks, 0, 1) as score from chunks where chunks match ? "
+            "order by score desc limit ?",
+            (expression, DEPTH),
+        )
+        return [self._hit(at, score) for at, score in rows]
+
+    def by_vectors(self, question: str) -> list[Hit]:
+        scores = self._matrix @ self._vectors.of([question])[0]
+        return [self._hit(int(at), float(scores[at])) for at in numpy.argsort(-scores)[:DEPTH]]
+
+    def _hit(self, at: int, score: float) -> Hit:
+        return Hit(self._documents[at].id, score, self._scripts[at])
+
+
+def text(corpus: Corpus, question: str) -> list[str]:
+    return [hit.id for hit in corpus.by_words(corpus.weigh(question))]
+
+
+def vector(corpus: Corpus, question: str) -> list[str]:
+    return [hit.id for hit in corpus.by_vectors(question)]
+
+
+def rrf(corpus: Corpus, question: str) -> list[str]:
+    """Reciprocal ranks with equal weights: what is usually done, for comparison."""
+    scores: dict[str, float] = defaultdict(float)
+    for ranking in (text(corpus, question), vector(corpus, question)):
+        for rank, id_ in enumerate(ranking, 1):
+            scores[id_] += 1 / (60 + rank)
+    return sorted(scores, key=lambda id_: -scores[id_])
+
+
+def hybrid(corpus: Corpus, question: str) -> list[str]:
+    query = corpus.weigh(question)
+    return [hit.id for hit in fuse(corpus.by_words(query), corpus.by_vectors(question), query)]
+
+
+Search = Callable[[Corpus, str], list[str]]
+SEARCHES: tuple[Search, ...] = (text, vector, rrf, hybrid)
+
+
+def tasks(folder: Path) -> list[Task]:
+    documents = [
+        Document(line["id"], path.name.split(".")[1], line["text"])
+        for path in sorted(folder.glob("documents.*.jsonl"))
+        for line in _lines(path)
+    ]
+    language_of = {document.id: document.language for document in documents}
+    languages = sorted(set(language_of.values()))
+    found = []
+    for path in sorted(folder.glob("questions.*.jsonl")):
+        name = path.name.split(".")[1]
+        questions = [
+            Question(line["question"], frozenset(line["relevant"])) for line in _lines(path)
+        ]
+        cross = name not in languages
+        for language in languages if cross else [name]:
+            own = [q for q in questions if language in {language_of[id_] for id_ in q.relevant}]
+            among = [document for document in documents if document.language == language]
+            label = f"{name}, to {language} alone" if cross else f"{name}, alone"
+            found.append(Task(label, cross, among, own))
+        found.append(Task(f"{name}, to all", cross, documents, questions))
+    return [task for task in found if task.questions]
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def measure(task: Task, vectors: Vectors) -> dict[str, Figures]:
+    """The figures of every search, by its name."""
+    corpus = Corpus(task.documents, vectors)
+    return {
+        search.__name__: _figures(
+            [(search(corpus, question.text)[:10], question.relevant) for question in task.questions]
+        )
+        for search in SEARCHES
+    }
+
+
+def _figures(answers: Sequence[tuple[list[str], frozenset[str]]]) -> Figures:
+    return Figures(
+        ndcg=sum(_ndcg(found, relevant) for found, relevant in answers) / len(answers),
+        first=sum(bool(set(found[:1]) & relevant) for found, relevant in answers) / len(answers),
+        ten=sum(bool(set(found) & relevant) for found, relevant in answers) / len(answers),
+    )
+
+
+def _ndcg(found: Sequence[str], relevant: frozenset[str]) -> float:
+    gain = sum(1 / math.log2(at + 2) for at, id_ in enumerate(found) if id_ in relevant)
+    return gain / sum(1 / math.log2(at + 2) for at in range(min(10, len(relevant))))
+
+
+def target(task: Task, figures: dict[str, Figures]) -> float:
+    if task.cross:
+        return KEPT * figures["vector"].ndcg
+    return max(figures["text"].ndcg, figures["vector"].ndcg) - LOSS
+
+
+def run(sizes: Sizes, folder: Path) -> list[Result]:
+    vectors = Vectors()
+    results = []
+    for task in tasks(DATA):
+        figures = measure(task, vectors)
+        better = max(("text", "vector"), key=lambda name: figures[name].ndcg)
+        results.append(
+            Result(
+                "hybrid search, own questions",
+                f"{task.name}: {len(task.questions)} questions, {len(task.documents)} documents",
+                "nDCG@10",
+                Figure.of("penstock", [figures["hybrid"].ndcg]),
+                Figure.of(f"{better} alone", [figures[better].ndcg]),
+                Better.MORE,
+                AtLeast(round(target(task, figures), 4), "nDCG@10"),
+                "At least the better of text and vectors less 0.005; across languages at least "
+                "0.95 of vectors.",
+            )
+        )
+    vectors.close()
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path, nargs="?", default=DATA)
+    folder = parser.parse_args().folder
+    table = Table("questions", "n", *(search.__name__ for search in SEARCHES), "target", "")
+    vectors = Vectors()
+    for task in tasks(folder):
+        figures = measure(task, vectors)
+        least, reached = target(task, figures), figures["hybrid"].ndcg
+        cells = [f"{f.ndcg:.3f} ({f.first:.2f} {f.ten:.2f})" for f in figures.values()]
+        verdict = "met" if reached >= least else "MISSED"
+        table.add_row(task.name, str(len(task.questions)), *cells, f"{least:.3f}", verdict)
+    vectors.close()
+    console = Console()
+    console.print(table)
+    console.print("nDCG@10 (R@1 R@10)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Penstock and its peers on one server: Redis, PostgreSQL."""

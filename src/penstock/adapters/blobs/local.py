@@ -1,0 +1,83 @@
+"""Blobs in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
+from penstock.model.ids import new_id
+from penstock.ports.blobs import Blob
+
+
+class LocalBlobs:
+    """See `penstock.ports.blobs.BlobStore`.
+
+    A blob's file is named by the hash of its content and a number of its own: two uploads of
+    the same bytes are two files, so that one can be deleted without asking about the other.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
+        number = new_id()
+        unfinished = self._folder / "unfinished" / number
+        digest, size = hashlib.sha256(), 0
+        try:
+            await asyncio.to_thread(unfinished.parent.mkdir, parents=True, exist_ok=True)
+            with unfinished.open("xb") as file:
+                async for part in parts:
+                    size += len(part)
+                    if size > most:
+                        raise DocumentTooLarge(f"over {most:,} bytes")
+                    digest.update(part)
+                    await asyncio.to_thread(file.write, part)
+                await asyncio.to_thread(_to_disk, file.fileno())
+            key = f"{digest.hexdigest()}-{number}"
+            await asyncio.to_thread(self._keep, unfinished, key)
+        except OSError as error:
+            raise _unavailable(self._folder, error) from error
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return Blob(key, size)
+
+    def _keep(self, unfinished: Path, key: str) -> None:
+        path = self._path(key)
+        path.parent.mkdir(exist_ok=True)
+        unfinished.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            _to_disk(folder)  # the name, too
+        finally:
+            os.close(folder)
+
+    @asynccontextmanager
+    async def local(self, key: str) -> AsyncIterator[Path]:
+        path = self._path(key)
+        if not await asyncio.to_thread(path.exists):
+            raise BlobMissing(f"the original {key[:12]} is not in {self._folder}")
+        yield path
+
+    async def delete(self, key: str) -> None:
+        try:
+            await asyncio.to_thread(self._path(key).unlink, missing_ok=True)
+        except OSError as error:
+            raise _unavailable(self._folder, error) from error
+
+    def _path(self, key: str) -> Path:
+        if not key.replace("-", "").isalnum():
+            raise BlobMissing(f"{key!r} names no blob")
+        return self._folder / key[:2] / key
+
+
+def _to_disk(fd: int) -> None:
+    os.fsync(fd)
+
+
+def _unavailable(folder: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"cannot use the blobs in {folder}: {error.strerror or error}")

@@ -1,0 +1,1 @@
+"""Embedders: one inside the process, and any that is served over HTTP."""

@@ -1,0 +1,148 @@
+"""The corpus in a SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.adapters.sqlite.corpus import documents, find, vectors
+from penstock.adapters.sqlite.corpus.vectors import Matrix
+from penstock.adapters.sqlite.database import Reader, Transaction
+from penstock.adapters.sqlite.file import SqliteFile
+from penstock.model.document import (
+    Document,
+    DocumentRef,
+    DocumentState,
+    Staged,
+    StoredChunk,
+    Upload,
+)
+from penstock.model.errors import QueueError
+from penstock.ports.corpus import Accepted, Findings, ToEmbed, Version, Wanted
+
+MATRICES = 8
+"""Tenants and models whose vectors are kept in memory; of others they are read again."""
+
+
+class SqliteCorpus:
+    """See `penstock.ports.corpus.Corpus`. `shared`: the queue is in the same file, and opens
+    and closes it. Searches have a thread and a connection of their own: no job waits for them."""
+
+    def __init__(self, file: SqliteFile, *, shared: bool = True) -> None:
+        self._file = file
+        self._shared = shared
+        self._searcher: Reader | None = None
+        self._matrices: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
+
+    async def open(self) -> None:
+        if not self._shared:
+            await self._file.open()
+        self._searcher = self._file.another_reader("penstock-search")
+
+    async def close(self) -> None:
+        if self._searcher is not None:
+            searcher, self._searcher = self._searcher, None
+            await searcher.stop()
+            if not self._shared:
+                await self._file.close()
+
+    async def accept(self, upload: Upload) -> Accepted:
+        return await self._file.write(lambda tx: documents.accept(tx, upload))
+
+    async def stage(self, version: Version, staged: Staged) -> bool:
+        return await self._file.write(lambda tx: documents.stage(tx, version, staged))
+
+    async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
+        return await self._file.read(
+            lambda connection: vectors.to_embed(connection, version, model)
+        )
+
+    async def put_vectors(self, tenant: str, model: str, known: Mapping[str, bytes]) -> None:
+        await self._file.write(lambda tx: vectors.put(tx, tenant, model, known))
+
+    async def publish(self, version: Version, model: str) -> bool:
+        def publish(tx: Transaction) -> bool:
+            if model and (missing := vectors.without_vector(tx, version, model)):
+                raise QueueError(f"{missing} chunks of {version.ref.id} have no vector yet")
+            scope = find.scope_terms(version.ref.tenant, version.ref.collection)
+            return documents.publish(tx, version, scope)
+
+        return await self._file.write(publish)
+
+    async def mark(
+        self,
+        version: Version,
+        *,
+        state: DocumentState,
+        stage: str,
+        progress: float,
+        message: str = "",
+        error: Mapping[str, Any] | None = None,
+    ) -> bool:
+        return await self._file.write(
+            lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
+        )
+
+    async def delete(self, ref: DocumentRef) -> str | None:
+        return await self._file.write(lambda tx: documents.delete(tx, ref))
+
+    async def get(self, ref: DocumentRef) -> Document | None:
+        return await self._file.read(lambda connection: documents.read(connection, ref))
+
+    async def documents(
+        self,
+        tenant: str,
+        *,
+        collection: str | None = None,
+        states: Sequence[DocumentState] | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Document]:
+        return await self._file.read(
+            lambda connection: documents.documents(
+                connection, tenant, collection, states, limit, before
+            )
+        )
+
+    async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
+        return await self._file.read(lambda connection: documents.chunks(connection, ref))
+
+    async def text(self, ref: DocumentRef) -> str | None:
+        return await self._file.read(lambda connection: documents.text(connection, ref))
+
+    async def find(self, wanted: Wanted) -> Findings:
+        if self._searcher is None:
+            raise QueueError("the corpus is not open; use it inside `async with app:`")
+        return await self._searcher.submit(lambda connection: self._find(connection, wanted))
+
+    def _find(self, connection: sqlite3.Connection, wanted: Wanted) -> Findings:
+        scope = wanted.scope
+        some = find.documents_in(connection, scope)
+        text = find.by_text(connection, wanted, some)
+        near = []
+        if wanted.vector is not None:
+            matrix = self._matrix(scope.tenant, wanted.model)
+            near = matrix.search(connection, wanted.vector, some, wanted.limit)
+        found = {hit.chunk for hit in (*text, *near)}
+        return Findings(text, near, find.places(connection, found))
+
+    def _matrix(self, tenant: str, model: str) -> Matrix:
+        """Called by the searching thread only."""
+        key = (tenant, model)
+        matrix = self._matrices.pop(key, None) or Matrix(tenant, model)
+        self._matrices[key] = matrix
+        while len(self._matrices) > MATRICES:
+            self._matrices.popitem(last=False)
+        return matrix
+
+    async def model(self, tenant: str) -> str | None:
+        def read(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute(
+                "SELECT model FROM vectors WHERE tenant = ? ORDER BY number DESC LIMIT 1",
+                (tenant,),
+            ).fetchone()
+            return None if row is None else row[0]
+
+        return await self._file.read(read)

@@ -1,0 +1,307 @@
+"""Documents and their versions: accepted, staged, published, deleted."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.adapters.sqlite.database import Transaction
+from penstock.model.document import (
+    Document,
+    DocumentRef,
+    DocumentState,
+    NewChunk,
+    Staged,
+    StoredChunk,
+    Upload,
+)
+from penstock.ports.corpus import Accepted, Version
+
+Queryable = Transaction | sqlite3.Connection
+
+PUBLICATIONS_KEPT = 10_000
+COLUMNS = (
+    "number, tenant, collection, id, generation, live, state, stage, progress, message, title,"
+    " mime, size, source, metadata, chunks, masked, error, accepted_at, started_at, finished_at"
+)
+
+
+def document_of(row: Sequence[Any]) -> Document:
+    """The document in a row of COLUMNS."""
+    return Document(
+        ref=DocumentRef(row[1], row[2], row[3]),
+        generation=row[4],
+        live=row[5] is not None,
+        state=DocumentState(row[6]),
+        stage=row[7],
+        progress=row[8],
+        message=row[9],
+        title=row[10],
+        mime=row[11],
+        size=row[12],
+        source=row[13],
+        metadata=json.loads(row[14]),
+        chunks=row[15],
+        masked=json.loads(row[16]),
+        error=None if row[17] is None else json.loads(row[17]),
+        accepted_at=row[18],
+        started_at=row[19],
+        finished_at=row[20],
+    )
+
+
+def read(tx: Queryable, ref: DocumentRef) -> Document | None:
+    row = tx.execute(
+        f"SELECT {COLUMNS} FROM documents WHERE (tenant, collection, id) = (?, ?, ?)", ref
+    ).fetchone()
+    return None if row is None else document_of(row)
+
+
+def accept(tx: Transaction, upload: Upload) -> Accepted:
+    found = tx.execute(
+        "SELECT digest, state FROM documents WHERE (tenant, collection, id) = (?, ?, ?)",
+        upload.ref,
+    ).fetchone()
+    if found is not None and found[0] == upload.digest and found[1] != DocumentState.FAILED:
+        document = read(tx, upload.ref)
+        assert document is not None
+        return Accepted(document, new=False)
+    row = tx.execute(
+        "INSERT INTO documents (tenant, collection, id, generation, state, stage, progress,"
+        " message, title, size, source, metadata, digest, blob, accepted_at)"
+        " VALUES (?, ?, ?, ?, 'processing', 'waiting', 0, '', ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (tenant, collection, id) DO UPDATE SET generation = excluded.generation,"
+        " state = excluded.state, stage = excluded.stage, progress = 0, message = '',"
+        " title = excluded.title, size = excluded.size, source = excluded.source,"
+        " metadata = excluded.metadata, digest = excluded.digest, blob = excluded.blob,"
+        " error = NULL, accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL"
+        f" RETURNING {COLUMNS}",
+        (
+            *upload.ref,
+            _next_generation(tx),
+            upload.title,
+            upload.size,
+            upload.source,
+            json.dumps(dict(upload.metadata)),
+            upload.digest,
+            upload.blob,
+            tx.now,
+        ),
+    ).fetchone()
+    _drop_versions(tx, row[0], keep=row[5])
+    return Accepted(document_of(row), new=True)
+
+
+def _next_generation(tx: Transaction) -> int:
+    row = tx.execute("UPDATE generations SET last = last + 1 RETURNING last").fetchone()
+    generation: int = row[0]
+    return generation
+
+
+def number_of(tx: Queryable, version: Version) -> int | None:
+    """The document's number, if this is its newest version."""
+    row = tx.execute(
+        "SELECT number FROM documents WHERE (tenant, collection, id) = (?, ?, ?)"
+        " AND generation = ?",
+        (*version.ref, version.generation),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
+    document = number_of(tx, version)
+    if document is None:
+        return False
+    _drop(tx, document, version.generation)  # what an interrupted run may have left
+    tx.execute("INSERT INTO texts VALUES (?, ?, ?)", (document, version.generation, staged.text))
+    tx.execute(
+        'INSERT INTO chunks (document, generation, ordinal, text, start, "end", fresh, tokens,'
+        " pages, section, hash, terms, script)"
+        " SELECT ?, ?, key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,"
+        " value -> 5, value -> 6, value ->> 7, value ->> 8, value ->> 9 FROM json_each(?)",
+        (document, version.generation, json.dumps([_chunk_row(one) for one in staged.chunks])),
+    )
+    tx.execute(
+        "UPDATE documents SET title = ?, mime = ?, chunks = ?, masked = ? WHERE number = ?",
+        (
+            staged.title,
+            staged.mime,
+            len(staged.chunks),
+            json.dumps(dict(staged.masked)),
+            document,
+        ),
+    )
+    return True
+
+
+def _chunk_row(chunk: NewChunk) -> list[Any]:
+    return list(chunk)
+
+
+def mark(
+    tx: Transaction,
+    version: Version,
+    state: DocumentState,
+    stage: str,
+    progress: float,
+    message: str,
+    error: Mapping[str, Any] | None,
+) -> bool:
+    ended = state is not DocumentState.PROCESSING
+    return bool(
+        tx.execute(
+            "UPDATE documents SET state = ?, stage = ?, progress = ?, message = ?, error = ?,"
+            " started_at = coalesce(started_at, ?), finished_at = ?"
+            " WHERE (tenant, collection, id) = (?, ?, ?) AND generation = ?",
+            (
+                state.value,
+                stage,
+                progress,
+                message,
+                None if error is None else json.dumps(dict(error)),
+                tx.now,
+                tx.now if ended else None,
+                *version.ref,
+                version.generation,
+            ),
+        ).rowcount
+    )
+
+
+def publish(tx: Transaction, version: Version, scope: str) -> bool:
+    """`scope` are the terms by which full text search tells tenants and collections apart."""
+    document = number_of(tx, version)
+    if document is None:
+        return False
+    tx.execute(
+        "DELETE FROM chunk_terms WHERE rowid IN (SELECT chunks.number FROM chunks JOIN documents"
+        " ON documents.number = chunks.document AND documents.live = chunks.generation"
+        " WHERE chunks.document = ?)",
+        (document,),
+    )
+    tx.execute(
+        "INSERT INTO chunk_terms (rowid, terms, scope) SELECT number, terms, ? FROM chunks"
+        " WHERE document = ? AND generation = ? ORDER BY ordinal",
+        (scope, document, version.generation),
+    )
+    tx.execute(
+        "UPDATE documents SET live = generation, state = 'completed', stage = 'done',"
+        " progress = 1, message = '', error = NULL, finished_at = ?,"
+        " started_at = coalesce(started_at, ?) WHERE number = ?",
+        (tx.now, tx.now, document),
+    )
+    _drop_versions(tx, document, keep=version.generation)
+    _note_publication(tx, version.ref.tenant, document)
+    return True
+
+
+def delete(tx: Transaction, ref: DocumentRef) -> str | None:
+    row = tx.execute(
+        "SELECT number, blob, live FROM documents WHERE (tenant, collection, id) = (?, ?, ?)", ref
+    ).fetchone()
+    if row is None:
+        return None
+    number, blob, live = row
+    if live is not None:
+        tx.execute(
+            "DELETE FROM chunk_terms WHERE rowid IN"
+            " (SELECT number FROM chunks WHERE document = ? AND generation = ?)",
+            (number, live),
+        )
+        _note_publication(tx, ref.tenant, number)
+    _drop_versions(tx, number, keep=None)
+    tx.execute("DELETE FROM documents WHERE number = ?", (number,))
+    _next_generation(tx)
+    return str(blob)
+
+
+def _note_publication(tx: Transaction, tenant: str, document: int) -> None:
+    (version,) = tx.execute(
+        "INSERT INTO publications (tenant, document) VALUES (?, ?) RETURNING version",
+        (tenant, document),
+    ).fetchone()
+    tx.execute("DELETE FROM publications WHERE version <= ?", (version - PUBLICATIONS_KEPT,))
+
+
+def _drop_versions(tx: Transaction, document: int, keep: int | None) -> None:
+    """Forget every version of a document but one."""
+    rows = tx.execute(
+        "SELECT DISTINCT generation FROM texts WHERE document = ? AND generation IS NOT ?",
+        (document, keep),
+    ).fetchall()
+    for (generation,) in rows:
+        _drop(tx, document, generation)
+
+
+def _drop(tx: Transaction, document: int, generation: int) -> None:
+    for table in ("chunks", "texts"):
+        tx.execute(
+            f"DELETE FROM {table} WHERE document = ? AND generation = ?", (document, generation)
+        )
+
+
+def documents(
+    connection: sqlite3.Connection,
+    tenant: str,
+    collection: str | None,
+    states: Sequence[DocumentState] | None,
+    limit: int,
+    before: int | None,
+) -> list[Document]:
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM documents WHERE tenant = :tenant"
+        " AND (:collection IS NULL OR collection = :collection)"
+        " AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))"
+        " AND (:before IS NULL OR generation < :before) ORDER BY generation DESC LIMIT :limit",
+        {
+            "tenant": tenant,
+            "collection": collection,
+            "states": None if states is None else json.dumps([state.value for state in states]),
+            "before": before,
+            "limit": limit,
+        },
+    )
+    return [document_of(row) for row in rows]
+
+
+CHUNK_COLUMNS = (
+    'chunks.number, chunks.ordinal, chunks.text, chunks.start, chunks."end", chunks.tokens,'
+    " chunks.pages, chunks.section, chunks.script"
+)
+
+
+def chunk_of(row: Sequence[Any]) -> StoredChunk:
+    """The chunk in a row of CHUNK_COLUMNS."""
+    pages = None if row[6] in (None, "null") else json.loads(row[6])
+    return StoredChunk(
+        number=row[0],
+        ordinal=row[1],
+        text=row[2],
+        start=row[3],
+        end=row[4],
+        tokens=row[5],
+        pages=None if pages is None else (pages[0], pages[1]),
+        section=tuple(json.loads(row[7])),
+        script=row[8],
+    )
+
+
+def chunks(connection: sqlite3.Connection, ref: DocumentRef) -> list[StoredChunk]:
+    rows = connection.execute(
+        f"SELECT {CHUNK_COLUMNS} FROM documents JOIN chunks ON chunks.document = documents.number"
+        " AND chunks.generation = documents.live"
+        " WHERE (tenant, collection, id) = (?, ?, ?) ORDER BY ordinal",
+        ref,
+    )
+    return [chunk_of(row) for row in rows]
+
+
+def text(connection: sqlite3.Connection, ref: DocumentRef) -> str | None:
+    row = connection.execute(
+        "SELECT texts.text FROM documents JOIN texts ON texts.document = documents.number"
+        " AND texts.generation = documents.live WHERE (tenant, collection, id) = (?, ?, ?)",
+        ref,
+    ).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,180 @@
+"""Vectors: kept by what they are of, and searched in memory, exactly."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.adapters.sqlite.corpus.documents import number_of
+from penstock.adapters.sqlite.database import Transaction
+from penstock.model.document import Hit
+from penstock.model.errors import QueueError
+from penstock.ports.corpus import ToEmbed, Version
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+GROWTH = 1.5
+"""How much larger the matrix is made than what it must hold."""
+
+
+class _Rows(NamedTuple):
+    """Arrays of the same length, of which the first rows are in use."""
+
+    vectors: npt.NDArray[np.float32]
+    chunks: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.int64]
+
+
+def to_embed(connection: sqlite3.Connection, version: Version, model: str) -> list[ToEmbed] | None:
+    document = number_of(connection, version)
+    if document is None:
+        return None
+    rows = connection.execute(
+        "SELECT hash, text FROM chunks WHERE document = ? AND generation = ? AND NOT EXISTS"
+        " (SELECT 1 FROM vectors WHERE tenant = ? AND model = ? AND vectors.hash = chunks.hash)"
+        " GROUP BY hash ORDER BY min(ordinal)",
+        (document, version.generation, version.ref.tenant, model),
+    )
+    return [ToEmbed(*row) for row in rows]
+
+
+def put(tx: Transaction, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:
+    tx.connection.executemany(
+        "INSERT INTO vectors (tenant, model, hash, vector, used_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (tenant, model, hash) DO UPDATE SET used_at = excluded.used_at",
+        [(tenant, model, name, vector, tx.now) for name, vector in vectors.items()],
+    )
+
+
+def without_vector(tx: Transaction, version: Version, model: str) -> int:
+    """How many chunks of a version have no vector of `model`."""
+    row = tx.execute(
+        "SELECT count(*) FROM documents JOIN chunks ON chunks.document = documents.number"
+        " AND chunks.generation = documents.generation"
+        " WHERE (tenant, collection, id) = (?, ?, ?) AND documents.generation = ?"
+        " AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.tenant = documents.tenant"
+        " AND model = ? AND vectors.hash = chunks.hash)",
+        (*version.ref, version.generation, model),
+    ).fetchone()
+    count: int = row[0]
+    return count
+
+
+class Matrix:
+    """The live vectors of one tenant and model, in memory. It follows the snapshot it is asked
+    to search by increments, so that what another process has published is found too.
+
+    Rows are in no order. Those of a document that has changed are taken out and its new ones
+    put in; the last rows fill the gaps.
+    """
+
+    def __init__(self, tenant: str, model: str) -> None:
+        self._tenant, self._model = tenant, model
+        self._version = -1
+        self._count = 0
+        self._rows: _Rows | None = None
+
+    def search(
+        self,
+        connection: sqlite3.Connection,
+        vector: bytes,
+        documents: Sequence[int] | None,
+        limit: int,
+    ) -> list[Hit]:
+        """The `limit` chunks most like `vector`, of these documents or of all."""
+        import numpy as np
+
+        self._follow(connection)
+        if self._rows is None or not self._count:
+            return []
+        vectors, chunks = self._rows.vectors[: self._count], self._rows.chunks[: self._count]
+        query = np.frombuffer(vector, dtype="<f4")
+        if query.shape[0] != vectors.shape[1]:
+            raise QueueError(
+                f"the query has {query.shape[0]} dimensions, the corpus {vectors.shape[1]}"
+            )
+        if documents is not None:
+            some = np.flatnonzero(np.isin(self._rows.documents[: self._count], documents))
+            vectors, chunks = vectors[some], chunks[some]
+        if not len(chunks):
+            return []
+        scores = vectors @ query
+        most = min(limit, len(scores))
+        best = np.argpartition(-scores, most - 1)[:most]
+        # Equal scores in the order of their numbers: the same question has the same answer.
+        best = best[np.lexsort((chunks[best], -scores[best]))]
+        return [Hit(int(n), float(s)) for n, s in zip(chunks[best], scores[best], strict=True)]
+
+    def _follow(self, connection: sqlite3.Connection) -> None:
+        """Bring the matrix to what is live in this snapshot."""
+        first, last = connection.execute(
+            "SELECT coalesce(min(version), 0), coalesce(max(version), 0) FROM publications"
+        ).fetchone()
+        if self._version == last:
+            return
+        if self._rows is None or self._version < first - 1:
+            self._count = 0
+            self._add(connection, "")
+        else:
+            changed = connection.execute(
+                "SELECT DISTINCT document FROM publications WHERE version > ? AND tenant = ?",
+                (self._version, self._tenant),
+            ).fetchall()
+            numbers = [document for (document,) in changed]
+            self._remove(self._rows, numbers)
+            only = " AND documents.number IN (SELECT value FROM json_each(?))"
+            self._add(connection, only, json.dumps(numbers))
+        self._version = last
+
+    def _remove(self, rows: _Rows, documents: Sequence[int]) -> None:
+        import numpy as np
+
+        gone = np.flatnonzero(np.isin(rows.documents[: self._count], documents))
+        left = self._count - gone.size
+        gaps = gone[gone < left]
+        movers = np.setdiff1d(np.arange(left, self._count), gone, assume_unique=True)
+        for array in (rows.vectors, rows.chunks, rows.documents):
+            array[gaps] = array[movers]
+        self._count = left
+
+    def _add(self, connection: sqlite3.Connection, only: str, *parameters: str) -> None:
+        import numpy as np
+
+        found = connection.execute(
+            "SELECT chunks.number, chunks.document, vectors.vector FROM documents"
+            " JOIN chunks ON chunks.document = documents.number"
+            " AND chunks.generation = documents.live"
+            " JOIN vectors ON vectors.tenant = documents.tenant AND vectors.hash = chunks.hash"
+            f" WHERE documents.tenant = ? AND vectors.model = ?{only}",
+            (self._tenant, self._model, *parameters),
+        ).fetchall()
+        if not found:
+            return
+        numbers, documents, packed = zip(*found, strict=True)
+        vectors = np.frombuffer(b"".join(packed), dtype="<f4").reshape(len(found), -1)
+        end = self._count + len(found)
+        rows = self._rows = self._with_room(end, vectors.shape[1])
+        rows.vectors[self._count : end] = vectors
+        rows.chunks[self._count : end] = numbers
+        rows.documents[self._count : end] = documents
+        self._count = end
+
+    def _with_room(self, count: int, width: int) -> _Rows:
+        """The rows there are, in arrays that hold `count`."""
+        import numpy as np
+
+        if self._rows is not None and len(self._rows.chunks) >= count:
+            return self._rows
+        size = max(1024, int(count * GROWTH))
+        rows = _Rows(
+            np.empty((size, width), np.float32), np.empty(size, np.int64), np.empty(size, np.int64)
+        )
+        if self._rows is not None:
+            rows.vectors[: self._count] = self._rows.vectors[: self._count]
+            rows.chunks[: self._count] = self._rows.chunks[: self._count]
+            rows.documents[: self._count] = self._rows.documents[: self._count]
+        return rows

@@ -1,0 +1,126 @@
+"""Search: a question in, passages out, each with what put it there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.corpus.fusion import DEPTH, Fused, Hit, Weights, fuse
+from penstock.corpus.query import Query, WeighedQuery, query_terms, weigh
+from penstock.corpus.snippet import snippet
+from penstock.model import document as model
+from penstock.model.document import DocumentRef
+from penstock.model.errors import PenstockError, ValidationError
+from penstock.ports.corpus import Corpus, Findings, Place, Scope, Wanted
+
+MOST_HITS = 100
+
+EmbedQuestion = Callable[[str], Awaitable[bytes]]
+
+
+@dataclass(slots=True, frozen=True)
+class Passage:
+    """A chunk that answers, and where it is."""
+
+    document: DocumentRef
+    title: str
+    source: str
+    chunk: int
+    """Its place among the document's chunks, from 0."""
+    text: str
+    start: int
+    end: int
+    """Where it is in the document's text."""
+    pages: tuple[int, int] | None
+    section: tuple[str, ...]
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    """Where words of the question are in the snippet."""
+    score: float
+    why: Fused
+    """Both ranks and scores."""
+
+
+@dataclass(slots=True, frozen=True)
+class SearchResult:
+    passages: list[Passage]
+    mode: str
+    """hybrid, or text: without vectors, and `note` says why."""
+    note: str = ""
+
+
+async def search(
+    corpus: Corpus,
+    question: str,
+    scope: Scope,
+    *,
+    model: str,
+    embed: EmbedQuestion,
+    limit: int = 10,
+    weights: Weights | None = None,
+) -> SearchResult:
+    """The passages that answer best. Where the question cannot be embedded, those whose words
+    match best."""
+    if not question.strip():
+        raise ValidationError("the question is empty")
+    if not 0 < limit <= MOST_HITS:
+        raise ValidationError(f"limit must be between 1 and {MOST_HITS}, not {limit}")
+    query = query_terms(question)
+    vector, note = None, ""
+    try:
+        vector = await embed(question)
+    except PenstockError as error:
+        note = f"without vectors: {error}"
+    weighing = _Weighing(query)
+    wanted = Wanted(scope, query.terms, weighing, vector, model, DEPTH)
+    findings = await corpus.find(wanted)
+    weighed = weighing.weighed
+    ranked = fuse(
+        _hits(findings.text, findings, 0.0),
+        _hits(findings.vector, findings, -1.0),
+        weighed,
+        limit,
+        weights,
+    )
+    passages = [_passage(one, findings.places[int(one.id)], weighed.weights) for one in ranked]
+    return SearchResult(passages, "text" if vector is None else "hybrid", note)
+
+
+class _Weighing:
+    """Weighs the question with the corpus's own numbers, and remembers what came of it."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.weighed: WeighedQuery = weigh(query, {}, 0)
+
+    def __call__(self, frequencies: Mapping[str, int], total: int) -> Sequence[str]:
+        self.weighed = weigh(self._query, frequencies, total)
+        return self.weighed.asked
+
+
+def _hits(hits: Sequence[model.Hit], findings: Findings, least: float) -> list[Hit]:
+    # FTS5 gives a little less than nothing to terms that nearly every chunk holds.
+    return [
+        Hit(str(hit.chunk), max(least, hit.score), findings.places[hit.chunk].chunk.script)
+        for hit in hits
+    ]
+
+
+def _passage(why: Fused, place: Place, weights: Mapping[str, float]) -> Passage:
+    chunk, document = place
+    shown = snippet(chunk.text, weights)
+    return Passage(
+        document=document.ref,
+        title=document.title,
+        source=document.source,
+        chunk=chunk.ordinal,
+        text=chunk.text,
+        start=chunk.start,
+        end=chunk.end,
+        pages=chunk.pages,
+        section=chunk.section,
+        snippet=shown.text,
+        marks=shown.marks,
+        score=why.score,
+        why=why,
+    )

@@ -1,0 +1,6 @@
+"""Documents become masked, chunked text. The parts here are pure: no queue, no store.
+
+parse/    bytes -> Parsed: text, pages, headings; in a child process that can be killed
+mask.py   text -> Masked: personal data replaced by labels, with a map of offsets
+chunk.py  masked text -> Chunks of bounded size and known overlap
+"""

@@ -1,0 +1,128 @@
+"""Where a text may be cut, and how well: paragraphs before sentences, sentences before words.
+
+A boundary is the offset behind a break: the blanks of a break belong to what is before them, so
+that pieces put side by side are the text again.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from heapq import merge
+
+
+class Strength(IntEnum):
+    NONE = 0
+    WORD = 1
+    CLAUSE = 2
+    LINE = 3
+    SENTENCE = 4
+    PARAGRAPH = 5
+    HEADING = 6
+
+
+_CLOSING = "[\"'\u201d\u2019)\\]\uff09\u300d\u300f\u3011]"
+# Repeats are bounded: without, a line of a million dots would be read a million times.
+_BREAK = re.compile(
+    rf"(?P<SENTENCE>[\u3002\uff01\uff1f\uff61]{{1,8}}{_CLOSING}{{0,4}}\s{{0,64}}"
+    rf"|[.!?\u2026]{{1,8}}{_CLOSING}{{0,4}}\s{{1,64}})"
+    r"|(?P<LINE>\n\s{0,64})"
+    r"|(?P<CLAUSE>[\u3001\uff0c]|[,;:]\s{1,64})"
+    r"|(?P<WORD>\s{1,64})"
+)
+_REACH = 32
+"""How far a cut is moved to spare a character made of several; then it is cut all the same."""
+_JOINERS = "\u200d\ufe0e\ufe0f"
+
+
+def _strength(match: re.Match[str]) -> Strength:
+    if match[0].count("\n") > 1:
+        return Strength.PARAGRAPH
+    return Strength[match.lastgroup or "NONE"]
+
+
+class Boundaries:
+    """The boundaries of one text. Spans in `keep` are never cut."""
+
+    def __init__(
+        self, text: str, headings: Iterable[int] = (), keep: Iterable[tuple[int, int]] = ()
+    ) -> None:
+        self._text = text
+        self._keep = sorted(keep)
+        # Arrays, because a long book has millions of them.
+        self._offsets = array("I")
+        self._strengths = bytearray()
+        breaks = ((match.end(), _strength(match)) for match in _BREAK.finditer(text))
+        for at, strength in merge(breaks, ((at, Strength.HEADING) for at in sorted(headings))):
+            if not 0 < at < len(text) or self._uncut(at) != at:
+                continue
+            if self._offsets and self._offsets[-1] == at:
+                self._strengths[-1] = max(strength, self._strengths[-1])
+            else:
+                self._offsets.append(at)
+                self._strengths.append(strength)
+
+    def strength(self, at: int) -> int:
+        """A `Strength`; as a number, because many are compared."""
+        index = bisect_left(self._offsets, at)
+        if index < len(self._offsets) and self._offsets[index] == at:
+            return self._strengths[index]
+        return Strength.NONE
+
+    def strong(self) -> Iterator[int]:
+        """Offsets of ends of lines and better."""
+        for at, strength in zip(self._offsets, self._strengths, strict=True):
+            if strength >= Strength.LINE:
+                yield at
+
+    def middle(self, start: int, end: int) -> int | None:
+        """The best place to cut `start` to `end` in two, not far from its middle; None: nowhere."""
+        centre, quarter = (start + end) // 2, (end - start) // 4
+        first = bisect_right(self._offsets, max(start, centre - quarter))
+        last = bisect_left(self._offsets, min(end, centre + quarter + 1))
+        best = max(
+            range(first, last),
+            key=lambda index: (self._strengths[index], -abs(self._offsets[index] - centre)),
+            default=None,
+        )
+        if best is None:
+            return self._between_characters(start, end, centre)
+        return self._offsets[best]
+
+    def _between_characters(self, start: int, end: int, centre: int) -> int | None:
+        for distance in range(_REACH):
+            for at in (centre - distance, centre + distance):
+                if start < at < end and self._uncut(at) == at and not self._joined(at):
+                    return at
+        if end - start <= _REACH:
+            return None
+        # A character of a hundred marks, or a kept span: the nearest place that spares the latter.
+        for at in (centre, self._uncut(centre), self._uncut(centre, end=True)):
+            if start < at < end and self._uncut(at) == at:
+                return at
+        return None
+
+    def _uncut(self, at: int, *, end: bool = False) -> int:
+        """`at`, or the start (or end) of the kept span it would cut."""
+        index = bisect_left(self._keep, (at,)) - 1
+        if index >= 0 and self._keep[index][0] < at < self._keep[index][1]:
+            return self._keep[index][end]
+        return at
+
+    def _joined(self, at: int) -> bool:
+        """Whether the characters around `at` are seen as one."""
+        before, after = self._text[at - 1], self._text[at]
+        if after.isascii():
+            return before == "\u200d" or (before == "\r" and after == "\n")
+        return (
+            after in _JOINERS
+            or before == "\u200d"
+            or unicodedata.category(after).startswith("M")
+            or "\U0001f3fb" <= after <= "\U0001f3ff"  # colour of skin
+            or ("\u1160" <= after <= "\u11ff")  # vowels and endings of Korean syllables
+            or ("\U0001f1e6" <= after <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff")
+        )

@@ -1,0 +1,226 @@
+"""Text cut into chunks of bounded size that overlap by a known measure.
+
+    chunk(text)  ->  [Chunk, Chunk, ...]
+        start, end      offsets in `text`: text[start:end] is the chunk's text, nothing trimmed
+        fresh           where what the chunk before did not have begins; of the first, 0
+        tokens          as counted; never more than `size`
+        pages           first and last page it touches, if there are pages
+        section         titles of the headings it stands under, outermost first
+
+The parts from `fresh` to `end`, put side by side, are the text. Neighbours share `overlap` tokens,
+give or take `slack` (the last pair may share what it likes: the text ends where it ends). Cuts are
+made at the best boundary in reach: paragraph, sentence, line, clause, word. The limits hold where
+there is none.
+
+Time is linear in the text: it is counted a few times over, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from penstock.ingest.boundaries import Boundaries
+from penstock.ingest.parsed import Heading, Page
+from penstock.ingest.tokens import CountTokens, count_tokens
+from penstock.model.errors import ConfigError
+
+_BLOCK = 256
+"""Characters first cut out of a text; what follows is bounded by it."""
+_WIDEST = 16
+"""Characters a token has at most, on average over a chunk. Tokenizers that see no token in blanks
+would otherwise put a million of them into one."""
+_FILL = 0.6
+"""A chunk may end this early for the sake of a better boundary."""
+
+
+@dataclass(slots=True, frozen=True)
+class ChunkSettings:
+    size: int = 500
+    """Tokens a chunk has at most."""
+    overlap: int = 128
+    """Tokens neighbours share."""
+    slack: int = 32
+    """How far the overlap may be off for the sake of a better boundary."""
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.slack <= self.overlap:
+            raise ConfigError("chunk slack must be between 4 and the overlap")
+        if self.overlap + 2 * self.slack > self.size * _FILL:
+            raise ConfigError(
+                f"chunk overlap + 2 * slack must be at most {_FILL:.0%} of the size, or chunks "
+                "would mostly repeat the one before"
+            )
+
+
+@dataclass(slots=True, frozen=True)
+class Chunk:
+    start: int
+    end: int
+    fresh: int
+    text: str
+    tokens: int
+    pages: tuple[int, int] | None = None
+    section: tuple[str, ...] = ()
+
+
+def chunk(
+    text: str,
+    settings: ChunkSettings | None = None,
+    *,
+    count: CountTokens = count_tokens,
+    keep: Sequence[tuple[int, int]] = (),
+    pages: Sequence[Page] = (),
+    headings: Sequence[Heading] = (),
+) -> list[Chunk]:
+    """The chunks of `text`, none if it is blank. Spans in `keep` (labels) are never cut."""
+    if not text.strip():
+        return []
+    settings = settings or ChunkSettings()
+    boundaries = Boundaries(text, (heading.start for heading in headings), keep)
+    cuts = _Cuts(text, boundaries, settings, count)
+    places = _Places(pages, headings)
+    chunks: list[Chunk] = []
+    fresh = 0
+    for start, end, tokens in cuts:
+        chunks.append(
+            Chunk(
+                start=start,
+                end=end,
+                fresh=fresh,
+                text=text[start:end],
+                tokens=tokens,
+                pages=places.pages(start, end),
+                section=places.section(start, fresh),
+            )
+        )
+        fresh = end
+    return chunks
+
+
+class _Cuts:
+    """Where the chunks of a text begin and end.
+
+    The text is first cut into pieces of at most `slack` tokens, so that in every stretch of
+    2 * slack tokens there is a place to begin or end. Tokens of several pieces are added up to
+    find such a place, then counted: a tokenizer may see another number in the whole.
+    """
+
+    def __init__(
+        self, text: str, boundaries: Boundaries, settings: ChunkSettings, count: CountTokens
+    ) -> None:
+        self._text = text
+        self._boundaries = boundaries
+        self._settings = settings
+        self._always = count("")
+        self._tokenize = count
+        pieces = list(self._pieces())
+        self._at = [start for start, _ in pieces] + [len(text)]
+        self._sums = list(accumulate((tokens for _, tokens in pieces), initial=0))
+        self._chars = settings.size * _WIDEST
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        last = len(self._at) - 1
+        first = done = 0
+        while done < last:
+            end = self._end(first, done)
+            tokens = self._count(self._at[first], self._at[end])
+            while tokens > self._settings.size and end - first > 1:
+                if end > done + 1:
+                    end -= 1
+                else:
+                    first += 1
+                tokens = self._count(self._at[first], self._at[end])
+            yield self._at[first], self._at[end], tokens
+            done = end
+            first = self._overlap_start(first, end)
+
+    def _count(self, start: int, end: int) -> int:
+        return self._tokenize(self._text[start:end]) - self._always
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        """Start and tokens of each piece."""
+        bounds = [0, *self._boundaries.strong(), len(self._text)]
+        for start, end in pairwise(bounds):
+            yield from self._split(start, end)
+
+    def _split(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        waiting = [(start, end)]
+        while waiting:
+            start, end = waiting.pop()
+            # A long stretch loses a block at its head, uncounted; a short one is halved.
+            long = end - start > _BLOCK
+            tokens = 0 if long else self._count(start, end)
+            cut = None
+            if long or tokens > self._settings.slack:
+                cut = self._boundaries.middle(start, min(end, start + 2 * _BLOCK))
+            if cut is None:
+                yield start, tokens or self._count(start, end)
+            else:
+                waiting += [(cut, end), (start, cut)]
+
+    def _end(self, first: int, done: int) -> int:
+        """The piece before which the chunk from `first` ends best; it has something new."""
+        size = self._settings.size
+        most = bisect_right(self._sums, self._sums[first] + size) - 1
+        most = min(most, bisect_right(self._at, self._at[first] + self._chars) - 1)
+        if most >= len(self._at) - 1:
+            return len(self._at) - 1
+        least = bisect_left(self._sums, self._sums[first] + int(size * _FILL), lo=done + 1)
+        candidates = range(min(least, most), most + 1)
+        best = max(candidates, key=lambda end: (self._boundaries.strength(self._at[end]), end))
+        return max(best, done + 1)
+
+    def _overlap_start(self, first: int, end: int) -> int:
+        """The piece from which the next chunk repeats what is before `end`."""
+        overlap, slack = self._settings.overlap, self._settings.slack
+        total = self._sums[end]
+        low = bisect_left(self._sums, total - overlap - slack, lo=first + 1, hi=end)
+        low = max(low, bisect_left(self._at, self._at[end] - self._chars // 2, hi=end))
+        high = bisect_right(self._sums, total - overlap + slack, lo=low, hi=end)
+        candidates = sorted(
+            range(low, max(high, low + 1)),
+            key=lambda at: (
+                -self._boundaries.strength(self._at[at]),
+                abs(total - self._sums[at] - overlap),
+            ),
+        )
+        counted = (
+            (abs(self._count(self._at[at], self._at[end]) - overlap), at) for at in candidates
+        )
+        off, at = next(counted)
+        for other, other_at in counted:
+            if off <= slack:
+                break
+            if other < off:
+                off, at = other, other_at
+        return at
+
+
+class _Places:
+    """Pages and sections by offset."""
+
+    def __init__(self, pages: Sequence[Page], headings: Sequence[Heading]) -> None:
+        self._pages = pages
+        self._page_starts = [page.start for page in pages]
+        self._heading_starts = [heading.start for heading in headings]
+        self._paths: list[tuple[str, ...]] = [()]
+        open_headings: list[Heading] = []
+        for heading in headings:
+            while open_headings and open_headings[-1].level >= heading.level:
+                open_headings.pop()
+            open_headings.append(heading)
+            self._paths.append(tuple(each.title for each in open_headings))
+
+    def pages(self, start: int, end: int) -> tuple[int, int] | None:
+        if not self._pages:
+            return None
+        first = max(0, bisect_right(self._page_starts, start) - 1)
+        last = max(first, bisect_left(self._page_starts, end) - 1)
+        return self._pages[first].number, self._pages[last].number
+
+    def section(self, start: int, fresh: int) -> tuple[str, ...]:
+        """What the chunk is about is what is new in it."""
+        return self._paths[bisect_right(self._heading_starts, max(start, fresh))]

@@ -1,0 +1,16 @@
+"""Documents to text, in child processes that can be killed.
+
+pool.py     the parent's side: children, limits, cancellation
+child.py    the child's side: one document at a time
+read.py     which reader a document gets
+sniff.py    what a document is, by its content
+draft.py    where readers put what they read
+*_file.py   a reader per format
+
+PDF is read by PDFium; all else by the standard library (why: docs/decisions/0016-ingest-parts.md).
+"""
+
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.pool import ParserPool
+
+__all__ = ["ParseLimits", "ParserPool"]

@@ -1,0 +1,96 @@
+"""The child's side: reads a document at a time, until the parent closes the pipe.
+
+Nothing it prints goes anywhere: a library's message may quote the document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import sys
+from dataclasses import asdict
+from typing import IO, Any
+
+from penstock.ingest.parse.frames import packed, read_frame
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.read import read
+from penstock.ingest.parsed import Parsed
+from penstock.model.errors import ConfigError, ParserError
+
+_PR_SET_PDEATHSIG = 1
+_ADDRESS_SPACE = 2
+"""Times the memory limit: libraries map more than they use. The parent watches what they use."""
+
+
+def main() -> None:
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    _die_with_parent()
+    for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
+        resource.setrlimit(limit, (0, 0))
+    _say(answers, {"ready": True})
+    while frame := read_frame(requests):
+        header, body = frame
+        limits = ParseLimits(**header["limits"])
+        _restrict(limits)
+        _say(answers, *_answer(header["path"], body, limits))
+
+
+def _say(answers: IO[bytes], header: dict[str, Any], body: bytes = b"") -> None:
+    answers.writelines(packed(header, body))
+    answers.flush()
+
+
+def _die_with_parent() -> None:
+    """Linux only. Elsewhere an idle child ends with the pipe, a busy one with its CPU limit."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _restrict(limits: ParseLimits) -> None:
+    """For the next document. The parent's clock is what counts; these hold if it cannot look."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime + limits.seconds) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+    space = (_ADDRESS_SPACE * limits.megabytes + 512) * 1_000_000
+    with contextlib.suppress(ValueError, OSError):  # some systems know no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
+
+
+def _answer(path: str | None, body: bytes, limits: ParseLimits) -> tuple[dict[str, Any], bytes]:
+    try:
+        parsed = read(body if path is None else _load(path, limits), limits)
+        return _described(parsed)
+    except ParserError as error:
+        return {"error": error.message, "reason": error.reason}, b""
+    except ConfigError as error:
+        return {"config": str(error)}, b""
+    except MemoryError:
+        return {"error": f"needs more than {limits.megabytes} MB", "reason": "memory"}, b""
+    except RecursionError:
+        return {"error": "nested too deep", "reason": "bomb"}, b""
+    except Exception as error:
+        # Its message may quote the document, its type does not.
+        return {"error": f"reading it failed: {type(error).__name__}", "reason": "corrupt"}, b""
+
+
+def _load(path: str, limits: ParseLimits) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(limits.input_bytes + 1)
+    except OSError as error:
+        raise ParserError(f"the file cannot be read: {error.strerror}", "unreadable") from error
+
+
+def _described(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
+    fields = asdict(parsed)
+    return {"parsed": fields}, fields.pop("text").encode()
+
+
+if __name__ == "__main__":
+    main()

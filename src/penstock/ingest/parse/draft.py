@@ -1,0 +1,131 @@
+"""The text of a document as it is being read, with offsets that stay true.
+
+Blocks are set apart by an empty line, rows of a table by a line break. Every piece is cleaned as it
+comes in. Line breaks combine with nothing, so the whole is normal because its pieces are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.model.errors import ParserError
+from penstock.model.text import storable
+
+_LINE_BREAKS = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROLS = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f\ufffe\uffff]")
+_BLANKS = re.compile(r"\s+")
+_TITLE_MOST = 500
+CELL_GAP = " | "
+
+
+def clean(text: str) -> str:
+    """NFC, line breaks as \\n, and nothing a store refuses or nobody can see."""
+    text = _CONTROLS.sub("", _LINE_BREAKS.sub("\n", storable(text)))
+    return unicodedata.normalize("NFC", text)
+
+
+def one_line(text: str) -> str:
+    return _BLANKS.sub(" ", text).strip()
+
+
+class Draft:
+    def __init__(self, limits: ParseLimits) -> None:
+        self._limits = limits
+        self._pieces: list[str] = []
+        self._length = 0
+        self._gap = ""
+        self._page_starts: list[int] = []
+        self._headings: list[Heading] = []
+        self._marks: list[tuple[int, str, int]] = []
+        self.title: str | None = None
+        self.metadata: dict[str, str] = {}
+
+    def page(self) -> None:
+        """The next page begins here."""
+        if len(self._page_starts) >= self._limits.pages:
+            raise ParserError(f"more than {self._limits.pages} pages", "oversized")
+        self.end_table()
+        self._flush_gap()
+        self._page_starts.append(self._length)
+
+    def heading(self, level: int, title: str) -> None:
+        title = one_line(clean(title))
+        if title:
+            self._separate("\n\n")
+            self._headings.append(Heading(level, self._length, title[:_TITLE_MOST]))
+            self._append(title)
+            self._gap = "\n\n"
+
+    def block(self, text: str) -> None:
+        """A paragraph, or any text with lines of its own."""
+        text = clean(text).strip()
+        if text:
+            self._separate("\n\n")
+            self._append(text)
+            self._gap = "\n\n"
+
+    def row(self, cells: Iterable[str]) -> None:
+        """One row of a table; rows that follow each other are one block."""
+        line = CELL_GAP.join(one_line(clean(cell)) for cell in cells)
+        if line.replace(CELL_GAP.strip(), "").strip():
+            self._separate("\n")
+            self._append(line)
+            self._gap = "\n"
+
+    def whole(self, text: str, headings: Iterable[Heading] = ()) -> None:
+        """Text that is the document as it stands; offsets of `headings` are in it."""
+        self._append(text)
+        self._headings += headings
+
+    def end_table(self) -> None:
+        if self._gap:
+            self._gap = "\n\n"
+
+    def mark(self, level: int, title: str, page: int) -> None:
+        """A heading known by its page (from 0): where that has it, else where that begins."""
+        self._marks.append((level, title, page))
+
+    def note(self, key: str, value: str | None) -> None:
+        value = one_line(clean(value or ""))[:_TITLE_MOST]
+        if value:
+            self.metadata[key] = value
+
+    def finish(self, mime: str) -> Parsed:
+        text = "".join(self._pieces)
+        if not text.strip():
+            raise ParserError("there is no text in it", "empty")
+        ends = [*self._page_starts[1:], len(text)]
+        pages = tuple(
+            Page(number, start, end)
+            for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), 1)
+        )
+        for level, mark, page in self._marks:
+            found = text.find(mark, pages[page].start, pages[page].end)
+            start = pages[page].start if found < 0 else found
+            self._headings.append(Heading(level, start, mark))
+        headings = tuple(sorted(self._headings, key=lambda heading: heading.start))
+        title = one_line(clean(self.title or ""))[:_TITLE_MOST]
+        if not title and headings:
+            title = headings[0].title
+        return Parsed(text, title or None, mime, pages, headings, dict(self.metadata))
+
+    def _separate(self, gap: str) -> None:
+        # The wider gap wins: a paragraph behind a table, a table behind a paragraph.
+        if self._gap and len(gap) > len(self._gap):
+            self._gap = gap
+        self._flush_gap()
+
+    def _flush_gap(self) -> None:
+        self._append(self._gap)
+        self._gap = ""
+
+    def _append(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > self._limits.characters:
+            raise ParserError(f"more than {self._limits.characters} characters", "oversized")
+        if text:
+            self._pieces.append(text)

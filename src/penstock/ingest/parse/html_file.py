@@ -1,0 +1,128 @@
+"""Web pages, and the chapters of EPUB: what a reader sees, without the tags."""
+
+from __future__ import annotations
+
+from penstock.ingest.parse.draft import Draft, one_line
+from penstock.ingest.parse.tags import tags
+
+_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "iframe"})
+_BLOCKS = frozenset(
+    {"p", "div", "section", "article", "aside", "header", "footer", "main", "nav", "ul", "ol"}
+    | {"li", "dl", "dt", "dd", "blockquote", "figure", "figcaption", "form", "fieldset", "address"}
+    | {"details", "summary", "hr", "body", "caption", "center"}
+)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+
+
+def read_html(text: str, draft: Draft, *, own_title: bool = True) -> None:
+    page = _Page(draft)
+    for kind, value in tags(text):
+        match kind:
+            case "text":
+                page.text(value)
+            case "start":
+                page.start(value)
+            case _:
+                page.end(value)
+    page.end_block()
+    if own_title:
+        draft.title = one_line(page.title) or None
+
+
+class _Page:
+    """Takes tags as they come and keeps no tree, so depth costs nothing."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._pieces: list[str] = []
+        self._unseen: list[str] = []
+        self._in_title = False
+        self._level = 0
+        self._preformatted = 0
+        self._cells: list[str] = []
+        self._in_cell = False
+        self.title = ""
+
+    def start(self, tag: str) -> None:
+        if tag in _UNSEEN:
+            self._unseen.append(tag)
+        elif self._unseen:
+            return
+        elif tag == "title":
+            self._in_title = not self.title
+        elif tag == "br":
+            self._pieces.append("\n")
+        elif tag in _HEADINGS:
+            self.end_block()
+            self._level = _HEADINGS[tag]
+        elif tag == "pre":
+            self.end_block()
+            self._preformatted += 1
+        elif tag in ("td", "th"):
+            self._end_cell()
+            self._in_cell = True
+        elif tag == "tr":
+            self._end_row()
+        elif tag == "table":
+            self._end_row()
+            self.end_block()
+        elif tag in _BLOCKS:
+            self.end_block()
+            if tag == "li":
+                self._pieces.append("- ")
+
+    def end(self, tag: str) -> None:
+        if tag in _UNSEEN:
+            if tag in self._unseen:
+                del self._unseen[self._unseen.index(tag) :]
+        elif self._unseen:
+            return
+        elif tag == "title":
+            self._in_title = False
+        elif tag in _HEADINGS:
+            self.end_block()
+            self._level = 0
+        elif tag == "pre":
+            self.end_block()
+            self._preformatted = max(0, self._preformatted - 1)
+        elif tag in ("td", "th"):
+            self._end_cell()
+        elif tag == "tr":
+            self._end_row()
+        elif tag == "table":
+            self._end_row()
+            self._draft.end_table()
+        elif tag in _BLOCKS:
+            self.end_block()
+
+    def text(self, data: str) -> None:
+        if self._in_title:
+            self.title += data
+        elif not self._unseen:
+            self._pieces.append(data)
+
+    def end_block(self) -> None:
+        """What was gathered is a paragraph; inside a cell it is part of the cell."""
+        if self._in_cell:
+            self._pieces.append(" ")
+            return
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if self._preformatted:
+            self._draft.block(text.strip("\n"))
+        elif self._level:
+            self._draft.heading(self._level, text)
+        elif (shown := "\n".join(map(one_line, text.split("\n")))).strip(" -\n"):
+            self._draft.block(shown)
+
+    def _end_cell(self) -> None:
+        if self._in_cell:
+            self._cells.append("".join(self._pieces))
+            self._pieces.clear()
+            self._in_cell = False
+
+    def _end_row(self) -> None:
+        self._end_cell()
+        if self._cells:
+            self._draft.row(self._cells)
+            self._cells = []

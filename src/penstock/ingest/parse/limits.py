@@ -1,0 +1,33 @@
+"""What a document may cost. Whatever is over ends as a ParserError that names the limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from penstock.model.errors import ConfigError
+
+
+@dataclass(slots=True, frozen=True)
+class ParseLimits:
+    input_bytes: int = 50_000_000
+    """Size of the document."""
+    expanded_bytes: int = 300_000_000
+    """Size of what is packed in it (DOCX and its like, EPUB), all files together."""
+    expansion_ratio: int = 200
+    """How many times its size a packed file of more than a megabyte may be unpacked."""
+    entries: int = 10_000
+    """Files packed in it."""
+    pages: int = 10_000
+    characters: int = 20_000_000
+    """Of text."""
+    seconds: float = 60.0
+    """From the request to the answer."""
+    megabytes: int = 1024
+    """Memory of the child."""
+    documents: int = 500
+    """A child ends after so many: what it may have leaked ends with it."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not 0 < getattr(self, each.name) < float("inf"):
+                raise ConfigError(f"parse limit {each.name} must be a positive number")

@@ -1,0 +1,44 @@
+"""E-mail: who, when, what about, and the body; plain text before HTML. Attachments are counted."""
+
+from __future__ import annotations
+
+from email import policy
+from email.errors import MessageError
+from email.message import EmailMessage, MIMEPart
+from email.parser import BytesParser
+
+from penstock.ingest.parse.draft import Draft, one_line
+from penstock.ingest.parse.html_file import read_html
+from penstock.ingest.parse.text_file import decode
+from penstock.model.errors import ParserError
+
+_SHOWN = ("Subject", "From", "To", "Cc", "Date")
+
+
+def read_mail(data: bytes, draft: Draft) -> None:
+    try:
+        message = BytesParser(policy=policy.default).parsebytes(data)
+        assert isinstance(message, EmailMessage)
+        headers = [f"{name}: {one_line(str(message[name]))}" for name in _SHOWN if message[name]]
+        body = message.get_body(preferencelist=("plain", "html"))
+        attachments = sum(1 for _ in message.iter_attachments())
+    # The standard parser trips over broken messages in many ways; all mean the same.
+    except (MessageError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ParserError("not a whole message", "corrupt") from error
+    title = one_line(str(message["Subject"] or ""))
+    draft.block("\n".join(headers))
+    if body is not None:
+        text = _content(body)
+        if body.get_content_subtype() == "html":
+            read_html(text, draft, own_title=False)
+        else:
+            draft.block(text)
+    draft.title = title or None
+    if attachments:
+        draft.note("attachments", str(attachments))
+
+
+def _content(part: MIMEPart) -> str:
+    payload = part.get_payload(decode=True)
+    raw = payload if isinstance(payload, bytes) else b""
+    return decode(raw, part.get_content_charset())

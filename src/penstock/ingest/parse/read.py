@@ -1,0 +1,72 @@
+"""From bytes to Parsed: which reader a document gets. Runs in the child."""
+
+from __future__ import annotations
+
+from penstock.ingest.parse.archive import Archive
+from penstock.ingest.parse.docx_file import read_docx
+from penstock.ingest.parse.draft import Draft
+from penstock.ingest.parse.epub_file import read_epub
+from penstock.ingest.parse.html_file import read_html
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.mail_file import read_mail
+from penstock.ingest.parse.pdf_file import read_pdf
+from penstock.ingest.parse.pptx_file import read_pptx
+from penstock.ingest.parse.sniff import (
+    Mime,
+    is_pdf,
+    is_zip,
+    packed_mime,
+    refuse_old_office,
+    text_mime,
+)
+from penstock.ingest.parse.text_file import decode, read_markdown, read_text
+from penstock.ingest.parse.xlsx_file import read_xlsx
+from penstock.ingest.parsed import Parsed
+from penstock.model.errors import ParserError
+
+
+def read(data: bytes, limits: ParseLimits) -> Parsed:
+    """Raises ParserError; ConfigError if a library is not installed."""
+    if len(data) > limits.input_bytes:
+        raise ParserError(f"larger than {limits.input_bytes} bytes", "oversized")
+    if not data:
+        raise ParserError("it has no bytes", "empty")
+    refuse_old_office(data)
+    draft = Draft(limits)
+    if is_pdf(data):
+        mime = Mime.PDF
+        read_pdf(data, draft)
+    elif is_zip(data):
+        mime = _read_packed(Archive(data, limits), draft)
+    else:
+        mime = _read_text(data, draft)
+    return draft.finish(mime)
+
+
+def _read_packed(archive: Archive, draft: Draft) -> Mime:
+    mime = packed_mime(archive)
+    match mime:
+        case Mime.DOCX:
+            read_docx(archive, draft)
+        case Mime.PPTX:
+            read_pptx(archive, draft)
+        case Mime.XLSX:
+            read_xlsx(archive, draft)
+        case _:
+            read_epub(archive, draft)
+    return mime
+
+
+def _read_text(data: bytes, draft: Draft) -> Mime:
+    text = decode(data)
+    mime = text_mime(text)
+    match mime:
+        case Mime.HTML:
+            read_html(text, draft)
+        case Mime.MAIL:
+            read_mail(data, draft)
+        case Mime.MARKDOWN:
+            read_markdown(text, draft)
+        case _:
+            read_text(text, draft)
+    return mime

@@ -1,0 +1,136 @@
+"""Workbooks: a sheet is a heading and a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from penstock.ingest.parse.archive import Archive
+from penstock.ingest.parse.docx_file import read_core
+from penstock.ingest.parse.draft import Draft
+
+MAIN = "xl/workbook.xml"
+_STRINGS = "xl/sharedStrings.xml"
+_STYLES = "xl/styles.xml"
+# Formats every program knows by number to be dates or times.
+_DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
+_DATE_CODE = re.compile(r"(?i)[ymdhs]")
+_LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
+_EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 (a sheet's dates have no zone)
+_LAST_DAY = 2_958_466  # the year 10000
+_WIDEST_GAP = 16
+"""Empty cells kept between two; a sheet may have 16,384 of them in every row."""
+
+
+def read_xlsx(archive: Archive, draft: Draft) -> None:
+    read_core(archive, draft)
+    strings = list(_shared_strings(archive)) if _STRINGS in archive else []
+    dates = _date_styles(archive) if _STYLES in archive else set()
+    relations = archive.relations(MAIN)
+    for kind, name, attributes in archive.xml(MAIN):
+        if kind == "start" and name == "sheet":
+            _, part = relations.get(attributes.get("r:id", ""), ("", ""))
+            if part in archive:
+                draft.heading(1, attributes.get("name", ""))
+                for cells in _rows(archive, part, strings, dates):
+                    draft.row(cells)
+                draft.end_table()
+
+
+def _shared_strings(archive: Archive) -> Iterator[str]:
+    text, in_text, in_reading_aid = "", False, False
+    for kind, name, _ in archive.xml(_STRINGS):
+        if kind == "text" and in_text:
+            text += name
+        elif kind == "start":
+            in_text = name == "t" and not in_reading_aid
+            in_reading_aid = in_reading_aid or name == "rPh"
+        elif kind == "end":
+            in_text = False
+            in_reading_aid = in_reading_aid and name != "rPh"
+            if name == "si":
+                yield text
+                text = ""
+
+
+def _date_styles(archive: Archive) -> set[int]:
+    """Which styles show a number as a date."""
+    own: dict[str, bool] = {}
+    dates: set[int] = set()
+    inside, index = False, 0
+    for kind, name, attributes in archive.xml(_STYLES):
+        if kind == "start" and name == "numFmt":
+            code = _LITERAL.sub("", attributes.get("formatCode", ""))
+            own[attributes.get("numFmtId", "")] = bool(_DATE_CODE.search(code))
+        elif name == "cellXfs":
+            inside = kind == "start"
+        elif kind == "start" and name == "xf" and inside:
+            number = attributes.get("numFmtId", "0")
+            if own.get(number, number.isdecimal() and int(number) in _DATE_FORMATS):
+                dates.add(index)
+            index += 1
+    return dates
+
+
+def _rows(archive: Archive, part: str, strings: list[str], dates: set[int]) -> Iterator[list[str]]:
+    cells: list[str] = []
+    value, kind_of_cell, style, in_value, column = "", "", 0, False, 0
+    for kind, name, attributes in archive.xml(part):
+        if kind == "text":
+            if in_value:
+                value += name
+        elif kind == "start":
+            match name:
+                case "row":
+                    cells, column = [], 0
+                case "c":
+                    at = _column(attributes.get("r", "")) or column + 1
+                    cells += [""] * min(max(0, at - column - 1), _WIDEST_GAP)
+                    column, value = at, ""
+                    kind_of_cell = attributes.get("t", "n")
+                    style = int(s) if (s := attributes.get("s", "0")).isdecimal() else 0
+                case "v" | "t":
+                    in_value = True
+        else:
+            match name:
+                case "v" | "t":
+                    in_value = False
+                case "c":
+                    cells.append(_shown(value, kind_of_cell, style in dates, strings))
+                case "row":
+                    yield cells
+
+
+def _column(reference: str) -> int:
+    """C7 is in column 3."""
+    number = 0
+    for sign in reference:
+        if not "A" <= sign <= "Z":
+            break
+        number = number * 26 + ord(sign) - 64
+    return number
+
+
+def _shown(value: str, kind: str, is_date: bool, strings: list[str]) -> str:
+    if kind == "s":
+        index = int(value) if value.strip().isdecimal() else len(strings)
+        return strings[index] if index < len(strings) else ""
+    if kind == "b":
+        return "TRUE" if value == "1" else "FALSE"
+    if kind == "n" and is_date:
+        return _date(value)
+    return value
+
+
+def _date(value: str) -> str:
+    try:
+        days = float(value)
+    except ValueError:
+        return value
+    if not 0 <= days < _LAST_DAY:
+        return value
+    moment = _EPOCH + timedelta(seconds=round(days * 86400))
+    if days < 1:
+        return f"{moment:%H:%M:%S}"
+    return f"{moment:%Y-%m-%d}" if days == int(days) else f"{moment:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,36 @@
+"""What a parser makes of a document. Plain data: it crosses a pipe as JSON.
+
+text      NFC, no NUL, no lone surrogates; line breaks are \\n
+pages     in order, side by side: number (from 1), start, end in `text`; none if there are no pages
+headings  in order: level (from 1), start in `text`, title as it reads there
+metadata  what the document says of itself
+
+A parser masks nothing: `Masker.document` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Page(NamedTuple):
+    number: int
+    start: int
+    end: int
+
+
+class Heading(NamedTuple):
+    level: int
+    start: int
+    title: str
+
+
+@dataclass(slots=True, frozen=True)
+class Parsed:
+    text: str
+    title: str | None
+    mime: str
+    pages: tuple[Page, ...] = ()
+    headings: tuple[Heading, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)

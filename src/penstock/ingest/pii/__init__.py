@@ -1,0 +1,37 @@
+"""Which kinds of personal data there are, and who finds each.
+
+A finder takes text and yields spans: start, end, kind. Those here read text that was folded first
+(fold.py), so they know only ASCII digits and signs. Where two of them claim the same characters,
+the one named first gives the kind.
+
+The bounds of a number are never `\\b`: Japanese and Korean write particles right behind it, and to
+`\\b` those are letters of the same word.
+"""
+
+from __future__ import annotations
+
+from penstock.ingest.pii.account import find_accounts
+from penstock.ingest.pii.card import find_cards
+from penstock.ingest.pii.columns import find_in_columns
+from penstock.ingest.pii.email import find_emails
+from penstock.ingest.pii.iban import find_ibans
+from penstock.ingest.pii.ip import find_ip_addresses
+from penstock.ingest.pii.passport import find_passports
+from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
+from penstock.ingest.pii.phone import find_phones
+from penstock.ingest.pii.span import Finder, Kind, Span
+
+FINDERS: tuple[Finder, ...] = (
+    find_emails,
+    find_ibans,
+    find_cards,
+    find_resident_numbers,
+    find_my_numbers,
+    find_phones,
+    find_passports,
+    find_accounts,
+    find_ip_addresses,
+    find_in_columns,
+)
+
+__all__ = ["FINDERS", "Finder", "Kind", "Span"]

@@ -1,0 +1,51 @@
+"""E-mail addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from penstock.ingest.pii.span import Kind, Span
+
+_WORD = r"0-9A-Za-z\u00c0-\u024f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+_HOST = re.compile(
+    rf"@((?:[{_WORD}](?:[{_WORD}-]{{0,62}})?\.){{1,8}}"
+    r"([A-Za-z]{2,24}|xn--[0-9A-Za-z-]{2,59}|한국|日本|みんな))(?![0-9A-Za-z])(?!-[0-9A-Za-z])"
+)
+_LOCAL = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.%'+-_")
+_LOCAL_MOST = 64
+# An address may have them inside; at its start they are the text around it.
+_OUTSIDE = ".%'+-"
+_FILES = re.compile(r"png|jpe?g|gif|webp|svg|avif|bmp|ico|pdf|css|js|ts|map|html|json")
+_COMMON = re.compile(r"[a-z]{2}|com|org|net|edu|gov|info|biz|dev|app|name|pro|mil|int")
+
+
+def find_emails(text: str) -> Iterator[Span]:
+    """From each @ outwards. Searching from the left would look at every word of the text."""
+    end = 0
+    for match in _HOST.finditer(text):
+        at = match.start()
+        start = _local_start(text, at, end)
+        if start < at and not _is_code(text[start:at], match[2].lower(), text[match.end() :][:1]):
+            end = match.end()
+            yield Span(start, end, Kind.EMAIL)
+
+
+def _local_start(text: str, at: int, floor: int) -> int:
+    floor = max(floor, at - _LOCAL_MOST)
+    start = at
+    if start > floor and text[start - 1] in _LOCAL:
+        while start > floor and text[start - 1] in _LOCAL:
+            start -= 1
+        while start < at and text[start] in _OUTSIDE:
+            start += 1
+    else:
+        while start > floor and text[start - 1].isalpha() and not text[start - 1].isascii():
+            start -= 1
+    return start
+
+
+def _is_code(local: str, top: str, following: str) -> bool:
+    """icon@2x.png, git@host.org and a @ b.transpose(...) are no one's address."""
+    method = following == "(" and not _COMMON.fullmatch(top)
+    return bool(_FILES.fullmatch(top)) or local == "git" or method

@@ -1,0 +1,144 @@
+"""Telephone numbers: international, Korean, Japanese, and the North American form.
+
+A number with its country's code or a mobile prefix stands by itself. Other national numbers need
+the grouping people write them in; bare digits need a word that says what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from penstock.ingest.pii.near import Words, beside, in_prose, in_row, words
+from penstock.ingest.pii.span import Kind, Span
+
+
+def _first(signs: str) -> str:
+    """As `near.first`, but "TEL03-..." is written without a gap."""
+    return (
+        rf"[{signs}](?:(?<=[Tt][Ee][Ll][{signs}])|(?<=[Ff][Aa][Xx][{signs}])"
+        rf"|(?<![0-9A-Za-z][{signs}])(?<![0-9][-.][{signs}]))"
+    )
+
+
+_LAST = r"(?![0-9A-WYZa-wyz])(?![-.][0-9])"  # x45: an extension
+# A line may break behind a hyphen.
+_GAP = r"(?: ?- ?\n?|\.| )"
+
+_MOBILE = re.compile(
+    _first("0(")
+    + rf"(?:(?<=0)1[016789]{_GAP}?|(?<=\()01[016789]\) ?)[0-9]{{3,4}}{_GAP}?[0-9]{{4}}"
+    + _LAST
+)
+_BARE_MOBILE = re.compile(_first("0") + r"[5-9]0[0-9]{8}" + _LAST)
+_NATIONAL = re.compile(
+    _first("0(")
+    + r"(?:(?<=0)|0(?=[0-9]{1,4}\)))([1-9][0-9]{0,3})"
+    + rf"(?:\) ?|{_GAP}|(?= ?\()) ?\(?([0-9]{{1,4}})(?:\) ?|{_GAP})([0-9]{{3,4}})"
+    + _LAST
+)
+# No area code of two digits begins otherwise than with 0: these are numbers of parts.
+_part_beside = beside(r"[1-9][0-9]-[0-9]{3,4}-[0-9]{4}", 12)
+_SERVICES = re.compile(r"120|570|800|990")
+_NORTH_AMERICAN = re.compile(
+    _first("(1-9")
+    + r"(?:(?<=1)[-. ][(2-9])?(?:(?<=\()[2-9][0-9]{2}\) ?[2-9][0-9]{2}[-. ]"
+    + r"|(?<=[2-9])[0-9]{2}(?P<gap>[-.])[2-9][0-9]{2}(?P=gap))[0-9]{4}"
+    + _LAST
+)
+_BARE = re.compile(
+    _first("0-9")
+    + r"(?:(?<=0)[0-9]{8,10}|(?<=1)[568][0-9]{2}[- ][0-9]{4}"
+    + r"|(?<=[2-9])[0-9]{2}(?:[-. ][0-9]{3,4}[-. ]?[0-9]{4}|-[0-9]{4}|[0-9]{7}))"
+    + _LAST
+)
+WORDS = words(
+    "tel telephone phone cellphone smartphone mobile cell fax call dial sms whatsapp"
+    " 電話 携帯 連絡先 ファックス ファクス ケータイ フリーダイヤル ☎ 📞 ℡"
+    " 전화 휴대 핸드폰 연락처 팩스 콜센터 고객센터 대표번호"
+)
+
+_ABROAD = re.compile(
+    r"[+0](?<![0-9A-Za-z+][+0])(?<![0-9][-.][+0])"
+    r"(?:(?<=\+) ?(?=[1-9])|(?<=0)0(?=[1-9][0-9]{0,2}[- ][0-9(]))"
+)
+_CODE = re.compile(
+    r"1(?=[ (.-]{0,2}[2-9])|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
+    r"|42[013]|(?:2[1-69]|3[578]|5[09]|6[7-9]|8[0578]|9[679])[0-9]"
+)
+_GROUP = re.compile(r"(?: ?[-.] ?\n?| ?\(|\) ?-?|\)\(| )?([0-9]{1,12})")
+# 00 may open a row of a table; coordinates are written +4339-07923 or +340308-1181434.
+_NO_PHONE = re.compile(r"[0-9]{4}(?: [0-9]{4})+|\+[0-9]{4}-[01][0-9]{4}|\+[0-9]{6}-[01][0-9]{6}")
+_WORD_GOES_ON = re.compile(r"[0-9A-WYZa-wyz]")
+# How many digits follow the country's code, where it is known better than "7 to 12".
+_LENGTHS = {"1": (10, 10), "81": (9, 11), "82": (8, 11)}
+
+
+def find_phones(text: str) -> Iterator[Span]:
+    named = Words(WORDS, text)
+    yield from _abroad(text)
+    for match in _MOBILE.finditer(text):
+        # Ten digits without gaps are one short of a mobile number.
+        if not (match[0].isdigit() and len(match[0]) == 10):
+            yield Span(*match.span(), Kind.PHONE)
+    for match in _BARE_MOBILE.finditer(text):
+        yield Span(*match.span(), Kind.PHONE)
+    for match in _NATIONAL.finditer(text):
+        if _is_national(text, match, named):
+            yield Span(*match.span(), Kind.PHONE)
+    for match in _NORTH_AMERICAN.finditer(text):
+        yield Span(*match.span(), Kind.PHONE)
+    for match in _BARE.finditer(text):
+        if named.near(*match.span(), before=24, after=0):
+            yield Span(*match.span(), Kind.PHONE)
+
+
+def _is_national(text: str, match: re.Match[str], named: Words) -> bool:
+    area, exchange, rest = match.groups()
+    digits = 1 + len(area) + len(exchange) + len(rest)
+    # Nine digits is Seoul only; three at the end only behind the prefixes of services.
+    if digits not in (10, 11) and not (digits == 9 and area == "2"):
+        return False
+    if len(rest) == 3 and not _SERVICES.match(area):
+        return False
+    if len(exchange) == 1 and len(area) < 3:
+        return False
+    if "." in match[0] and (" " in match[0] or "-" in match[0]):
+        return False
+    if len(area) == 1 and _part_beside(text, *match.span()):
+        return named.near(*match.span(), after=0)
+    if "-" in match[0] or ")" in match[0] or named.near(*match.span(), after=0):
+        return True
+    return in_prose(text, *match.span()) or not in_row(text, *match.span())
+
+
+def _abroad(text: str) -> Iterator[Span]:
+    """`+` and a country's code, then groups until there are as many digits as the country has."""
+    for match in _ABROAD.finditer(text):
+        end = _abroad_end(text, match.end())
+        if end and not _NO_PHONE.fullmatch(text, match.start(), end):
+            yield Span(match.start(), end, Kind.PHONE)
+
+
+def _abroad_end(text: str, position: int) -> int | None:
+    code = _CODE.match(text, position)
+    if code is None:
+        return None
+    position = code.end()
+    least, most = _LENGTHS.get(code[0], (7, 12))
+    end, digits, gaps, singles = None, 0, "", 0
+    while group := _GROUP.match(text, position):
+        digits += len(group[1])
+        if digits > most:
+            break
+        gap = text[position : group.start(1)]
+        singles += bool(gaps) and bool(gap) and len(group[1]) == 1
+        gaps += gap or "_"
+        position = group.end()
+        if digits >= least:
+            end = position
+    if end is None or _WORD_GOES_ON.match(text, end):
+        return None
+    # Signed decimals or sums in a row: +1.25 0.33 2.10
+    decimals = "." in gaps and (" " in gaps or gaps.count(".") < 2)
+    return None if decimals or singles > 1 else end

@@ -1,0 +1,29 @@
+"""What a finder finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    EMAIL = "email"
+    PHONE = "phone"
+    RESIDENT_NUMBER = "resident_number"
+    MY_NUMBER = "my_number"
+    CARD = "card"
+    BANK_ACCOUNT = "bank_account"
+    IBAN = "iban"
+    IP_ADDRESS = "ip_address"
+    PASSPORT = "passport"
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    """A `Kind`, or a word of its own from a finder of the user's."""
+
+
+Finder = Callable[[str], Iterable[Span]]

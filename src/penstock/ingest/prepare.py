@@ -1,0 +1,66 @@
+"""From what was parsed to what is stored: masked first, then cut into chunks."""
+
+from __future__ import annotations
+
+import hashlib
+
+from penstock.corpus.terms import index_terms, script
+from penstock.ingest.chunk import ChunkSettings, chunk
+from penstock.ingest.mask import Masked, Masker
+from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.ingest.tokens import CountTokens, count_tokens
+from penstock.model.document import NewChunk, Staged
+
+
+def prepare(
+    parsed: Parsed,
+    title: str,
+    mask: Masker,
+    settings: ChunkSettings,
+    count: CountTokens = count_tokens,
+) -> Staged:
+    """Nothing that comes out of here is unmasked. `title` is used where the document has none."""
+    masked = mask(parsed.text)
+    chunks = chunk(
+        masked.text,
+        settings,
+        count=count,
+        keep=masked.labels,
+        pages=_pages(parsed, masked),
+        headings=_headings(parsed, masked, mask),
+    )
+    return Staged(
+        text=masked.text,
+        chunks=[
+            NewChunk(
+                text=one.text,
+                start=one.start,
+                end=one.end,
+                fresh=one.fresh,
+                tokens=one.tokens,
+                pages=one.pages,
+                section=one.section,
+                hash=hashlib.sha256(one.text.encode()).hexdigest(),
+                terms=" ".join(index_terms(one.text)),
+                script=script(one.text),
+            )
+            for one in chunks
+        ],
+        title=mask(parsed.title or title).text,
+        mime=parsed.mime,
+        masked=masked.counts,
+    )
+
+
+def _pages(parsed: Parsed, masked: Masked) -> list[Page]:
+    return [
+        Page(page.number, masked.position(page.start), masked.position(page.end))
+        for page in parsed.pages
+    ]
+
+
+def _headings(parsed: Parsed, masked: Masked, mask: Masker) -> list[Heading]:
+    return [
+        Heading(heading.level, masked.position(heading.start), mask(heading.title).text)
+        for heading in parsed.headings
+    ]

@@ -1,0 +1,74 @@
+"""What an app needs for documents, put together from its settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.adapters.blobs.local import LocalBlobs
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.embedding import Embedding
+from penstock.ingest.library import Library, register
+from penstock.ingest.mask import Masker
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.pipeline import Tools
+from penstock.model.embedder import EmbedderConfig
+from penstock.model.errors import ConfigError
+from penstock.model.job import Job
+from penstock.model.settings import Settings
+from penstock.ports.queue import JobQueue
+
+Register = Callable[..., Callable[[Any], Any]]
+
+
+def open_library(
+    queue: JobQueue,
+    settings: Settings,
+    embedder: EmbedderConfig,
+    job: Register,
+    enqueue: Callable[..., Awaitable[Job]],
+) -> Library:
+    """The library of an app; registers the jobs that serve it."""
+    corpus, folder = _store(queue, settings)
+    embedding = Embedding(embedder)
+    chunk = ChunkSettings(size=settings.chunk_tokens, overlap=settings.chunk_overlap)
+    limits = ParseLimits(input_bytes=settings.document_bytes)
+    parser = ParserPool(settings.parsers, limits)
+    tools = Tools(
+        corpus=corpus,
+        blobs=LocalBlobs(Path(settings.blobs).expanduser() if settings.blobs else folder),
+        parser=parser,
+        mask=Masker(),
+        chunk=chunk,
+        embed=embedding.in_job,
+        model=embedding.model,
+        keep_originals=settings.keep_originals,
+    )
+    register(tools, job)
+    # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
+    # are worth another look.
+    fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
+    return Library(tools, enqueue, embedding, settings.document_bytes, fingerprint)
+
+
+def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
+    """The corpus, and where its blobs are unless said otherwise."""
+    from penstock.adapters.sqlite.corpus import SqliteCorpus
+    from penstock.adapters.sqlite.file import SqliteFile
+
+    url = settings.store
+    if not url and isinstance(queue, SqliteFile):
+        file: SqliteFile = queue
+        shared = True
+    elif url.startswith("sqlite:"):
+        file, shared = SqliteFile(url, durable=settings.durable), False
+    else:
+        raise ConfigError(
+            "documents need a store: set `store: sqlite:///corpus.db` (a queue on a server does "
+            "not hold them)"
+        )
+    folder = file.path.with_name(file.path.name + "-blobs")
+    return SqliteCorpus(file, shared=shared), folder

@@ -1,0 +1,36 @@
+"""How many tokens a text has, for whoever has no tokenizer at hand.
+
+A token here is one of
+    up to six Latin letters; up to three letters of another alphabet that uses spaces
+    up to three digits
+    one character of a script without spaces (Chinese, Japanese, Thai ...), or Korean
+    one sign or emoji
+    two to sixteen blanks in a row; a single blank belongs to its word
+
+That is a little more than the tokenizers of multilingual models count, so a limit kept by this
+count is kept by theirs. A part never has more tokens than the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+CountTokens = Callable[[str], int]
+"""A tokenizer, as far as chunks need one. Tokens it adds to every text (`[CLS]`) do not matter."""
+
+_WITHOUT_SPACES = (
+    r"\u0e00-\u0eff"  # Thai, Lao
+    r"\u0f00-\u109f"  # Tibetan, Burmese
+    r"\u1100-\u11ff"  # Korean letters
+    r"\u1780-\u17ff"  # Khmer
+    r"\u2e80-\uffff"  # Chinese, Japanese, Korean syllables
+    r"\U00010000-\U0010ffff"
+)
+_TOKEN = re.compile(
+    rf"[A-Za-z\u00c0-\u024f]{{1,6}}|[0-9]{{1,3}}|[^\W\d_{_WITHOUT_SPACES}]{{1,3}}|\s{{2,16}}|\S"
+)
+
+
+def count_tokens(text: str) -> int:
+    return len(_TOKEN.findall(text))

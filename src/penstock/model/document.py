@@ -1,0 +1,118 @@
+"""Documents of the corpus, their chunks, and what a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+DEFAULT_COLLECTION = "default"
+
+
+class DocumentState(StrEnum):
+    """Of the newest version; an older one may be searchable meanwhile, see `Document.live`."""
+
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class DocumentRef(NamedTuple):
+    """Whose document, and which."""
+
+    tenant: str
+    collection: str
+    id: str
+
+
+@dataclass(slots=True, frozen=True)
+class Document:
+    """A document as it stands. Nothing here is unmasked: titles, sources and errors neither."""
+
+    ref: DocumentRef
+    generation: int
+    """Greater for every later upload or delete of any document; only the newest may publish."""
+    state: DocumentState
+    stage: str
+    """What is being done: waiting, parse, embed, done."""
+    progress: float
+    message: str
+    live: bool
+    """Whether some version of it can be searched."""
+    title: str
+    mime: str
+    size: int
+    """Bytes of the original."""
+    source: str
+    """Where it came from: a file name or an address."""
+    metadata: Mapping[str, Any]
+    chunks: int
+    masked: Mapping[str, int]
+    """Kinds of personal data that were masked, and how often. Never the values."""
+    error: Mapping[str, Any] | None
+    accepted_at: float
+    started_at: float | None
+    finished_at: float | None
+
+
+@dataclass(slots=True, frozen=True)
+class Upload:
+    """What is accepted: the bytes are in the blob store already."""
+
+    ref: DocumentRef
+    blob: str
+    digest: str
+    """Of the bytes and of everything else that decides what becomes of them."""
+    size: int
+    title: str = ""
+    source: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class NewChunk(NamedTuple):
+    """A chunk to be staged; offsets are into the masked text."""
+
+    text: str
+    start: int
+    end: int
+    fresh: int
+    """Where what the chunk before did not have begins."""
+    tokens: int
+    pages: tuple[int, int] | None
+    section: tuple[str, ...]
+    hash: str
+    terms: str
+    """What full text search knows it by."""
+    script: str
+    """What it is written in."""
+
+
+class StoredChunk(NamedTuple):
+    number: int
+    ordinal: int
+    text: str
+    start: int
+    end: int
+    tokens: int
+    pages: tuple[int, int] | None
+    section: tuple[str, ...]
+    script: str
+
+
+@dataclass(slots=True, frozen=True)
+class Staged:
+    """What parsing made of a document."""
+
+    text: str
+    chunks: Sequence[NewChunk]
+    title: str
+    mime: str
+    masked: Mapping[str, int]
+
+
+class Hit(NamedTuple):
+    """A chunk that one kind of search found."""
+
+    chunk: int
+    score: float

@@ -1,0 +1,163 @@
+"""The port to a corpus: documents, their chunks and vectors, and search over them.
+
+An adapter promises:
+- every accepted upload or delete takes the next generation; only the newest generation of a
+  document can be staged, published or marked, checked in the transaction that does it;
+- `publish` replaces what can be searched of a document at once, or not at all;
+- a `Snapshot` reads text, vectors and documents of one moment, also those that another process
+  has published a moment before;
+- every row belongs to a tenant, and nothing is read without naming it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from penstock.model.document import (
+    Document,
+    DocumentRef,
+    DocumentState,
+    Hit,
+    Staged,
+    StoredChunk,
+    Upload,
+)
+
+
+class Version(NamedTuple):
+    """One generation of a document."""
+
+    ref: DocumentRef
+    generation: int
+
+
+class Accepted(NamedTuple):
+    document: Document
+    new: bool
+    """False: the same bytes are there or on their way already."""
+
+
+class ToEmbed(NamedTuple):
+    """A chunk text whose vector is not known yet."""
+
+    hash: str
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Scope:
+    """What is searched."""
+
+    tenant: str
+    collections: Sequence[str] | None = None
+    documents: Sequence[str] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that a document's metadata must have with these values."""
+
+
+class Place(NamedTuple):
+    """A chunk that was found, and the document it is of."""
+
+    chunk: StoredChunk
+    document: Document
+
+
+class Findings(NamedTuple):
+    """Both kinds of search on one snapshot. Scores are greater for better hits."""
+
+    text: list[Hit]
+    vector: list[Hit]
+    places: dict[int, Place]
+    """Of every chunk found, by number."""
+
+
+Choose = Callable[[Mapping[str, int], int], Sequence[str]]
+"""Which terms to ask for, given how many chunks hold each, and how many chunks there are."""
+
+
+class Wanted(NamedTuple):
+    """What to look for."""
+
+    scope: Scope
+    terms: Sequence[str]
+    """For full text; none: no such search."""
+    choose: Choose
+    vector: bytes | None
+    """Float32, little endian, unit length."""
+    model: str
+    """Whose vectors to compare it with."""
+    limit: int
+
+
+class Corpus(Protocol):
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def accept(self, upload: Upload) -> Accepted:
+        """Take the next generation for an upload, unless it would only repeat what is there."""
+        ...
+
+    async def stage(self, version: Version, staged: Staged) -> bool:
+        """Store what parsing made, not to be searched yet. False: a newer generation is there."""
+        ...
+
+    async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
+        """Staged chunks without a vector of `model`; None: a newer generation is there."""
+        ...
+
+    async def put_vectors(self, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:
+        """Keep vectors by the hash of what they are of: the checkpoint, and the reuse."""
+        ...
+
+    async def publish(self, version: Version, model: str) -> bool:
+        """Let this version be found instead of the one before. False: a newer generation is
+        there. Every chunk must have a vector of `model`, or there must be no model."""
+        ...
+
+    async def mark(
+        self,
+        version: Version,
+        *,
+        state: DocumentState,
+        stage: str,
+        progress: float,
+        message: str = "",
+        error: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Note how far it has come. False: a newer generation is there."""
+        ...
+
+    async def delete(self, ref: DocumentRef) -> str | None:
+        """Remove a document, whatever is being done with it; its blob, None if there was none."""
+        ...
+
+    async def get(self, ref: DocumentRef) -> Document | None: ...
+
+    async def documents(
+        self,
+        tenant: str,
+        *,
+        collection: str | None = None,
+        states: Sequence[DocumentState] | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Document]:
+        """The newest first; `before` is the generation of the last one of the page before."""
+        ...
+
+    async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
+        """Of the version that can be searched, in order."""
+        ...
+
+    async def text(self, ref: DocumentRef) -> str | None:
+        """The masked text of the version that can be searched."""
+        ...
+
+    async def find(self, wanted: Wanted) -> Findings: ...
+
+    async def model(self, tenant: str) -> str | None:
+        """The model whose vectors serve the tenant's searches; None: no document yet."""
+        ...

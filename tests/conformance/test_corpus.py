@@ -1,0 +1,402 @@
+"""Documents, their versions, and search over them, on every corpus."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from penstock.model.document import DocumentState
+from penstock.model.errors import PenstockError
+from penstock.ports.corpus import Corpus, Scope, Version, Wanted
+from tests.conformance.corpus_support import (
+    CORPORA,
+    MODEL,
+    TENANT,
+    accept,
+    add,
+    embed,
+    find,
+    nearest,
+    publish,
+    ref_of,
+    staged_of,
+    texts,
+    there,
+    upload_of,
+    vector_of,
+    wanted,
+)
+
+
+class Place:
+    """Where a corpus is stored; opens it as another process would."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self._open, self._folder = CORPORA[name], folder
+
+    def open(self) -> AbstractAsyncContextManager[Corpus]:
+        return self._open(self._folder)
+
+
+@pytest.fixture(params=sorted(CORPORA))
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(request.param, tmp_path)
+
+
+@pytest.fixture
+async def corpus(place: Place) -> AsyncIterator[Corpus]:
+    async with place.open() as corpus:
+        yield corpus
+
+
+async def test_document_goes_from_accepted_to_found(corpus: Corpus) -> None:
+    ref = ref_of("weather")
+    version = await accept(corpus, ref, "x", title="Weather", metadata={"year": 2026})
+    accepted = await there(corpus, ref)
+    assert (accepted.state, accepted.stage, accepted.progress) == ("processing", "waiting", 0.0)
+    assert not accepted.live
+    assert await corpus.mark(version, state=DocumentState.PROCESSING, stage="parse", progress=0.1)
+    assert (await there(corpus, ref)).started_at is not None
+    assert await publish(corpus, version, "sun and rain", "moon and tide")
+
+    document = await there(corpus, ref)
+    assert (document.state, document.progress, document.live) == ("completed", 1.0, True)
+    assert (document.chunks, document.title, document.mime) == (2, "a title", "text/plain")
+    assert (document.masked, document.metadata) == ({"email": 2}, {"year": 2026})
+    assert document.finished_at is not None
+    found = await find(corpus, "moon")
+    assert texts(found) == ["moon and tide"]
+    assert nearest(found)[0] == "moon and tide"
+    (hit,) = found.text
+    assert found.places[hit.chunk].document == document
+
+
+async def test_nothing_is_found_before_it_is_published(corpus: Corpus) -> None:
+    version = await accept(corpus, ref_of("a"))
+    await corpus.stage(version, staged_of(["sun"]))
+    await embed(corpus, version)
+
+    found = await find(corpus, "sun")
+    assert (found.text, found.vector, found.places) == ([], [], {})
+    assert await corpus.chunks(version.ref) == []
+    assert await corpus.text(version.ref) is None
+
+
+async def test_chunks_and_text_are_those_that_were_staged(corpus: Corpus) -> None:
+    version = await add(corpus, ref_of("a"), "sun ", "moon 月 ", "rain")
+    chunks = await corpus.chunks(version.ref)
+
+    assert [chunk.text for chunk in chunks] == ["sun ", "moon 月 ", "rain"]
+    assert [chunk.ordinal for chunk in chunks] == [0, 1, 2]
+    text = await corpus.text(version.ref)
+    assert text == "sun moon 月 rain"
+    assert [text[chunk.start : chunk.end] for chunk in chunks] == [chunk.text for chunk in chunks]
+    assert {(chunk.pages, chunk.section) for chunk in chunks} == {((1, 2), ("top",))}
+
+
+async def test_new_version_replaces_the_old_one_at_once(corpus: Corpus) -> None:
+    ref = ref_of("a")
+    await add(corpus, ref, "sun sun", "sun rain")
+    newer = await accept(corpus, ref, "new")
+    await corpus.stage(newer, staged_of(["moon"]))
+    await embed(corpus, newer)
+    assert sorted(texts(await find(corpus, "sun"))) == ["sun rain", "sun sun"], "until then"
+    assert (await there(corpus, ref)).live
+    assert await corpus.publish(newer, MODEL)
+
+    assert texts(await find(corpus, "sun")) == []
+    assert nearest(await find(corpus, "moon")) == ["moon"]
+    assert [chunk.text for chunk in await corpus.chunks(ref)] == ["moon"]
+
+
+async def test_slow_first_version_never_publishes_over_the_second(corpus: Corpus) -> None:
+    ref = ref_of("a")
+    slow = await accept(corpus, ref, "one")
+    await corpus.stage(slow, staged_of(["sun"]))
+    fast = await add(corpus, ref, "moon")
+    assert fast.generation > slow.generation
+    await corpus.put_vectors(TENANT, MODEL, {"of": vector_of("sun")})
+
+    assert not await corpus.publish(slow, MODEL)
+    assert not await corpus.stage(slow, staged_of(["sun"]))
+    assert await corpus.to_embed(slow, MODEL) is None
+    assert not await corpus.mark(slow, state=DocumentState.FAILED, stage="embed", progress=0.5)
+    assert (await there(corpus, ref)).state is DocumentState.COMPLETED
+    assert texts(await find(corpus, "sun moon")) == ["moon"]
+
+
+async def test_slow_version_never_publishes_over_a_delete_or_what_came_after_it(
+    corpus: Corpus,
+) -> None:
+    ref = ref_of("a")
+    slow = await accept(corpus, ref, "one")
+    await corpus.stage(slow, staged_of(["sun"]))
+    assert await corpus.delete(ref) is not None
+    assert not await corpus.publish(slow, "")
+    assert await corpus.get(ref) is None
+
+    again = await accept(corpus, ref, "two")
+    assert again.generation > slow.generation
+    assert not await corpus.publish(slow, "")
+    assert await publish(corpus, again, "moon")
+    assert texts(await find(corpus, "sun moon")) == ["moon"]
+
+
+async def test_the_same_upload_again_changes_nothing(corpus: Corpus) -> None:
+    ref = ref_of("a")
+    first = await accept(corpus, ref, "same")
+    again = await corpus.accept(upload_of(ref, "same"))
+    assert (again.new, again.document.generation) == (False, first.generation)
+    await publish(corpus, first, "sun")
+    again = await corpus.accept(upload_of(ref, "same"))
+    assert (again.new, again.document.state) == (False, DocumentState.COMPLETED)
+
+
+async def test_the_same_upload_again_is_a_new_try_where_it_failed(corpus: Corpus) -> None:
+    ref = ref_of("a")
+    version = await accept(corpus, ref, "same")
+    error = {"type": "ParserError", "message": "encrypted"}
+    await corpus.mark(version, state=DocumentState.FAILED, stage="parse", progress=0.2, error=error)
+    failed = await there(corpus, ref)
+    assert (failed.state, failed.error, failed.live) == (DocumentState.FAILED, error, False)
+
+    again = await corpus.accept(upload_of(ref, "same"))
+    assert again.new
+    assert (again.document.state, again.document.error) == (DocumentState.PROCESSING, None)
+
+
+async def test_failed_second_version_leaves_the_first_to_be_found(corpus: Corpus) -> None:
+    ref = ref_of("a")
+    await add(corpus, ref, "sun")
+    version = await accept(corpus, ref, "new")
+    await corpus.stage(version, staged_of(["moon"]))
+    await corpus.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.5)
+
+    assert texts(await find(corpus, "sun moon")) == ["sun"]
+    assert (await there(corpus, ref)).live
+
+
+async def test_publishing_without_all_vectors_is_refused(corpus: Corpus) -> None:
+    version = await accept(corpus, ref_of("a"))
+    await corpus.stage(version, staged_of(["sun", "moon"]))
+    missing = await corpus.to_embed(version, MODEL)
+    assert missing is not None
+    await corpus.put_vectors(TENANT, MODEL, {missing[0].hash: vector_of("sun")})
+
+    with pytest.raises(PenstockError, match="1 chunks of a have no vector"):
+        await corpus.publish(version, MODEL)
+    assert texts(await find(corpus, "sun")) == []
+    assert await corpus.to_embed(version, MODEL) == missing[1:]
+
+
+async def test_text_that_was_embedded_before_is_not_embedded_again(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), "sun", "moon")
+    version = await accept(corpus, ref_of("b"), "other")
+    await corpus.stage(version, staged_of(["moon", "rain", "rain"]))
+    missing = await corpus.to_embed(version, MODEL)
+    assert missing is not None
+    assert [one.text for one in missing] == ["rain"]
+    other = await corpus.to_embed(version, "toy-2")
+    assert other is not None
+    assert [one.text for one in other] == ["moon", "rain"], "by another model all are new"
+
+
+async def test_vectors_of_another_tenant_are_not_reused(corpus: Corpus) -> None:
+    """Whether somebody else has the same text is nobody's business."""
+    await add(corpus, ref_of("a"), "sun")
+    version = await accept(corpus, ref_of("a", tenant="other"))
+    await corpus.stage(version, staged_of(["sun"]))
+    missing = await corpus.to_embed(version, MODEL)
+    assert missing is not None
+    assert [one.text for one in missing] == ["sun"]
+
+
+async def test_a_tenant_finds_only_its_own(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a", tenant="ada"), "sun of ada")
+    await add(corpus, ref_of("a", tenant="bob"), "sun of bob")
+
+    for tenant in ("ada", "bob"):
+        found = await find(corpus, "sun", tenant=tenant)
+        assert texts(found) == nearest(found) == [f"sun of {tenant}"]
+        assert [one.ref.tenant for one in await corpus.documents(tenant)] == [tenant]
+    assert await corpus.documents("eve") == []
+    assert await corpus.get(ref_of("a", tenant="eve")) is None
+    assert await corpus.delete(ref_of("a", tenant="eve")) is None
+
+
+async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Corpus) -> None:
+    for name, collection, metadata in (
+        ("one", "red", {"year": 2024, "tag": "x"}),
+        ("two", "red", {"year": 2025, "tag": "x"}),
+        ("three", "blue", {"year": 2025, "deep": {"a": [1]}}),
+    ):
+        ref = ref_of(name, collection=collection)
+        await add(corpus, ref, f"sun {name}", metadata=metadata)
+
+    async def names(**filters: object) -> set[str]:
+        found = await find(corpus, "sun", **filters)  # type: ignore[arg-type]
+        assert set(texts(found)) == set(nearest(found))
+        return {text.split()[1] for text in texts(found)}
+
+    assert await names() == {"one", "two", "three"}
+    assert await names(collections=["red"]) == {"one", "two"}
+    assert await names(collections=["red", "blue"]) == {"one", "two", "three"}
+    assert await names(collections=[]) == set()
+    assert await names(collections=["green"]) == set()
+    assert await names(documents=["two", "three"]) == {"two", "three"}
+    assert await names(metadata={"year": 2025}) == {"two", "three"}
+    assert await names(metadata={"year": 2025, "tag": "x"}) == {"two"}
+    assert await names(metadata={"deep": {"a": [1]}}) == {"three"}
+    assert await names(metadata={"year": "2025"}) == set()
+    assert await names(collections=["blue"], metadata={"year": 2025}) == {"three"}
+
+
+async def test_what_another_process_publishes_and_deletes_is_seen_by_the_next_search(
+    place: Place, corpus: Corpus
+) -> None:
+    await add(corpus, ref_of("a"), "sun", "sun leaf")
+    assert len(nearest(await find(corpus, "sun"))) == 2
+    async with place.open() as other:
+        await add(other, ref_of("b"), "sun rain", "sun snow")
+        found = await find(corpus, "sun")
+        assert sorted(texts(found)) == sorted(nearest(found))
+        assert len(nearest(found)) == 4
+        await add(other, ref_of("a"), "sun tide")
+        assert sorted(nearest(await find(corpus, "sun"))) == ["sun rain", "sun snow", "sun tide"]
+        await other.delete(ref_of("b"))
+        found = await find(corpus, "sun")
+        assert texts(found) == nearest(found) == ["sun tide"]
+
+
+async def test_many_changes_in_any_order_leave_what_is_there(corpus: Corpus) -> None:
+    """The vectors in memory follow by increments; they must not drift from what is stored."""
+    alive: dict[str, str] = {}
+    for step in range(60):
+        name = f"d{step * 7 % 13}"
+        if step % 5 == 4:
+            await corpus.delete(ref_of(name))
+            alive.pop(name, None)
+        else:
+            await add(corpus, ref_of(name), f"sun {name} {step}")
+            alive[name] = f"sun {name} {step}"
+        if step % 3 == 0:
+            found = await find(corpus, "sun", limit=100)
+            assert sorted(texts(found)) == sorted(nearest(found)) == sorted(alive.values())
+
+
+async def test_best_come_first_and_no_more_than_asked_for(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), *(["sun"] * 1 + ["sun moon", "sun moon rain", "tide"]))
+    found = await find(corpus, "sun", limit=2)
+    assert nearest(found) == ["sun", "sun moon"]
+    assert len(texts(found)) == 2
+    scores = [hit.score for hit in found.vector]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a OR b", "NEAR(x y)", "*", "(", "terms:sun", "-sun", "'; DROP TABLE"]
+)
+async def test_no_query_is_a_mistake(corpus: Corpus, query: str) -> None:
+    await add(corpus, ref_of("a"), "sun")
+    scope = Scope(TENANT)
+    found = await corpus.find(wanted(scope, [query], vector_of("sun")))
+    assert nearest(found) == ["sun"]
+
+
+async def test_search_without_terms_or_without_a_vector(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), "sun")
+    neither = await corpus.find(wanted(Scope(TENANT), [], None))
+    assert (neither.text, neither.vector) == ([], [])
+    text = await corpus.find(wanted(Scope(TENANT), ["sun"], None))
+    assert (len(text.text), len(text.vector)) == (1, 0)
+
+
+async def test_vector_of_another_length_is_a_clear_error(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), "sun")
+    with pytest.raises(PenstockError, match="3 dimensions"):
+        await corpus.find(wanted(Scope(TENANT), [], b"\0" * 12))
+
+
+async def test_documents_are_listed_newest_first_page_by_page(corpus: Corpus) -> None:
+    for n in range(5):
+        await accept(corpus, ref_of(f"d{n}", collection="even" if n % 2 == 0 else "odd"))
+    await add(corpus, ref_of("d1", collection="odd"), "sun")
+
+    listed = await corpus.documents(TENANT, limit=3)
+    assert [one.ref.id for one in listed] == ["d1", "d4", "d3"]
+    rest = await corpus.documents(TENANT, before=listed[-1].generation)
+    assert [one.ref.id for one in rest] == ["d2", "d0"]
+    even = await corpus.documents(TENANT, collection="even")
+    assert [one.ref.id for one in even] == ["d4", "d2", "d0"]
+    done = await corpus.documents(TENANT, states=[DocumentState.COMPLETED])
+    assert [one.ref.id for one in done] == ["d1"]
+
+
+async def test_document_can_be_deleted_in_any_state(corpus: Corpus) -> None:
+    async def waiting(name: str) -> Version:
+        return await accept(corpus, ref_of(name))
+
+    async def staged(name: str) -> Version:
+        version = await waiting(name)
+        await corpus.stage(version, staged_of(["sun"]))
+        return version
+
+    async def failed(name: str) -> Version:
+        version = await staged(name)
+        await corpus.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.1)
+        return version
+
+    async def live(name: str) -> Version:
+        return await add(corpus, ref_of(name), "sun")
+
+    for make in (waiting, staged, failed, live):
+        version = await make(make.__name__)
+        assert await corpus.delete(version.ref) is not None
+        assert await corpus.get(version.ref) is None
+        assert await corpus.chunks(version.ref) == []
+        assert await corpus.delete(version.ref) is None
+    assert texts(await find(corpus, "sun")) == nearest(await find(corpus, "sun")) == []
+
+
+async def test_staging_again_after_a_crash_replaces_what_was_staged(corpus: Corpus) -> None:
+    version = await accept(corpus, ref_of("a"))
+    await corpus.stage(version, staged_of(["sun", "moon"]))
+    assert await publish(corpus, version, "rain")
+    assert [chunk.text for chunk in await corpus.chunks(version.ref)] == ["rain"]
+
+
+async def test_publishing_twice_is_harmless(corpus: Corpus) -> None:
+    version = await add(corpus, ref_of("a"), "sun")
+    assert await corpus.publish(version, MODEL)
+    found = await find(corpus, "sun")
+    assert texts(found) == nearest(found) == ["sun"]
+
+
+async def test_uploads_of_many_at_once_take_generations_of_their_own(corpus: Corpus) -> None:
+    versions = await asyncio.gather(*(accept(corpus, ref_of(f"d{n}")) for n in range(50)))
+    assert len({version.generation for version in versions}) == 50
+
+
+async def test_document_without_text_can_be_published_and_deleted(corpus: Corpus) -> None:
+    version = await accept(corpus, ref_of("a"))
+    assert await publish(corpus, version)
+    assert (await there(corpus, version.ref)).chunks == 0
+    assert await corpus.text(version.ref) == ""
+    assert await corpus.delete(version.ref) is not None
+
+
+async def test_terms_are_chosen_by_how_many_chunks_hold_them(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), "sun", "sun moon", "sun moon rain")
+    told: list[tuple[dict[str, int], int]] = []
+
+    def rarest(frequencies: Mapping[str, int], total: int) -> list[str]:
+        told.append((dict(frequencies), total))
+        return ["rain"]
+
+    found = await corpus.find(
+        Wanted(Scope(TENANT), ["sun", "moon", "rain", "snow"], rarest, None, MODEL, 10)
+    )
+    assert texts(found) == ["sun moon rain"]
+    assert told == [({"sun": 3, "moon": 2, "rain": 1}, 3)]

@@ -1,0 +1,354 @@
+"""The parser pool: documents of all kinds go in, and the parent is never the worse for it."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock.ingest.parse import ParseLimits, ParserPool
+from penstock.model.errors import ConfigError, ParserError
+from tests.support import documents
+from tests.support.documents import ENGLISH, JAPANESE, MAKERS, MIMES, SENTENCES
+from tests.support.waiting import until
+
+SLOW_HTML = b"<html>" + b"<div>a</div>" * 1_000_000
+"""Takes seconds to read, so that there is time to do something to the child."""
+
+
+async def gone(*pids: int) -> None:
+    """Waits until none of the processes is left, not even as a zombie."""
+    await until(lambda: not any(psutil.pid_exists(pid) for pid in pids), "children to be gone", 20)
+
+
+async def busy(pool: ParserPool) -> int:
+    """The pid of a child, once it is at work on a document."""
+
+    def found() -> int | None:
+        for pid in pool.pids:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if psutil.Process(pid).cpu_times().user > 0.5:
+                    return pid
+        return None
+
+    return await until(found, "a child at work", 30)
+
+
+async def test_every_format_comes_back_from_bytes_and_from_a_file(tmp_path: Path) -> None:
+    async with ParserPool(size=1) as pool:
+        for name, make in MAKERS.items():
+            data = make()
+            path = tmp_path / f"{name}.wrong.extension.exe"
+            path.write_bytes(data)
+            parsed = await pool.parse(data)
+            assert parsed == await pool.parse(path)
+            assert parsed.mime == MIMES[name]
+            assert all(sentence in parsed.text for sentence in SENTENCES)
+        pids = pool.pids
+        assert len(pids) == 1
+    await gone(*pids)
+    assert len(os.listdir(tmp_path)) == len(MAKERS)
+
+
+async def test_errors_cross_the_pipe_with_their_reason(tmp_path: Path) -> None:
+    cases: list[tuple[bytes | Path, str]] = [
+        (b"", "empty"),
+        (documents.pdf(password="secret"), "encrypted"),
+        (documents.word(password="secret"), "encrypted"),
+        (documents.pdf()[:900], "corrupt"),
+        (random.Random(1).randbytes(2_000), "unknown"),
+        (tmp_path / "nothing", "unreadable"),
+        (tmp_path, "unreadable"),
+    ]
+    async with ParserPool(size=1) as pool:
+        for source, reason in cases:
+            with pytest.raises(ParserError) as caught:
+                await pool.parse(source)
+            assert caught.value.reason == reason
+        (await pool.parse(documents.plain()))
+        assert len(pool.pids) == 1
+
+
+async def test_size_is_refused_before_anything_is_sent() -> None:
+    async with ParserPool(size=1, limits=ParseLimits(input_bytes=10)) as pool:
+        with pytest.raises(ParserError) as caught:
+            await pool.parse(b"x" * 11)
+        assert caught.value.reason == "oversized"
+        assert pool.pids == []
+
+
+def mutations(data: bytes, rng: random.Random, count: int) -> list[bytes]:
+    """Truncated, with bytes changed, cut out or doubled."""
+    made = [data[: rng.randrange(1, len(data))] for _ in range(count // 2)]
+    for _ in range(count - len(made)):
+        broken = bytearray(data)
+        for _ in range(rng.choice((1, 8, 64))):
+            at = rng.randrange(len(broken) or 1)
+            match rng.randrange(3):
+                case 0:
+                    broken[at : at + 1] = rng.randbytes(1)
+                case 1:
+                    del broken[at : at + rng.randrange(1, 50)]
+                case _:
+                    broken[at:at] = broken[at : at + rng.randrange(1, 50)]
+        made.append(bytes(broken))
+    return made
+
+
+@pytest.mark.parametrize("name", MAKERS)
+async def test_damaged_documents_end_as_text_or_as_an_error(name: str) -> None:
+    rng = random.Random(name)
+    limits = ParseLimits(seconds=20)
+    async with ParserPool(size=1, limits=limits) as pool:
+        for data in mutations(MAKERS[name](), rng, 30):
+            try:
+                parsed = await pool.parse(data)
+            except ParserError as error:
+                assert error.reason != "slow"  # noqa: PT017 (text is as good an end)
+            else:
+                assert parsed.text.strip()
+        assert ENGLISH in (await pool.parse(MAKERS[name]())).text
+
+
+async def test_a_child_that_hangs_is_killed_and_the_pool_goes_on() -> None:
+    async with ParserPool(size=1, limits=ParseLimits(seconds=2)) as pool:
+        await pool.parse(documents.plain())
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGSTOP)
+        started = time.monotonic()
+
+        with pytest.raises(ParserError) as caught:
+            await pool.parse(documents.pdf())
+
+        assert caught.value.reason == "slow"
+        assert time.monotonic() - started < 10
+        await gone(pid)
+        assert len((await pool.parse(documents.pdf())).pages) == 3
+
+
+async def test_a_document_that_takes_too_long_is_given_up() -> None:
+    async with ParserPool(size=1, limits=ParseLimits(seconds=1)) as pool:
+        with pytest.raises(ParserError) as caught:
+            await pool.parse(SLOW_HTML)
+
+        assert caught.value.reason == "slow"
+        assert pool.pids == []
+
+
+async def test_a_document_that_takes_too_much_memory_is_given_up() -> None:
+    async with ParserPool(size=1, limits=ParseLimits(megabytes=100)) as pool:
+        with pytest.raises(ParserError) as caught:
+            await pool.parse(b"word " * 9_000_000)
+
+        assert caught.value.reason == "memory"
+        assert JAPANESE in (await pool.parse(documents.plain())).text
+
+
+async def test_cancelling_the_caller_kills_the_child() -> None:
+    async with ParserPool(size=1) as pool:
+        task = asyncio.create_task(pool.parse(SLOW_HTML))
+        pid = await busy(pool)
+
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        await gone(pid)
+        assert (await pool.parse(documents.plain())).text
+
+
+async def test_a_caller_cancelled_in_the_queue_costs_nothing() -> None:
+    async with ParserPool(size=1) as pool:
+        first = asyncio.create_task(pool.parse(SLOW_HTML[:4_000_000]))
+        second = asyncio.create_task(pool.parse(documents.plain()))
+        await busy(pool)
+        second.cancel()
+
+        assert (await first).text
+        assert len(pool.pids) == 1
+
+
+async def test_a_child_killed_from_outside_costs_no_document() -> None:
+    async with ParserPool(size=1) as pool:
+        await pool.parse(documents.plain())
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGKILL)
+
+        assert (await pool.parse(documents.plain())).text
+        assert pid not in pool.pids
+
+
+async def test_a_document_that_kills_its_child_twice_is_at_fault() -> None:
+    async def kill_each(pool: ParserPool) -> None:
+        while True:
+            os.kill(await busy(pool), signal.SIGKILL)
+            await asyncio.sleep(0.05)
+
+    async with ParserPool(size=1) as pool:
+        killer = asyncio.create_task(kill_each(pool))
+        with pytest.raises(ParserError) as caught:
+            await pool.parse(SLOW_HTML)
+        killer.cancel()
+
+        assert caught.value.reason == "crashed"
+        assert (await pool.parse(documents.plain())).text
+
+
+async def test_a_child_is_replaced_after_enough_documents() -> None:
+    async with ParserPool(size=1, limits=ParseLimits(documents=2)) as pool:
+        seen = []
+        for _ in range(4):
+            await pool.parse(documents.plain())
+            seen += pool.pids
+
+        assert len(seen) == 2
+        assert len(set(seen)) == 2
+        await gone(*seen)
+
+
+async def test_no_more_children_than_asked_for() -> None:
+    async with ParserPool(size=2) as pool:
+        most = 0
+
+        async def one() -> None:
+            nonlocal most
+            await pool.parse(documents.markdown())
+            most = max(most, len(pool.pids))
+
+        await asyncio.gather(*(one() for _ in range(20)))
+
+        assert most == 2
+
+
+async def test_closing_kills_busy_children_too() -> None:
+    pool = ParserPool(size=1)
+    task = asyncio.create_task(pool.parse(SLOW_HTML))
+    pid = await busy(pool)
+
+    await pool.close()
+
+    await gone(pid)
+    with pytest.raises(RuntimeError, match="closed"):
+        await task
+    with pytest.raises(RuntimeError, match="closed"):
+        await pool.parse(documents.plain())
+
+
+async def test_closing_while_a_child_starts_leaves_none() -> None:
+    pool = ParserPool(size=1)
+    task = asyncio.create_task(pool.parse(documents.plain()))
+    await asyncio.sleep(0)
+
+    await pool.close()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await task
+    assert pool.pids == []
+
+
+async def test_a_child_that_cannot_start_is_not_the_documents_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    async with ParserPool(size=1) as pool:
+        with pytest.raises(RuntimeError, match="ended as it started"):
+            await pool.parse(documents.plain())
+        assert pool.pids == []
+
+
+async def test_the_event_loop_is_not_held_up_by_ten_megabytes_of_csv() -> None:
+    data = documents.csv(rows=10_000_000 // 95)
+    assert len(data) > 9_000_000
+    lag, running = 0.0, True
+
+    async def watch() -> None:
+        nonlocal lag
+        while running:
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            lag = max(lag, time.monotonic() - before)
+
+    async with ParserPool(size=1) as pool:
+        await pool.parse(documents.plain())
+        watcher = asyncio.create_task(watch())
+        parsed = await pool.parse(data)
+        running = False
+        await watcher
+
+    assert parsed.mime == "text/csv"
+    assert parsed.text.count("\n") == data.count(b"\n")
+    assert lag < 1.0
+
+
+async def test_nothing_of_a_document_reaches_output_or_log(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    async with ParserPool(size=1) as pool:
+        for make in MAKERS.values():
+            data = make()
+            await pool.parse(data)
+            with contextlib.suppress(ParserError):
+                await pool.parse(data[: len(data) * 2 // 3])
+    output = capfd.readouterr()
+
+    assert output.out + output.err == ""
+    assert not any(sentence in caplog.text for sentence in SENTENCES)
+
+
+async def test_a_child_inherits_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_SECRET", "hunter2")
+    async with ParserPool(size=1) as pool:
+        await pool.parse(documents.plain())
+        (pid,) = pool.pids
+
+        assert "PENSTOCK_TEST_SECRET" not in psutil.Process(pid).environ()
+
+
+async def test_a_child_does_not_outlive_its_parent() -> None:
+    program = """
+        import asyncio
+        from penstock.ingest.parse import ParserPool
+
+        async def main():
+            async with ParserPool(size=1) as pool:
+                await pool.parse(b"warm up")
+                print(*pool.pids, flush=True)
+                await pool.parse(b"<html>" + b"<div>a</div>" * 3_000_000)
+
+        asyncio.run(main())
+    """
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", textwrap.dedent(program), stdout=subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = int(await parent.stdout.readline())
+    parent.kill()
+    await parent.communicate()
+
+    await gone(child)
+
+
+def test_the_parent_loads_no_parser() -> None:
+    code = (
+        "import sys, penstock.ingest.parse, penstock.ingest.mask, penstock.ingest.chunk;"
+        "print([name for name in ('pypdfium2', 'html.parser', 'zipfile') if name in sys.modules])"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+    assert output.strip() == "[]"
+
+
+def test_a_pool_without_children_is_refused() -> None:
+    with pytest.raises(ConfigError, match="at least one"):
+        ParserPool(size=0)

@@ -1,0 +1,247 @@
+"""Masking: what goes, what stays, and where everything is afterwards."""
+
+import time
+
+import pytest
+
+from penstock.ingest.mask import LABELS, Masked, Masker, mask
+from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.ingest.pii import Kind, Span
+from penstock.model.errors import ConfigError
+from tests.support.pii import LANGUAGES, Figures, figures, labelled
+
+
+@pytest.fixture(scope="module")
+def found() -> Figures:
+    return figures()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", [kind.value for kind in Kind])
+def test_every_kind_is_caught_in_every_language(found: Figures, kind: str, language: str) -> None:
+    assert found.all[kind, language] >= 3
+    missed = [line for line in found.missed if line.startswith(kind)]
+    assert found.found[kind, language] == found.all[kind, language], missed
+
+
+def test_false_alarms_on_hard_negatives_are_rare(found: Figures) -> None:
+    assert found.negative_tokens > 100_000
+    assert found.alarms_per_10_000_tokens <= 1, found.alarms
+
+
+def test_no_value_is_left_in_the_masked_text() -> None:
+    for one in labelled():
+        masked = mask(one.text)
+        for start, end in one.values:
+            assert one.text[start:end] not in masked.text
+
+
+def test_a_masked_text_has_nothing_left_to_mask() -> None:
+    for one in labelled():
+        masked = mask(one.text)
+        assert mask(masked.text) == Masked(masked.text, {})
+
+
+def test_numbers_touch_particles_and_punctuation() -> None:
+    assert mask("전화010-1234-5678로").text == "전화[PHONE]로"
+    assert mask("901231-1234567입니다").text == "[RESIDENT_NUMBER]입니다"
+    assert mask("連絡先:taro.yamada@example.jpまで").text == "連絡先:[EMAIL]まで"
+    assert mask("カード番号は5500-0000-0000-0004です").text == "カード番号は[CARD]です"
+
+
+def test_a_card_is_not_taken_for_an_account_and_leaves_nothing() -> None:
+    assert mask("계좌 4111-1111-1111-1111 입금").text == "계좌 [CARD] 입금"
+
+
+def test_numbers_side_by_side_are_counted_one_by_one() -> None:
+    masked = mask("03-1234-5678/090-1234-5678、06-1234-5678,010-1234-5678")
+
+    assert masked.text == "[PHONE]/[PHONE]、[PHONE],[PHONE]"
+    assert masked.counts == {"phone": 4}
+
+
+def test_characters_nobody_sees_hide_nothing() -> None:
+    masked = mask("연락\u200b처 0\u200b10-12\u00ad34-56\ufeff78\u200b로")
+
+    assert masked.text == "연락\u200b처 [PHONE]\u200b로"
+
+
+def test_a_list_of_cards_is_masked_and_a_table_is_not() -> None:
+    cards = "4792 8775 7447 6219\n4682 7521 7488 8514\n4590 4584 7445 2909\n"
+    table = "4792 8775 7447 6219\n4682 7521 7488 8515\n4590 4584 7445 2901\n"
+
+    assert mask(cards).text == "[CARD]\n" * 3
+    assert mask(table).text == table
+
+
+COLUMNS = {
+    "csv": ",",
+    "semicolons": ";",
+    "tabs": "\t",
+    "workbook": " | ",
+}
+
+
+@pytest.mark.parametrize("gap", COLUMNS.values(), ids=COLUMNS.keys())
+@pytest.mark.parametrize(
+    "heads",
+    [
+        ("name", "passport_no", "account_number", "phone", "my_number", "score"),
+        ("氏名", "旅券番号", "口座番号", "電話番号", "マイナンバー", "点数"),
+        ("이름", "여권번호", "계좌번호", "전화번호", "개인번호", "점수"),
+    ],
+)
+def test_the_head_of_a_column_says_what_is_below_it(gap: str, heads: tuple[str, ...]) -> None:
+    row = gap.join(("Kim", "M12345678", '"1002123456"', "0312345678", "945807302153", "12345678"))
+    masked = mask("\n".join([gap.join(heads), *[row] * 200]))
+
+    shown = gap.join(
+        ("Kim", "[PASSPORT]", '"[BANK_ACCOUNT]"', "[PHONE]", "[MY_NUMBER]", "12345678")
+    )
+    assert masked.text == "\n".join([gap.join(heads), *[shown] * 200])
+
+
+def test_a_cell_with_the_delimiter_in_quotes_keeps_its_column() -> None:
+    text = 'name,passport\n"Doe, Jane",123456789\n' + '"Roe, John",987654321\n' * 20
+
+    assert mask(text).text.count("[PASSPORT]") == 21
+    assert mask(text).text.count('"Roe, John",[PASSPORT]') == 20
+
+
+def test_this_machine_and_any_machine_are_nobodys_address() -> None:
+    text = "127.0.0.1 ::1 0.0.0.0 ::ffff:127.0.0.1"
+
+    assert mask(text).text == text
+
+
+def test_kinds_and_counts_are_reported_but_no_values() -> None:
+    masked = mask("a@example.jp, b@example.jp, 010-1234-5678")
+
+    assert masked.counts == {"email": 2, "phone": 1}
+    assert "a@example" not in repr(masked)
+
+
+def test_positions_follow_the_text() -> None:
+    text = "page one 010-1234-5678 ends.\fpage two a@example.jp\fpage three"
+    masked = mask(text)
+    starts = [0, text.index("page two"), text.index("page three")]
+
+    for start, words in zip(starts, ("page one", "page two", "page three"), strict=True):
+        assert masked.text[masked.position(start) :].startswith(words)
+    assert masked.position(len(text)) == len(masked.text)
+    assert masked.position(text.index("1234")) == masked.text.index("[PHONE]")
+
+
+def test_all_that_is_derived_from_a_document_is_masked() -> None:
+    text = "Call 010-1234-5678\n\nfirst page\n\nAsk a@example.jp\n\nsecond page"
+    second = text.index("Ask")
+    parsed = Parsed(
+        text,
+        "For a@example.jp",
+        "text/plain",
+        (Page(1, 0, second), Page(2, second, len(text))),
+        (Heading(1, 0, "Call 010-1234-5678"), Heading(1, second, "Ask a@example.jp")),
+        {"author": "b@example.jp"},
+    )
+
+    document, masked = mask.document(parsed)
+
+    assert document.text == masked.text
+    assert document.title == "For [EMAIL]"
+    assert document.metadata == {"author": "[EMAIL]"}
+    assert [heading.title for heading in document.headings] == ["Call [PHONE]", "Ask [EMAIL]"]
+    for heading in document.headings:
+        assert document.text.startswith(heading.title, heading.start)
+    pages = [document.text[page.start : page.end] for page in document.pages]
+    assert pages == ["Call [PHONE]\n\nfirst page\n\n", "Ask [EMAIL]\n\nsecond page"]
+
+
+def test_labels_are_where_they_are_said_to_be() -> None:
+    masked = mask("a@example.jp と 010-1234-5678 と 203.0.113.9")
+
+    texts = [masked.text[start:end] for start, end in masked.labels]
+    assert texts == ["[EMAIL]", "[PHONE]", "[IP_ADDRESS]"]
+
+
+def test_labels_can_be_changed() -> None:
+    masker = Masker(labels={"email": "<이메일>"})
+
+    assert masker("a@example.jp 010-1234-5678").text == "<이메일> [PHONE]"
+
+
+@pytest.mark.parametrize("label", ["", "card 4111", "a@b", "x" * 65])
+def test_a_label_that_could_be_masked_again_is_refused(label: str) -> None:
+    with pytest.raises(ConfigError, match="label"):
+        Masker(labels={"email": label})
+
+
+def test_a_finder_of_ones_own_finds_names_in_the_text_as_it_was() -> None:
+    def names(text: str) -> list[Span]:
+        return [Span(text.index("Ｙａｍａｄａ"), text.index("Ｙａｍａｄａ") + 6, "name")]
+
+    masked = Masker(finders=[names])("Mr Ｙａｍａｄａ, a@example.jp")
+
+    assert masked.text == "Mr [NAME], [EMAIL]"
+    assert masked.counts == {"name": 1, "email": 1}
+
+
+def test_claims_that_overlap_leave_no_rest() -> None:
+    def greedy(text: str) -> list[Span]:
+        return [Span(0, 8, "name")]
+
+    masked = Masker(finders=[greedy])("Kim a.b@example.jp")
+
+    assert masked.text == "[EMAIL]"
+
+
+def test_a_finder_that_points_outside_the_text_is_an_error() -> None:
+    with pytest.raises(ValueError, match="outside"):
+        Masker(finders=[lambda text: [Span(0, len(text) + 1, "name")]])("Kim")
+
+
+HOSTILE = {
+    "zeros": "0",
+    "zeros apart": "0 ",
+    "hyphens": "0-",
+    "dots": "1.",
+    "at signs": "@",
+    "addresses": "a@",
+    "hosts": "a@a.",
+    "letters": "a",
+    "colons": ":",
+    "hexadecimal": "a:",
+    "plus": "+1",
+    "plus apart": "+1 2-",
+    "parentheses": "(0",
+    "abroad": "00 82-",
+    "groups": "1234 ",
+    "cards": "4111-1111-1111-111",
+    "ibans": "DE44",
+    "passports": "passport ",
+    "labels": "계좌번호 ",
+    "accounts": "은행 1-",
+    "full width": "０－",
+    "long vowels": "0ー",
+    "invisible": "0\u200b",
+    "phones": "010-1234-5678 ",
+    "dates": "901231-",
+    "columns": "phone,",
+    "heads": "phone,bank\n",
+    "rows": "1,2\n",
+    "quotes": '",',
+}
+
+
+@pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_takes_time_in_proportion(unit: str) -> None:
+    """A megabyte; a pattern that looks again and again would take minutes or years."""
+    text = unit * (1_000_000 // len(unit))
+    started = time.process_time()
+
+    mask(text)
+
+    assert time.process_time() - started < 10
+
+
+def test_the_default_labels_name_every_kind() -> None:
+    assert set(LABELS) == {kind.value for kind in Kind}
