@@ -45,7 +45,7 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
        set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('synchronous_commit',
                   CASE WHEN $1 THEN 'off' ELSE current_setting('synchronous_commit') END, true),
-       set_config('lock_timeout', '3s', true), set_config('statement_timeout', '5s', true),
+       set_config('lock_timeout', '3s', true), set_config('statement_timeout', '4s', true),
        set_config('idle_in_transaction_session_timeout', '2s', true),
        extract(epoch FROM clock_timestamp())::float8
 """
