@@ -9,6 +9,7 @@ each asks again alone.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,14 +45,33 @@ class _Ask:
             self.answer.set_result(answer)
 
 
+class _Gathered:
+    """Those who have joined a request that has room for `room` texts more."""
+
+    def __init__(self, room: int) -> None:
+        self.asks: list[_Ask] = []
+        self.full = asyncio.Event()
+        self._room = room
+
+    def add(self, ask: _Ask) -> None:
+        self.asks.append(ask)
+        if self._room <= sum(len(one.texts) for one in self.asks):
+            self.full.set()
+
+    def fit(self) -> int:
+        """How many of them there is room for. Those whose job was cancelled need none."""
+        self.asks = [ask for ask in self.asks if not ask.answer.done()]
+        totals = itertools.accumulate(len(ask.texts) for ask in self.asks)
+        return sum(total <= self._room for total in totals)
+
+
 class Company:
     """The jobs of a process that embed at the moment."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._gathered: list[_Ask] | None = None
+        self._gathered: _Gathered | None = None
         """Those of the next request; None: nobody gathers."""
-        self._full = asyncio.Event()
 
     async def embed(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
         """The vectors of at most MOST texts."""
@@ -61,9 +81,7 @@ class Company:
             if self._gathered is None:
                 answer = await self._lead(ctx, ask)
             else:
-                self._gathered.append(ask)
-                if _count(self._gathered) >= MOST:
-                    self._full.set()
+                self._gathered.add(ask)
                 answer = await ask.answer
             if not isinstance(answer, _Turn):
                 return answer
@@ -82,33 +100,28 @@ class Company:
             if others and answered and not isinstance(error, LaneBusy):
                 return _Turn.ALONE  # it may not have been one of our texts
             raise
+        else:
+            start = 0
+            for ask in every:
+                ask.tell(vectors[start : start + len(ask.texts)])
+                start += len(ask.texts)
+            return own.answer.result()
         finally:
             _tell(others, _Turn.AGAIN)  # whoever has not been told anything
-        start = 0
-        for ask in every:
-            ask.tell(vectors[start : start + len(ask.texts)])
-            start += len(ask.texts)
-        return own.answer.result()
 
     async def _gather(self, own: _Ask) -> list[_Ask]:
         """Those that fit into one request beside our own."""
-        self._gathered = [own]
-        self._full.clear()
-        gathered, fit = self._gathered, 0
+        gathered = self._gathered = _Gathered(MOST - len(own.texts))
+        fit = 0
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(WAIT_SECONDS):
-                    await self._full.wait()
-            while fit < len(gathered) and _count(gathered[: fit + 1]) <= MOST:
-                fit += 1
+                    await gathered.full.wait()
+            fit = gathered.fit()
         finally:
             self._gathered = None
-            _tell(gathered[max(1, fit) :], _Turn.AGAIN)
-        return [ask for ask in gathered[1:fit] if not ask.answer.done()]
-
-
-def _count(asks: Sequence[_Ask]) -> int:
-    return sum(len(ask.texts) for ask in asks)
+            _tell(gathered.asks[fit:], _Turn.AGAIN)
+        return gathered.asks[:fit]
 
 
 def _tell(asks: Sequence[_Ask], turn: _Turn) -> None:
