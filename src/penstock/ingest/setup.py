@@ -36,7 +36,9 @@ def open_library(
     """The library of an app; registers the jobs that serve it."""
     corpus, folder = _store(queue, settings)
     embedding = Embedding(embedder)
-    chunk = ChunkSettings(size=settings.chunk_tokens, overlap=settings.chunk_overlap)
+    overlap = settings.chunk_overlap
+    slack = max(4, overlap // 4)
+    chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
     limits = ParseLimits(input_bytes=settings.document_bytes)
     parser = ParserPool(settings.parsers, limits)
     tools = Tools(
