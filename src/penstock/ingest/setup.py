@@ -47,7 +47,7 @@ def open_library(
         parser=parser,
         mask=Masker(),
         chunk=chunk,
-        embed=embedding.in_job,
+        embedding=embedding.in_job,
         model=embedding.model,
         keep_originals=settings.keep_originals,
     )
