@@ -6,18 +6,22 @@ from pathlib import Path
 import pytest
 
 from penstock.model.document import DocumentState
+from penstock.model.errors import ModelReplaced
 from penstock.ports.corpus import Corpus, Version
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
     accept,
     add,
+    embed,
     find,
+    nearest,
     publish,
     ref_of,
     staged_of,
     texts,
     there,
+    vector_of,
 )
 
 ERROR = {"type": "ParserError", "message": "encrypted"}
@@ -100,6 +104,77 @@ async def test_documents_under_way_are_listed_of_all_tenants_page_by_page(corpus
     rest = await corpus.processing(after=first[-1].document.generation, older_than=0.0, limit=2)
     assert [one.document.ref.tenant for one in rest] == ["t4"]
     assert await corpus.processing(after=0, older_than=60.0, limit=2) == [], "too young"
+
+
+async def test_another_model_serves_once_every_live_text_has_a_vector_of_it(
+    corpus: Corpus,
+) -> None:
+    assert await corpus.serving() == (None, None, 0)
+    await corpus.want("new")
+    assert (await corpus.serving()).next is None, "there is nothing to change"
+    await add(corpus, ref_of("a"), "sun", "moon")
+    await add(corpus, ref_of("b", tenant="other"), "sun")
+    assert (await corpus.serving())[:2] == (MODEL, None)
+    await corpus.want("new")
+    serving = await corpus.serving()
+    assert serving[:2] == (MODEL, "new")
+    assert not await corpus.serve("new")
+    missing = await corpus.to_reembed("new", 10)
+    assert sorted((tenant, one.text) for tenant, one in missing) == [
+        ("default", "moon"),
+        ("default", "sun"),
+        ("other", "sun"),
+    ]
+    assert len(await corpus.to_reembed("new", 2)) == 2
+    for tenant, one in missing:
+        assert not await corpus.serve("new")
+        await corpus.put_vectors(tenant, "new", {one.hash: vector_of("rain")})
+    assert not await corpus.serve("another")
+    assert await corpus.serve("new")
+    assert (await corpus.serving())[:2] == ("new", None)
+    assert len(nearest(await find(corpus, "rain", model="new"))) == 2
+    await corpus.want(MODEL)
+    assert (await corpus.serving()).number > serving.number
+    assert await corpus.serve(MODEL), "its vectors are still there"
+
+
+async def test_vectors_kept_in_memory_are_those_of_the_model_that_serves_again(
+    corpus: Corpus,
+) -> None:
+    await add(corpus, ref_of("a"), "sun")
+    await corpus.want("new")
+    version = await accept(corpus, ref_of("b"), "2")
+    await corpus.stage(version, staged_of(["moon"]))
+    await embed(corpus, version, "new")
+    assert await corpus.publish(version, "new")
+    assert nearest(await find(corpus, "moon")) == ["sun"], "by the old model it is not known yet"
+    for model in ("new", MODEL):
+        await corpus.want(model)
+        for tenant, one in await corpus.to_reembed(model, 10):
+            await corpus.put_vectors(tenant, model, {one.hash: vector_of(one.text)})
+        assert await corpus.serve(model)
+    assert nearest(await find(corpus, "moon")) == ["moon", "sun"]
+
+
+async def test_wanting_the_model_that_serves_ends_a_change(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), "sun")
+    await corpus.want("new")
+    await corpus.want(MODEL)
+    assert (await corpus.serving())[:2] == (MODEL, None)
+    assert not await corpus.serve("new")
+
+
+async def test_model_that_neither_serves_nor_is_to_publishes_nothing(corpus: Corpus) -> None:
+    await add(corpus, ref_of("a"), "sun")
+    version = await accept(corpus, ref_of("b"), "2")
+    await corpus.stage(version, staged_of(["moon"]))
+    await embed(corpus, version, "stray")
+    with pytest.raises(ModelReplaced, match=MODEL):
+        await corpus.publish(version, "stray")
+    assert texts(await find(corpus, "moon")) == []
+    await corpus.want("stray")
+    assert await corpus.publish(version, "stray")
+    assert texts(await find(corpus, "moon")) == ["moon"]
 
 
 async def test_originals_are_in_use_until_published_replaced_or_deleted(corpus: Corpus) -> None:

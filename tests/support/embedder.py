@@ -32,21 +32,28 @@ class EmbedderServer(CountingServer):
     @property
     def received(self) -> list[str]:
         """Every text it has been sent."""
-        return [text for hit in self.requests for text in json.loads(hit.body)["input"]]
+        return [text for text, _ in self.asked]
 
-    def config(self, folder: Path) -> str:
+    @property
+    def asked(self) -> list[tuple[str, str]]:
+        """Every text it has been sent, and the model that was asked for."""
+        questions = [json.loads(hit.body) for hit in self.requests]
+        return [(text, question["model"]) for question in questions for text in question["input"]]
+
+    def config(self, folder: Path, model: str = MODEL) -> str:
         """A config file whose embedder is this one."""
-        path = folder / "penstock.yaml"
+        path = folder / f"{model}.yaml"
         path.write_text(
             f"embedder:\n  provider: openai\n  base_url: {self.url('/v1')}\n"
-            f"  model: {MODEL}\n  dimensions: {DIMENSIONS}\n"
+            f"  model: {model}\n  dimensions: {DIMENSIONS}\n"
         )
         return str(path)
 
     def answer(self, path: str) -> Answer:
-        texts = json.loads(self.hits[-1].body)["input"]
+        question = json.loads(self.hits[-1].body)
+        texts, model = question["input"], question["model"]
         fault = self.fault if any(self.poison in text for text in texts) else None
-        vectors: list[Any] = [vector_of(text) for text in texts]
+        vectors: list[Any] = [vector_of(text, model) for text in texts]
         match fault:
             case "429":
                 return Answer(429, headers={"retry-after": "1"})
@@ -66,5 +73,6 @@ class EmbedderServer(CountingServer):
         return Answer(body=as_json({"data": rows}).body, delay=self.delay)
 
 
-def vector_of(text: str) -> list[float]:
-    return [byte + 1.0 for byte in hashlib.sha256(text.encode()).digest()[:DIMENSIONS]]
+def vector_of(text: str, model: str) -> list[float]:
+    digest = hashlib.sha256(f"{model}: {text}".encode()).digest()
+    return [byte + 1.0 for byte in digest[:DIMENSIONS]]

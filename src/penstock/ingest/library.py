@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Container, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from penstock.corpus.search import SearchResult, search
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.jobs import PARSE, Enqueue, log_of, start
+from penstock.ingest.jobs import EMBED, PARSE, Enqueue, log_of, start
 from penstock.ingest.names import Names
 from penstock.ingest.pipeline import Tools
 from penstock.ingest.reconcile import Reconciler
+from penstock.ingest.reembed import Reembedding
 from penstock.model.document import (
     DEFAULT_COLLECTION,
     Document,
@@ -76,9 +78,13 @@ class Library:
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
         """What a process that works on documents does beside its jobs."""
-        if PARSE not in kinds:
+        if PARSE not in kinds and EMBED not in kinds:
             return []
-        return [Reconciler(self._tools, self._queue, self._enqueue)]
+        tools = self._tools
+        return [
+            Reconciler(tools, self._queue, self._enqueue),
+            Reembedding(tools.corpus, tools.model, self._enqueue),
+        ]
 
     async def search(
         self,
@@ -100,12 +106,13 @@ class Library:
             None if documents is None else [names.id(one) for one in documents],
             names.metadata(metadata or {}),
         )
+        model = (await self._tools.corpus.serving()).model or self._tools.model
         return await search(
             self._tools.corpus,
             self._tools.mask(question).text,
             scope,
-            model=self._tools.model,
-            embed=self._embedding.question,
+            model=model,
+            embed=partial(self._embedding.question, model),
             limit=limit,
             weights=weights,
         )

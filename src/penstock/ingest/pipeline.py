@@ -39,6 +39,8 @@ from penstock.ports.corpus import Corpus, Version
 
 BATCH = MOST
 """Texts in one checkpoint: those of one request to the embedder at most."""
+OTHER_SECONDS = 5.0
+"""Until a process with the embedder that serves is given the chance to run a job."""
 PARSED = 0.3
 """How much of the work is done once a document is staged."""
 
@@ -155,6 +157,9 @@ class _Work:
     async def embed(self, ask: Embed) -> Result | None:
         tools, ctx, version = self.tools, self.ctx, self.version
         given = ctx.remaining()
+        serving = await tools.corpus.serving()
+        if serving.model is not None and tools.model not in serving[:2]:
+            ctx.run_later(OTHER_SECONDS, f"needs a process whose embedder is {serving.model}")
         missing = await tools.corpus.to_embed(version, tools.model)
         if missing is None:
             return None

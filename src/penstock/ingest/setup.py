@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.engine.waiters import LogWaiters
+from penstock.ingest import reembed
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import Enqueue
@@ -52,6 +53,7 @@ def open_library(
         keep_originals=settings.keep_originals,
     )
     register(tools, job)
+    reembed.register(tools, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
     fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])

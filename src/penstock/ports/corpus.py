@@ -47,6 +47,17 @@ class Pending(NamedTuple):
     blob: str
 
 
+class Serving(NamedTuple):
+    """Which model's vectors searches compare with. Those of two are never mixed."""
+
+    model: str | None
+    """None: nothing is published yet."""
+    next: str | None
+    """The one whose vectors are being made to take its place."""
+    number: int
+    """Greater each time another is wanted."""
+
+
 class ToEmbed(NamedTuple):
     """A chunk text whose vector is not known yet."""
 
@@ -123,7 +134,8 @@ class Corpus(Protocol):
 
     async def publish(self, version: Version, model: str) -> bool:
         """Let this version be found instead of the one before. False: a newer generation is
-        there. Every chunk must have a vector of `model`, or there must be no model."""
+        there. Every chunk must have a vector of `model`, or there must be no model. ModelReplaced
+        where `model` neither serves nor is to."""
         ...
 
     async def mark(
@@ -187,6 +199,18 @@ class Corpus(Protocol):
 
     async def find(self, wanted: Wanted) -> Findings: ...
 
-    async def model(self, tenant: str) -> str | None:
-        """The model whose vectors serve the tenant's searches; None: no document yet."""
+    async def serving(self) -> Serving: ...
+
+    async def want(self, model: str) -> None:
+        """Have `model` serve once every live chunk has a vector of it; the last one asked for
+        counts. Nothing is to be done where it serves already, or nothing is published yet."""
+        ...
+
+    async def to_reembed(self, model: str, limit: int) -> list[tuple[str, ToEmbed]]:
+        """Live texts of any tenant, and whose, that have no vector of `model`."""
+        ...
+
+    async def serve(self, model: str) -> bool:
+        """Let `model` serve from now on. False: some live chunk has no vector of it yet, or
+        another is wanted by now."""
         ...
