@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.adapters.embedders.openai import OpenAIEmbedder, Post
 from penstock.engine.context import JobContext
+from penstock.ingest.company import Company, Embed
 from penstock.model.embedder import EmbedderConfig
+from penstock.model.errors import EmbedderError
 
 QUESTION_SECONDS = 10.0
 """A question that takes longer to embed is answered by its words."""
@@ -19,20 +21,28 @@ class Embedding:
     def __init__(self, config: EmbedderConfig) -> None:
         self._config = config
         self._offline = OfflineEmbedder() if config.provider == "offline" else None
+        self._before: OfflineEmbedder | None = None
+        """For questions, while its model serves."""
+        self._company = Company(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
 
     @property
     def model(self) -> str:
         return OfflineEmbedder.model if self._offline else str(self._config.model)
 
-    async def in_job(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
+    def in_job(self, ctx: JobContext) -> AbstractContextManager[Embed]:
+        """What a job embeds with, for as long as it may."""
         if self._offline is not None:
-            return await self._offline.embed(texts)
-        return await self._served(ctx.http.post).embed(texts)
+            return nullcontext(self._offline.embed)
+        return self._company.member(ctx)
 
-    async def question(self, text: str) -> bytes:
-        if self._offline is not None:
-            (vector,) = await self._offline.embed([text])
+    async def question(self, model: str, text: str) -> bytes:
+        """The vector by the model that serves, which may be the one before."""
+        if model == OfflineEmbedder.model:
+            self._before = self._offline or self._before or OfflineEmbedder()
+            (vector,) = await self._before.embed([text])
             return vector
+        if model != self.model:
+            raise EmbedderError(f"{model} serves until all is embedded by {self.model}")
         import httpx2  # here, because most processes search nothing
 
         async with httpx2.AsyncClient(timeout=QUESTION_SECONDS) as client:
@@ -49,5 +59,6 @@ class Embedding:
         )
 
     def close(self) -> None:
-        if self._offline is not None:
-            self._offline.close()
+        for offline in (self._offline, self._before):
+            if offline is not None:
+                offline.close()

@@ -9,6 +9,7 @@ PenstockError
 ├── JobNotFound
 ├── LaneNotFound
 ├── DocumentNotFound
+├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -66,6 +67,10 @@ class DocumentNotFound(PenstockError):
 
     def __init__(self, document_id: str) -> None:
         super().__init__(f"no document {document_id!r}")
+
+
+class ModelReplaced(PenstockError):
+    """The documents are embedded by another model than this process is configured for."""
 
 
 class JobNotFound(PenstockError):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.corpus import documents, find, vectors
+from penstock.adapters.sqlite.corpus import documents, find, serving, vectors
 from penstock.adapters.sqlite.corpus.vectors import Matrix
 from penstock.adapters.sqlite.database import Reader, Transaction
 from penstock.adapters.sqlite.file import SqliteFile
@@ -20,7 +21,15 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.model.errors import QueueError
-from penstock.ports.corpus import Accepted, Findings, ToEmbed, Version, Wanted
+from penstock.ports.corpus import (
+    Accepted,
+    Findings,
+    Pending,
+    Serving,
+    ToEmbed,
+    Version,
+    Wanted,
+)
 
 MATRICES = 8
 """Tenants and models whose vectors are kept in memory; of others they are read again."""
@@ -67,6 +76,8 @@ class SqliteCorpus:
             if model and (missing := vectors.without_vector(tx, version, model)):
                 raise QueueError(f"{missing} chunks of {version.ref.id} have no vector yet")
             scope = find.scope_terms(version.ref.tenant, version.ref.collection)
+            if model and documents.number_of(tx, version) is not None:
+                serving.use(tx, model)
             return documents.publish(tx, version, scope)
 
         return await self._file.write(publish)
@@ -83,6 +94,23 @@ class SqliteCorpus:
     ) -> bool:
         return await self._file.write(
             lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
+        )
+
+    async def retry(self, version: Version) -> Document | None:
+        return await self._file.write(lambda tx: documents.retry(tx, version))
+
+    async def processing(self, *, after: int, older_than: float, limit: int) -> list[Pending]:
+        before = time.time() - older_than
+        return await self._file.read(
+            lambda connection: documents.processing(connection, after, before, limit)
+        )
+
+    async def original(self, ref: DocumentRef) -> str | None:
+        return await self._file.read(lambda connection: documents.original(connection, ref))
+
+    async def blobs_in_use(self, keys: Sequence[str], *, published: bool) -> set[str]:
+        return await self._file.read(
+            lambda connection: documents.blobs_in_use(connection, keys, published)
         )
 
     async def delete(self, ref: DocumentRef) -> str | None:
@@ -137,12 +165,16 @@ class SqliteCorpus:
             self._matrices.popitem(last=False)
         return matrix
 
-    async def model(self, tenant: str) -> str | None:
-        def read(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute(
-                "SELECT model FROM vectors WHERE tenant = ? ORDER BY number DESC LIMIT 1",
-                (tenant,),
-            ).fetchone()
-            return None if row is None else row[0]
+    async def serving(self) -> Serving:
+        return await self._file.read(serving.read)
 
-        return await self._file.read(read)
+    async def want(self, model: str) -> None:
+        await self._file.write(lambda tx: serving.want(tx, model))
+
+    async def to_reembed(self, model: str, limit: int) -> list[tuple[str, ToEmbed]]:
+        return await self._file.read(
+            lambda connection: serving.to_reembed(connection, model, limit)
+        )
+
+    async def serve(self, model: str) -> bool:
+        return await self._file.write(lambda tx: serving.serve(tx, model))

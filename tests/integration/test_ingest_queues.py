@@ -1,0 +1,55 @@
+"""Documents in a file, their jobs on a server: what two stores cannot write together is mended."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Job
+from penstock.ingest.jobs import EMBED, PARSE
+from penstock.model.document import DocumentState
+from penstock.model.errors import QueueUnavailable
+from penstock.ports.queue import JobFilter
+from tests.conformance.support import BACKENDS
+from tests.support.embedder import EmbedderServer
+from tests.support.processes import Farm
+from tests.support.shelf import SOON, Shelf, completed, failed, found
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def apart(request: pytest.FixtureRequest, tmp_path: Path, embedder: EmbedderServer) -> Shelf:
+    """Queue and documents apart."""
+    farm = Farm(tmp_path, url=BACKENDS[request.param].url(tmp_path))
+    farm.settings["store"] = f"sqlite:///{tmp_path}/jobs.db"
+    return Shelf(farm, embedder)
+
+
+async def test_document_accepted_while_the_queue_is_away_is_done_when_it_is_back(
+    apart: Shelf,
+) -> None:
+    async def away(*arguments: Any, **options: Any) -> Job:
+        raise QueueUnavailable("cut off")
+
+    async with apart.farm.app("library") as app:
+        setattr(app.corpus, "_enqueue", away)  # noqa: B010
+        with pytest.raises(QueueUnavailable):
+            await app.corpus.add(b"some text", id="a")
+        assert (await app.corpus.get("a")).state is DocumentState.PROCESSING
+    async with apart.running() as app:
+        await completed(app, "a")
+        assert await found(app, "text") == ["some text"]
+        await app.drain(SOON)
+        assert [job.kind for job in await app.jobs()] == [EMBED, PARSE]
+    assert apart.blobs() == []
+
+
+async def test_document_whose_job_was_cancelled_fails_and_is_tried_again(apart: Shelf) -> None:
+    async with apart.farm.app("library") as app:
+        await app.corpus.add(b"some text", id="a")
+        await app.queue.cancel(JobFilter(kind=PARSE))
+    async with apart.running() as app:
+        assert (await failed(app, "a")).message == "ingest.parse was cancelled"
+        await app.corpus.retry("a")
+        await completed(app, "a")
+        await app.drain(SOON)
+    assert apart.blobs() == []

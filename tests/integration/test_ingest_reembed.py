@@ -1,0 +1,127 @@
+"""The embedder is replaced: the old model serves until every text has a vector of the new one."""
+
+import signal
+
+import pytest
+
+from penstock import Penstock
+from penstock.ingest.company import MOST
+from penstock.ingest.reembed import REEMBED
+from penstock.ports.queue import JobFilter
+from tests.support.embedder import MODEL
+from tests.support.shelf import SOON, Shelf, completed
+from tests.support.waiting import until
+
+NEW = "toy-2"
+TEXT = "\n\n".join(f"Section {n}. " + f"word{n} stands here " * 10 for n in range(100))
+
+
+@pytest.fixture
+async def filled(shelf: Shelf) -> Shelf:
+    """Three documents of two tenants, found by the old model; then another is configured."""
+    async with shelf.running() as app:
+        await app.corpus.add(TEXT.encode(), id="long")
+        await app.corpus.add(b"some text", id="short")
+        await app.corpus.add(b"some text", id="theirs", tenant="other")
+        await completed(app, "long")
+        await completed(app, "short")
+        await completed(app, "theirs", tenant="other")
+        assert (await app.corpus.search("text")).mode == "hybrid"
+    shelf.farm.settings["config_file"] = shelf.embedder.config(shelf.farm.folder, NEW)
+    return shelf
+
+
+async def serves(app: Penstock, model: str) -> None:
+    async def changed() -> bool:
+        return (await app.corpus._tools.corpus.serving())[:2] == (model, None)
+
+    await until(changed, f"{model} to serve", SOON)
+
+
+def vectors(shelf: Shelf) -> dict[str, int]:
+    return dict(shelf.farm.query("SELECT model, count(*) FROM vectors GROUP BY model"))
+
+
+async def test_old_model_serves_until_all_is_embedded_by_the_new(filled: Shelf) -> None:
+    filled.embedder.down()
+    async with filled.running() as app:
+
+        async def prepared() -> bool:
+            return bool(await app.jobs(kind=REEMBED))
+
+        await until(prepared, "the job", SOON)
+        result = await app.corpus.search("some text")
+        assert [one.text for one in result.passages] == ["some text"]
+        assert (result.mode, result.note) == (
+            "text",
+            f"without vectors: {MODEL} serves until all is embedded by {NEW}",
+        )
+        filled.embedder.up()
+        await serves(app, NEW)
+        result = await app.corpus.search("some text")
+        assert (result.mode, result.passages[0].text) == ("hybrid", "some text")
+        assert result.passages[0].why.vector_rank == 1, "the very text that was asked for"
+        assert (await app.corpus.search("text", tenant="other")).mode == "hybrid"
+        await app.corpus.add(b"another text", id="late")
+        await completed(app, "late")
+    counts = vectors(filled)
+    assert counts[NEW] == counts[MODEL] + 1
+
+
+async def test_what_is_published_meanwhile_is_found_by_its_words(filled: Shelf) -> None:
+    filled.embedder.delay = 0.5
+    async with filled.running() as app:
+        await app.corpus.add(b"a novel thing", id="new")
+        await completed(app, "new")
+        result = await app.corpus.search("novel")
+        assert "a novel thing" in [one.text for one in result.passages]
+        await serves(app, NEW)
+        assert (await app.corpus.search("novel")).mode == "hybrid"
+
+
+async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
+    worker = await filled.farm.start("library", die="after first batch")
+    assert await worker.exit(SOON) == -signal.SIGKILL
+    async with filled.running() as app:
+        await serves(app, NEW)
+    asked = [text for text, model in filled.embedder.asked if model == NEW]
+    # A text that two tenants have is asked for by each.
+    assert len(asked) == vectors(filled)[NEW] > 2 * MOST
+
+
+async def test_job_that_was_cancelled_is_done_by_the_next_process(filled: Shelf) -> None:
+    filled.embedder.down()
+    async with filled.running() as app:
+
+        async def cancelled() -> bool:
+            return bool(await app.queue.cancel(JobFilter(kind=REEMBED)))
+
+        await until(cancelled, "the job", SOON)
+    filled.embedder.up()
+    async with filled.running() as app:
+        await serves(app, NEW)
+
+
+async def test_going_back_costs_no_request(filled: Shelf) -> None:
+    async with filled.running() as app:
+        await serves(app, NEW)
+    asked = len(filled.embedder.requests)
+    filled.farm.settings["config_file"] = filled.embedder.config(filled.farm.folder)
+    async with filled.running() as app:
+        await serves(app, MODEL)
+        assert len(filled.embedder.requests) == asked
+        assert (await app.corpus.search("text")).mode == "hybrid"
+
+
+async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
+    filled: Shelf,
+) -> None:
+    old = filled.embedder.config(filled.farm.folder)
+    async with filled.running(config_file=old) as before, filled.running() as after:
+        await serves(after, NEW)
+        result = await before.corpus.search("some text")
+        assert result.mode == "text"
+        await before.corpus.add(b"a later text", id="later")
+        await completed(after, "later")
+        await serves(before, NEW)
+    assert vectors(filled)[NEW] == vectors(filled)[MODEL] + 1
