@@ -16,14 +16,16 @@ from penstock.ports.corpus import Findings, Place, Wanted
 _SETTINGS = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_sort', 'off', true),
+       set_config('enable_material', 'off', true), set_config('join_collapse_limit', '1', true),
        set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', $1, true), set_config('hnsw.max_scan_tuples', $2, true),
        set_config('statement_timeout', '5s', true),
        set_config('idle_in_transaction_session_timeout', '5s', true)
 """
-"""Statements go by index whatever the statistics say. Without sorts the order by distance comes
-from its index; where there is none for it, a sort is used all the same."""
+"""Statements go by index, and join in the order they are written in, whatever the statistics say.
+Without sorts the order by distance comes from its index; where there is none for it, a sort is used
+all the same."""
 EF_SEARCH = 120
 """How many the index looks at at once; somewhat more than a search asks for."""
 SCANNED = 100_000

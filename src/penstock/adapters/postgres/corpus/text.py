@@ -23,7 +23,7 @@ from penstock.corpus.query import weight
 from penstock.model.document import Hit
 from penstock.ports.corpus import Wanted
 
-READ = 20_000
+READ = 10_000
 SCORED = 500
 
 
@@ -88,7 +88,8 @@ async def _counts(
 
 def _within(rarest_first: Sequence[str], counts: Mapping[str, int]) -> list[str]:
     """As many as can be read, and at least one."""
-    some, left = [], READ
+    some: list[str] = []
+    left = READ
     for term in rarest_first:
         left -= counts[term]
         if left < 0 and some:

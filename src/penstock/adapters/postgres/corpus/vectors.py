@@ -115,19 +115,27 @@ async def near(
     if len(query) != dimensions:
         raise QueueError(f"the query has {len(query)} dimensions, the corpus {dimensions}")
     vector, limit = (f"${len(where.values) + n}" for n in (1, 2))
-    order = (
-        f"v.vector <#> {vector}::real[]::vector"
-        if one_by_one(extent, wanted.limit)
-        else f"v.vector::halfvec({dimensions}) <#> {vector}::real[]::halfvec({dimensions})"
-    )
+    if one_by_one(extent, wanted.limit):
+        order = f"v.vector <#> {vector}::real[]::vector"
+        tables = (
+            "penstock.documents AS d JOIN penstock.chunks AS c"
+            " ON c.document = d.number AND c.generation = d.live"
+            " JOIN penstock.vectors AS v ON v.tenant = c.tenant AND v.hash = c.hash"
+        )
+    else:
+        half = f"halfvec({dimensions})"
+        order = f"v.vector::{half} <#> {vector}::real[]::{half}"
+        tables = (
+            "penstock.vectors AS v JOIN penstock.chunks AS c"
+            " ON c.tenant = v.tenant AND c.hash = v.hash"
+            " JOIN penstock.documents AS d ON d.number = c.document AND d.live = c.generation"
+        )
     # The model is a literal: its index is used only if the condition is visible.
     rows = await connection.fetch(
         database.sql(
             f"SELECT number, -(vector <#> {vector}::real[]::vector) AS score"
-            " FROM (SELECT c.number, v.vector FROM penstock.vectors AS v"
-            " JOIN penstock.chunks AS c ON c.tenant = v.tenant AND c.hash = v.hash"
-            " JOIN penstock.documents AS d ON d.number = c.document AND d.live = c.generation"
-            f" WHERE v.model = {number} AND v.tenant = {extent.tenant} AND {where.condition}"
+            f" FROM (SELECT c.number, v.vector FROM {tables} WHERE {where.condition}"
+            f" AND v.model = {number} AND v.tenant = {extent.tenant}"
             f" ORDER BY {order} LIMIT {limit}) AS near"
         ),
         *where.values,
