@@ -21,9 +21,12 @@ from penstock.adapters.postgres import PostgresQueue
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.corpus import find as searching
+from penstock.adapters.postgres.corpus import text as full_text
 from penstock.adapters.postgres.corpus.text import READ
 from penstock.adapters.postgres.corpus.vectors import floats
 from penstock.adapters.postgres.database import Database
+from penstock.corpus.bm25 import bm25
+from penstock.corpus.query import weight
 from penstock.model.errors import ConfigError, QueueError, QueueUnusable
 from penstock.ports.corpus import Findings, Scope, Wanted
 from tests.conformance.corpus_support import (
@@ -161,6 +164,28 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
         same = {hit.chunk for hit in by_index} & {row["number"] for row in exact}
         assert len(same) >= 45
         assert by_index[0].score == pytest.approx(exact[0]["score"], abs=1e-6)
+
+
+@pytest.mark.parametrize("few", [0, 2000], ids=["by the index", "one by one"])
+async def test_order_is_that_of_bm25_over_all_chunks(
+    monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Also of a word that more chunks hold than are scored, and some hold often."""
+    monkeypatch.setattr(full_text, "FEW", few)
+    monkeypatch.setattr(full_text, "SCORED", 100)
+    dice = random.Random(7)
+    words = ["sun", "sun", "moon", *(f"w{n}" for n in range(60))]
+    chunks = [" ".join(dice.choices(words, k=dice.randrange(5, 60))) + f" c{n}" for n in range(400)]
+    chunks[300] = "sun " * 6 + chunks[300]
+    holding = Counter(term for text in chunks for term in set(text.split()))
+    mean = sum(len(text.split()) for text in chunks) / len(chunks)
+    async with corpus_at(new_url()) as corpus:
+        await add(corpus, ref_of("a"), *chunks)
+        for terms in (["sun"], ["sun", "moon"], ["w1", "w2", "sun"], ["w3"]):
+            weights = {term: weight(holding[term], len(chunks)) for term in terms}
+            scores = sorted((bm25(text.split(), weights, mean) for text in chunks), reverse=True)
+            found = await corpus.find(wanted(Scope(TENANT), terms, None, limit=10))
+            assert [hit.score for hit in found.text] == pytest.approx(scores[:10])
 
 
 async def test_term_that_every_chunk_holds_is_read_within_bounds() -> None:

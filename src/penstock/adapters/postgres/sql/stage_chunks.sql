@@ -5,8 +5,11 @@ INSERT INTO penstock.chunks
 SELECT $1, $2, $3, $4 + place - 1, text, start, "end", fresh, tokens, pages, section, hash,
        terms, script, cardinality(string_to_array(terms, ' ')),
        array_to_tsvector(
-           ARRAY (SELECT DISTINCT $3::integer || ' ' || term
-                  FROM unnest(string_to_array(terms, ' ')) AS term))
+           ARRAY (SELECT $3::integer || ' ' || term || mark
+                  FROM (SELECT term, count(*) AS times
+                        FROM unnest(string_to_array(terms, ' ')) AS term GROUP BY term) AS held
+                  JOIN (VALUES (1, ''), (2, ' 2'), (4, ' 4')) AS often (least, mark)
+                  ON times >= least))
 FROM unnest($5::text[], $6::integer[], $7::integer[], $8::integer[], $9::integer[], $10::text[],
             $11::text[], $12::text[], $13::text[], $14::text[]) WITH ORDINALITY
      AS c (text, start, "end", fresh, tokens, pages, section, hash, terms, script, place)

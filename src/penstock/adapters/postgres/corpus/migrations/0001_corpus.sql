@@ -81,7 +81,9 @@ CREATE TABLE penstock.texts (
 --   hash            of the text, what its vector is kept under
 --   terms, length   what full text search knows it by, as often as it occurs, and how many
 --   lexemes         the same, each once, behind the tenant's number: '7 word'. So the index reads
---                   nothing of other tenants, whose size and words cannot be told from its answers
+--                   nothing of other tenants, whose size and words cannot be told from its answers.
+--                   Terms held twice or four times also have marked ones, '7 word 2' and
+--                   '7 word 4': the index knows no other way to tell
 CREATE TABLE penstock.chunks (
     number     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant     integer NOT NULL,
