@@ -328,8 +328,11 @@ async def test_user_who_may_not_create_pgvector_is_told_who_may() -> None:
         superuser = parse(new_url()).dsn.rpartition("/")[0] + "/" + url.rpartition("/")[2]
         async with psql(superuser) as mine:
             await mine.execute("CREATE SCHEMA elsewhere")
-            await mine.execute("GRANT USAGE ON SCHEMA elsewhere TO PUBLIC")
             await mine.execute("CREATE EXTENSION vector SCHEMA elsewhere")
+            with pytest.raises(QueueUnusable, match="GRANT USAGE ON SCHEMA elsewhere"):
+                async with corpus_at(url):
+                    pass
+            await mine.execute("GRANT USAGE ON SCHEMA elsewhere TO PUBLIC")
         async with corpus_at(url) as corpus:
             await add(corpus, ref_of("a"), "sun")
             assert nearest(await find(corpus, "sun")) == ["sun"]

@@ -122,7 +122,7 @@ class PostgresCorpus:
         message: str = "",
         error: Mapping[str, Any] | None = None,
     ) -> bool:
-        return await self._write(
+        return await self._pool().write(
             lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
         )
 

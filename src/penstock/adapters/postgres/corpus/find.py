@@ -39,8 +39,6 @@ async def find(database: Database, connection: Connection, wanted: Wanted) -> Fi
         await connection.fetch(_SETTINGS, str(EF_SEARCH), str(SCANNED))
         extent = await scopes.extent(database, connection, wanted.scope, where)
         if extent is None:
-            if wanted.terms:
-                wanted.choose({}, 0)
             return Findings([], [], {})
         text = await by_text(database, connection, wanted, where, extent) if wanted.terms else []
         vector = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import asyncpg
 
 from penstock.adapters.postgres import schema
@@ -43,20 +45,27 @@ async def _install(connection: Connection, database: Database) -> None:
         if installed is None:
             await _create(connection, place)
             installed = await _installed(connection)
-    assert installed is not None
-    if tuple(int(part) for part in installed.split(".")[:2]) < OLDEST_PGVECTOR:
+    version, folder, usable = installed
+    if not usable:
+        raise QueueUnusable(
+            f"{place}: documents need pgvector, which this user may not use; GRANT USAGE ON SCHEMA "
+            f"{folder} to it"
+        )
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_PGVECTOR:
         oldest = ".".join(map(str, OLDEST_PGVECTOR))
         raise QueueUnusable(
-            f"{place} has pgvector {installed}, documents need {oldest}; update it on the server, "
+            f"{place} has pgvector {version}, documents need {oldest}; update it on the server, "
             "then let a superuser run ALTER EXTENSION vector UPDATE"
         )
 
 
-async def _installed(connection: Connection) -> str | None:
-    version: str | None = await connection.fetchval(
-        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+async def _installed(connection: Connection) -> Any:
+    """Version, schema, and whether this user may use what is in that; None: not installed."""
+    return await connection.fetchrow(
+        "SELECT extversion, quote_ident(nspname), has_schema_privilege(extnamespace, 'USAGE')"
+        " FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
+        " WHERE extname = 'vector'"
     )
-    return version
 
 
 async def _create(connection: Connection, place: str) -> None:
