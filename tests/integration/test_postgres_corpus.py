@@ -22,7 +22,6 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.corpus import find as searching
 from penstock.adapters.postgres.corpus import text as full_text
-from penstock.adapters.postgres.corpus.text import READ
 from penstock.adapters.postgres.corpus.vectors import floats
 from penstock.adapters.postgres.database import Database
 from penstock.corpus.bm25 import bm25
@@ -88,18 +87,23 @@ INSERT INTO penstock.vectors SELECT 1, 1, n::text, l2_normalize(ARRAY[
 
 async def fill(mine: Psql) -> None:
     """Many chunks in two collections, and no statistics of them."""
+    await fill_chunks(mine)
+    await mine.execute("SELECT penstock.add_model_1($1, 8)", MODEL)
+    await mine.connection.execute(mine.sql(VECTORS), CHUNKS, timeout=60)
+
+
+async def fill_chunks(mine: Psql) -> None:
     for table in ("chunks", "documents", "vectors", "term_counts"):
         await mine.execute(f"ALTER TABLE penstock.{table} SET (autovacuum_enabled = off)")
     await mine.connection.execute(mine.sql(FILL), CHUNKS, timeout=60)
-    await mine.execute("SELECT penstock.add_model_1($1, 8)", MODEL)
-    await mine.connection.execute(mine.sql(VECTORS), CHUNKS, timeout=60)
 
 
 class Watched:
     """A connection that notes the plan of each statement before it runs it."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, explain: str = "EXPLAIN") -> None:
         self._connection = connection
+        self._explain = explain
         self.plans: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -108,7 +112,7 @@ class Watched:
             return plain
 
         async def explained(statement: str, *values: Any) -> Any:
-            rows = await self._connection.fetch(f"EXPLAIN {statement}", *values)
+            rows = await self._connection.fetch(f"{self._explain} {statement}", *values)
             self.plans.append("\n".join(row[0] for row in rows))
             return await plain(statement, *values)
 
@@ -143,6 +147,7 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
                 wide = scope.documents is None and not scope.metadata
                 assert ("chunks_lexemes" in plans) or not wide
                 assert ("vectors_near_1" in plans) == wide, plans
+                assert ("chunks_hash" in plans) == wide, "from vectors to chunks, not from chunks"
                 assert (len(found.text), len(found.vector)) == (20, 20)
                 ids = {place.document.ref for place in found.places.values()}
                 assert {one.collection for one in ids} <= set(scope.collections or ["c0", "c1"])
@@ -188,13 +193,23 @@ async def test_order_is_that_of_bm25_over_all_chunks(
             assert [hit.score for hit in found.text] == pytest.approx(scores[:10])
 
 
-async def test_term_that_every_chunk_holds_is_read_within_bounds() -> None:
+async def test_no_search_reads_more_chunks_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for words that all of them hold."""
+    monkeypatch.setattr(full_text, "READ", 2500)
     url = new_url()
-    async with corpus_at(url) as corpus, psql(url) as mine:
-        await fill(mine)
-        await mine.execute("UPDATE penstock.term_counts SET chunks = $1 + chunks", READ)
-        found = await corpus.find(wanted(Scope(TENANT), ["sun", "common1"], None, limit=100))
-        assert len(found.text) == 100
+    async with corpus_at(url), psql(url) as mine:
+        await fill_chunks(mine)
+        watched = Watched(mine.connection, "EXPLAIN (ANALYZE, TIMING off)")
+        for terms, read in ((["sun"], 2500), (["sun", "common1"], 2000), (["rare1"], 20)):
+            found = await watched.find(url, wanted(Scope(TENANT), terms, None, limit=100))
+            assert len(found.text) == min(100, read)
+            lines = re.findall(
+                r"Bitmap Heap Scan on chunks.*actual rows=([\d.]+) loops=(\d+)",
+                "\n".join(watched.plans),
+            )
+            assert [round(float(rows) * int(loops)) for rows, loops in lines] == [
+                pytest.approx(read, abs=3)
+            ]
 
 
 async def counted(mine: Psql) -> None:

@@ -23,7 +23,8 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
        set_config('statement_timeout', '5s', true),
        set_config('idle_in_transaction_session_timeout', '5s', true)
 """
-"""Statements go by index, and join in the order they are written in, whatever the statistics say.
+"""Statements go by index, and join in the order they are written in, whatever the statistics say;
+`LATERAL (... OFFSET 0)` in them is what the planner cannot turn round.
 Without sorts the order by distance comes from its index; where there is none for it, a sort is used
 all the same."""
 EF_SEARCH = 120

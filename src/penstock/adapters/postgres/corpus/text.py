@@ -62,9 +62,10 @@ def _every(where: Filter, values: list[Any], lexemes: Sequence[str]) -> str:
     """The statement for every chunk that holds one of the lexemes; appends to its `values`."""
     values.append(" | ".join(map(_quoted, lexemes)))
     return (
-        "SELECT c.number, c.terms FROM penstock.documents AS d JOIN penstock.chunks AS c"
-        f" ON c.document = d.number AND c.generation = d.live WHERE {where.condition}"
-        f" AND c.lexemes @@ ${len(values)}::text::tsquery"
+        "SELECT c.number, c.terms FROM penstock.documents AS d"
+        " CROSS JOIN LATERAL (SELECT number, terms, lexemes FROM penstock.chunks"
+        " WHERE document = d.number AND generation = d.live OFFSET 0) AS c"
+        f" WHERE {where.condition} AND c.lexemes @@ ${len(values)}::text::tsquery"
     )
 
 
@@ -87,8 +88,9 @@ def _best(
         f" AS score FROM unnest({names[0]}::text[], {names[1]}::float8[]) AS t (lexeme, weight)"
         " CROSS JOIN LATERAL (SELECT number, document, generation, length FROM penstock.chunks"
         f" WHERE lexemes @@ t.lexeme::tsquery LIMIT {READ}) AS c"
-        " JOIN penstock.documents AS d ON d.number = c.document AND d.live = c.generation"
-        f" WHERE {where.condition} GROUP BY c.number, c.length"
+        " CROSS JOIN LATERAL (SELECT FROM penstock.documents AS d WHERE d.number = c.document"
+        f" AND d.live = c.generation AND {where.condition} OFFSET 0) AS d"
+        " GROUP BY c.number, c.length"
         f" ORDER BY score DESC, c.number LIMIT {names[4]}) AS best"
         " JOIN penstock.chunks ON chunks.number = best.number"
     )

@@ -118,9 +118,10 @@ async def near(
     if one_by_one(extent, wanted.limit):
         order = f"v.vector <#> {vector}::real[]::vector"
         tables = (
-            "penstock.documents AS d JOIN penstock.chunks AS c"
-            " ON c.document = d.number AND c.generation = d.live"
-            " JOIN penstock.vectors AS v ON v.tenant = c.tenant AND v.hash = c.hash"
+            "penstock.documents AS d CROSS JOIN LATERAL (SELECT * FROM penstock.chunks"
+            " WHERE document = d.number AND generation = d.live OFFSET 0) AS c"
+            " CROSS JOIN LATERAL (SELECT * FROM penstock.vectors WHERE tenant = c.tenant"
+            f" AND model = {number} AND hash = c.hash OFFSET 0) AS v"
         )
     else:
         half = f"halfvec({dimensions})"
