@@ -9,7 +9,7 @@ import re
 import sys
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -386,16 +386,62 @@ async def test_vectors_that_no_index_can_hold_are_refused() -> None:
         assert await corpus.model("nobody") is None
 
 
-async def test_app_keeps_documents_where_its_queue_is(tmp_path: Path) -> None:
+async def test_counts_are_those_of_the_tenant_alone() -> None:
+    async with corpus_at(new_url()) as corpus:
+        await add(corpus, ref_of("a", tenant="ada"), "sun", "sun moon")
+        await add(corpus, ref_of("a", tenant="bob"), "sun", "tide", "tide")
+        told: list[tuple[dict[str, int], int]] = []
+
+        def listen(frequencies: Mapping[str, int], total: int) -> list[str]:
+            told.append((dict(frequencies), total))
+            return ["sun"]
+
+        for tenant in ("ada", "bob", "eve"):
+            asked = Wanted(Scope(tenant), ["sun", "moon", "tide"], listen, None, MODEL, 10)
+            await corpus.find(asked)
+        assert told == [({"sun": 2, "moon": 1}, 2), ({"sun": 1, "tide": 2}, 3)]
+
+
+async def test_nothing_is_left_in_a_session_that_a_pooler_gives_to_others() -> None:
+    queue = PostgresQueue(new_url(), poll_only=True)
+    await queue.open()
+    corpus = PostgresCorpus(queue.database, queue.pool)
+    await corpus.open()
+    await add(corpus, ref_of("a"), "sun")
+    assert nearest(await find(corpus, "sun")) == ["sun"]
+    state = await queue.read(lambda connection: connection.fetchrow(SESSION))
+    assert tuple(state) == (0, 0, '"$user", public', "on", "on", "0")
+    await corpus.close()
+    await queue.close()
+
+
+SESSION = """
+SELECT (SELECT count(*) FROM pg_prepared_statements),
+       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+       current_setting('search_path'), current_setting('enable_sort'),
+       current_setting('enable_seqscan'), current_setting('statement_timeout')
+"""
+
+
+@pytest.mark.parametrize("queue", ["same", "sqlite"])
+async def test_app_keeps_documents_in_postgres_wherever_its_queue_is(
+    tmp_path: Path, queue: str
+) -> None:
     url = new_url()
+    where: dict[str, Any] = {"store": url} if queue == "sqlite" else {}
+    jobs = f"sqlite:///{tmp_path}/jobs.db" if queue == "sqlite" else url
     with pytest.raises(ConfigError, match="blobs"):
-        _ = Penstock(url).corpus
-    app = Penstock(url, blobs=str(tmp_path / "blobs"))
+        _ = Penstock(jobs, **where).corpus
+    app = Penstock(jobs, blobs=str(tmp_path / "blobs"), **where)
     library = app.corpus
     async with app.running():
-        word = f"zebra{random.randrange(10**6)}"
-        document = await library.add(f"Penguins march. A {word} sleeps.", id="zoo")
+        document = await library.add("Penguins march. A zebra sleeps.", id="zoo")
         await library.wait(document.ref.id, timeout=60)
-        result = await library.search(f"where is the {word}?")
+        result = await library.search("where is the zebra?")
         assert [passage.document.id for passage in result.passages] == ["zoo"]
         assert result.mode == "hybrid"
+        await library.delete("zoo")
+        assert (await library.search("where is the zebra?")).passages == []
+    async with psql(url) as mine:
+        assert await mine.fetchval("SELECT count(*) FROM penstock.chunks") == 0
+        assert await mine.fetchval("SELECT count(*) FROM penstock.term_counts") == 0
