@@ -2,6 +2,7 @@
 the network cut. Then the counting."""
 
 import asyncio
+import itertools
 import random
 import signal
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from penstock import Job, JobState, Penstock, QueueUnavailable
 from tests.chaos.grounds import Ground, ground
+from tests.chaos.previous import environment, unpack_previous
 from tests.conformance.support import BACKENDS
 from tests.support.apps.chaos import LANES
 from tests.support.processes import Farm, WorkerProcess
@@ -32,8 +34,10 @@ JITTER = 0.05
 class Monkey:
     """Does something terrible to a worker process or to the server, again and again."""
 
-    def __init__(self, farm: Farm, ground: Ground, seed: int) -> None:
+    def __init__(self, farm: Farm, ground: Ground, seed: int, previous: Path | None) -> None:
         self._farm = farm
+        self._previous = previous
+        self._starts = itertools.count()
         self._ground = ground
         self._random = random.Random(seed)
         self.done: Counter[str] = Counter()
@@ -43,10 +47,14 @@ class Monkey:
         self.workers = [await self._start() for _ in range(PROCESSES)]
 
     async def _start(self) -> WorkerProcess:
-        """A worker process does not start while the queue is gone; then it is started again."""
+        """A worker process does not start while the queue is gone; then it is started again.
+        Every other one runs the previous code, where there is one."""
+        variables = {}
+        if self._previous is not None and next(self._starts) % 2:
+            variables = environment(self._previous)
         while True:
             try:
-                return await self._farm.start("chaos")
+                return await self._farm.start("chaos", environment=variables)
             except AssertionError as error:
                 if "QueueUnavailable" not in str(error):
                     raise
@@ -79,11 +87,13 @@ class Monkey:
         self.workers[place] = await self._start()
 
 
-async def chaos(name: str, folder: Path, jobs: int, strikes: int, seed: int) -> Counter[str]:
+async def chaos(
+    name: str, folder: Path, jobs: int, strikes: int, seed: int, previous: Path | None = None
+) -> Counter[str]:
     counts = {kind: round(jobs * share) for kind, share in KINDS.items()}
     with ground(name, folder) as place:
         farm = Farm(folder, url=place.url)
-        monkey = Monkey(farm, place, seed)
+        monkey = Monkey(farm, place, seed, previous)
         app = farm.app("chaos")
         try:
             async with app:
@@ -154,9 +164,22 @@ async def test_nothing_is_lost_under_a_short_spell_of_chaos(tmp_path: Path, queu
     assert sum(done.values()) == 15
 
 
+@pytest.mark.parametrize("queue", ["postgres", "redis"])
+async def test_nothing_is_lost_while_half_of_the_processes_run_the_previous_code(
+    tmp_path: Path, queue: str
+) -> None:
+    previous = unpack_previous(tmp_path / "previous", queue)
+    if previous is None:
+        pytest.skip("no history of the code at hand")
+    done = await chaos(queue, tmp_path, jobs=500, strikes=6, seed=5, previous=previous)
+    assert sum(done.values()) == 6
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("queue", sorted(BACKENDS))
 async def test_nothing_is_lost_under_a_long_spell_of_chaos(tmp_path: Path, queue: str) -> None:
-    done = await chaos(queue, tmp_path, jobs=20_000, strikes=120, seed=random.randrange(1 << 32))
+    seed = random.randrange(1 << 32)
+    previous = unpack_previous(tmp_path / "previous", queue)
+    done = await chaos(queue, tmp_path, 20_000, 120, seed, previous)
     assert sum(done.values()) == 120

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from penstock import JobContext
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.adapters.embedders.openai import OpenAIEmbedder
 from penstock.model.errors import (
@@ -22,7 +23,9 @@ from penstock.model.errors import (
     RateLimited,
     Unavailable,
 )
+from penstock.model.lane import LaneConfig
 from penstock.ports.embedder import Embedder
+from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer, as_json
 
 TEXTS = ["one", "two"]
@@ -168,6 +171,29 @@ async def test_key_comes_from_the_environment_and_is_in_no_message(
         assert "hunter2" not in repr(raised.value)
     assert {hit.headers["authorization"] for hit in server.hits} == {"Bearer hunter2"}
     assert "hunter2" not in repr(vars(embedder))
+
+
+async def test_inside_a_job_requests_go_through_its_lane(
+    server: CountingServer, farm: Farm
+) -> None:
+    """`ctx.http.post` brings permits, errors and the deadline."""
+    server.answers["/v1/embeddings"] = reply([3, 0, 4])
+    server.answers["/bad/embeddings"] = reply([3, 0])
+    app = farm.bare(lanes={"embedder": LaneConfig(min_interval_seconds=0.0)}, max_retries=3)
+
+    @app.job("embed", lane="embedder")
+    async def embed(ctx: JobContext, path: str) -> list[float]:
+        embedder = OpenAIEmbedder(server.url(path), "small", 3, ctx.http.post)
+        [vector] = await embedder.embed(["one"])
+        return list(floats(vector))
+
+    async with app, app.running():
+        sound, wrong = [await app.enqueue("embed", {"path": path}) for path in ("/v1", "/bad")]
+        done = await app.wait(sound.id, timeout=10)
+        failed = await app.wait(wrong.id, timeout=10)
+    assert done.result == pytest.approx([0.6, 0, 0.8])
+    assert failed.error is not None
+    assert (failed.error.type, failed.attempts) == ("EmbedderError", 1)
 
 
 @pytest.fixture(scope="module")

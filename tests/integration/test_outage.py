@@ -30,7 +30,7 @@ LANE: dict[str, Any] = {
     "breaker_first_seconds": 0.1,
     "breaker_cap_seconds": 1.0,
     "probe_seconds": 0.3,
-    "timeout_seconds": 0.3,
+    "timeout_seconds": 5.0,
 }
 STEADY = {**LANE, "breaker_first_seconds": 30.0, "breaker_cap_seconds": 30.0}
 """A lane whose ladder is too long for the test: only a probe, a person or a new process helps."""
@@ -115,7 +115,8 @@ FAULTS = {
 async def test_outage_costs_few_tries_little_time_and_no_attempts(
     farm: Farm, server: CountingServer, fault: str
 ) -> None:
-    farm.settings["lanes"] = {"api": LANE}
+    patience = 0.3 if fault == "hangs" else LANE["timeout_seconds"]
+    farm.settings["lanes"] = {"api": {**LANE, "timeout_seconds": patience}}
     async with farm.app("laned") as app:
         workers = [await farm.start("laned"), await farm.start("laned")]
         alone = await others(app)
@@ -354,7 +355,7 @@ async def test_service_that_is_back_is_used_by_jobs_of_several_requests(
     farm: Farm, server: CountingServer
 ) -> None:
     """The try that closes the breaker may need more than one request."""
-    farm.settings["lanes"] = {"api": {**LANE, "timeout_seconds": 5.0}}
+    farm.settings["lanes"] = {"api": LANE}
     server.answers["/api"] = Answer(500)
     async with farm.app("laned") as app:
         await farm.start("laned")

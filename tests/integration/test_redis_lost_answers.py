@@ -8,6 +8,7 @@ import pytest
 
 from penstock import Job, Penstock
 from penstock.adapters.redis import RedisQueue, connections
+from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.scripts import script
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
@@ -144,6 +145,25 @@ async def test_permit_granted_with_a_lost_answer_is_free_again(
     (again,) = await member.permits([PermitRequest("other", -4, False, 0.0)])
 
     assert isinstance(again, Permit)
+    await member.leave()
+
+
+async def test_trip_that_arrives_late_is_not_made(queue: RedisQueue) -> None:
+    """As of a server that was frozen: it finds what was asked of it long ago, and others since."""
+    member = await queue.join(["work"], 10, 60.0)
+    assert isinstance(member, RedisMember)
+    await claim(member)
+    await member.permits([PermitRequest("api", -1, True, 0.0)])
+    await queue.enqueue(new_jobs(2))
+    member._trips, member._asks = 0, 0
+
+    assert await claim(member) == []
+    with pytest.raises(ValueError, match="zip"):  # nobody is there to read that answer
+        await member.permits([PermitRequest("api", -2, False, 0.0)])
+    (counts,) = await queue.counts()
+    assert counts.states == {"queued": 2}
+    (lane,) = await queue.lanes()
+    assert lane.in_flight == 0
     await member.leave()
 
 

@@ -21,6 +21,8 @@ from tests.support.waiting import PATIENCE, PAUSE
 T = TypeVar("T")
 
 COMMAND = [sys.executable, "-m", "penstock.cli"]
+WITH_INTERRUPTS = ["env", "--default-signal=INT"]
+"""A shell starts what runs in the background deaf to Ctrl-C; tests may be run there too."""
 SHOP = Path(__file__).with_name("apps") / "shop.py"
 
 
@@ -127,7 +129,7 @@ class Cli:
         out, err = self.folder / f"{number}.out", self.folder / f"{number}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
-                [*wrapper.split(), *COMMAND, *arguments],
+                [*WITH_INTERRUPTS, *wrapper.split(), *COMMAND, *arguments],
                 cwd=self.folder,
                 env={**self.environment, **(environment or {})},
                 stdin=stdin,

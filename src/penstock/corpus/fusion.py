@@ -4,7 +4,7 @@
    once, unknown terms included: about 1 for a full match, about 0 where only a name is shared.
 2. Its score is that share plus 0.15 of its vector's place between the worst and the best: words
    decide where they match, and vectors order what words leave open.
-3. A passage in another script than the question cannot hold its words; it is taken to have 0.9 of
+3. A passage in another script than the question cannot hold its words; it is taken to have 0.92 of
    the second best share, and 0.15 of the lead of its vector over the best in the question's script.
    So its vector decides, unless one passage stands out by its words.
 
@@ -21,7 +21,7 @@ from penstock.corpus.query import WeighedQuery
 
 DEPTH = 100
 """How many hits to ask each side for; with 20 the gain over the better side shrank by a quarter."""
-OTHER_SCRIPT = 0.9
+OTHER_SCRIPT = 0.92
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,9 @@ def _bounds(text: str, first: int, last: int, length: int) -> tuple[int, int]:
     """Grow `first` to `last` up to `length`, to where sentences or else words begin and end."""
     if len(text) <= length:
         return 0, len(text)
-    sentences = [0, *(found.end() for found in _SENTENCE_START.finditer(text)), len(text)]
+    # Without its end of white space each look ahead finds something: linear, whatever the text.
+    starts = _SENTENCE_START.finditer(text.rstrip())
+    sentences = [0, *(found.end() for found in starts), len(text)]
     start = sentences[bisect_right(sentences, first) - 1]
     if len(text) - start < length:  # near the end: what fits of the sentences before it
         start = min(start, sentences[bisect_left(sentences, len(text) - length)])

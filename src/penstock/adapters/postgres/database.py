@@ -221,7 +221,9 @@ class Pool:
         try:
             clock = self._database.clock
             sent = clock.local()
-            now = (await connection.fetchrow(_BEGIN, soft, f"{seconds:.0f}s"))[-1]
+            # The server gives up before the client does, so the connection can be used again.
+            patience = f"{seconds - 1:.0f}s"
+            now = (await connection.fetchrow(_BEGIN, soft, patience))[-1]
             clock.sample(sent, now)
             tx = Transaction(self._database, connection, now, seconds)
             outcome = await operation(tx)

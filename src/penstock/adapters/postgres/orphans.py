@@ -7,6 +7,7 @@ first, and gives them back.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
@@ -23,18 +24,21 @@ class Orphans:
         self._leases: set[Ref] = set()
         self._permits: set[int] = set()
         self._doubt = False
+        self._lock = asyncio.Lock()
 
     @asynccontextmanager
     async def watched(self, trips: Pool) -> AsyncIterator[None]:
-        """A trip. If it fails nobody knows what came of it, and the next one finds out."""
-        if self._doubt:
-            await trips.write(self._give_back)
-            self._doubt = False
-        try:
-            yield
-        except BaseException:
-            self._doubt = True
-            raise
+        """A trip, one at a time: what another has just been given is not known here yet. If it
+        fails nobody knows what came of it, and the next one finds out."""
+        async with self._lock:
+            if self._doubt:
+                await trips.write(self._give_back)
+                self._doubt = False
+            try:
+                yield
+            except BaseException:
+                self._doubt = True
+                raise
 
     def leased(self, leases: Iterable[Lease]) -> None:
         self._leases.update(lease.ref for lease in leases)

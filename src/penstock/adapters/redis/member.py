@@ -59,8 +59,10 @@ class RedisMember:
         """The first of the trips since the last answer: the server may have made any of them."""
         self._given_back: dict[int, int] = {}
         """Permits (by ref) on their way back, and the first trip they went with."""
-        self._unheard: list[PermitRequest] = []
-        """Requests for permits whose answer did not come."""
+        self._asks = 0
+        self._unheard: list[Returned] = []
+        """Permits that may have been granted with an answer that did not come. They are given
+        back with the next request."""
         self._started: Mapping[int, int] | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
@@ -118,6 +120,7 @@ class RedisMember:
             again = {**_want_ask(want), "regardless": True}
             reply = await self._trip({"settlements": [], "progress": [], "want": again})
             _, member, _, _, leases, next_at, *_ = reply
+        self._given_back.clear()  # not before: if anything fails, they are given back again
         return Exchange(
             [rows.lease(told) for told in leases],
             [settlements[number - 1] for number in stale if number <= len(settlements)],
@@ -130,7 +133,8 @@ class RedisMember:
         self, ask: dict[str, Any], returned: Sequence[Returned] = (), results: Sequence[str] = ()
     ) -> Any:
         self._trips += 1
-        ask |= {"member": self._number, "trip": self._trips, "jitter": _jitter()}
+        ask |= {"member": self._number, "life": self._life.name}
+        ask |= {"trip": self._trips, "jitter": _jitter()}
         for one in returned:
             self._given_back.setdefault(one.permit.ref, self._trips)
         ask["returned"] = [
@@ -147,7 +151,6 @@ class RedisMember:
         reply = await self._connections.trip("exchange", ask, *results)
         clock.sample(asked, float(reply[0]))
         self._unanswered = None
-        self._given_back.clear()
         return reply
 
     async def _adopt(self, want: Want, unknown: Sequence[Sequence[str]]) -> None:
@@ -164,24 +167,27 @@ class RedisMember:
             await self._connections.call("adopt", ask)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
-        # A permit that was granted, and never heard of, is given back with the next request.
-        unheard, self._unheard = self._unheard, [*self._unheard, *requests]
+        self._asks += 1
+        unheard, self._unheard = self._unheard, []
         names = dict.fromkeys(request.lane for request in requests)
         ask = {
             "member": self._number,
+            "life": self._life.name,
+            "number": self._asks,
             "jitter": _jitter(),
             "requests": [lanes.request_ask(request) for request in requests],
             "configs": lanes.configs(names, self._queue.lane_config),
-            "returned": [
-                lanes.returned_ask(Returned(Permit(one.lane, one.ref, 0.0), None, 0, 0), 0)
-                for one in unheard
-            ],
+            "returned": [lanes.returned_ask(one, 0) for one in unheard],
         }
         clock = self._queue.clock
         asked = clock.local()
-        now, answers = await self._connections.call("permits", ask)
+        try:
+            now, answers = await self._connections.call("permits", ask)
+        except BaseException:
+            granted = [Permit(request.lane, request.ref, 0.0) for request in requests]
+            self._unheard += [*unheard, *(Returned(permit, None, 0, 0) for permit in granted)]
+            raise
         clock.sample(asked, float(now))
-        self._unheard = []
         return [
             lanes.permit(request, told) for request, told in zip(requests, answers, strict=True)
         ]
@@ -203,6 +209,7 @@ class RedisMember:
     def renew(self, status: Mapping[str, Any], holds: Sequence[Lease]) -> bool:
         ask = {
             "member": self._number,
+            "life": self._life.name,
             "lease_seconds": self._lease_seconds,
             "status": json.dumps(dict(status)),
             "holds": [{"seq": lease.seq, "token": lease.token} for lease in holds],
@@ -242,7 +249,8 @@ class RedisMember:
         if self._life.path.exists():
             self._started = started_jobs(self._life.path)
         try:
-            await takeover.end(self._connections, self._number, self._started, "it stopped")
+            me, life = self._number, self._life.name
+            await takeover.end(self._connections, me, life, self._started, "it stopped")
         finally:
             self._renewing.close()
             self._life.close()

@@ -17,6 +17,7 @@ from penstock.adapters.takeover import boot_id
 async def end(
     connections: Connections,
     number: int,
+    life: str,
     started: Mapping[int, int] | None,
     why: str,
     *,
@@ -24,7 +25,7 @@ async def end(
 ) -> None:
     """End a membership; with `lapsed`, only if its lease has run out. For `started` see
     lua/takeover.lua."""
-    ask = {"member": number, "why": why, "lapsed": lapsed}
+    ask = {"member": number, "life": life, "why": why, "lapsed": lapsed}
     if started is not None:
         ask["started"] = {str(seq): token for seq, token in started.items()}
     await connections.call("takeover", ask)
@@ -37,7 +38,7 @@ async def take_back(
     for number, life in lapsed:
         started = started_jobs(folder / life)
         why = "its lease was not renewed"
-        await end(connections, int(number), started, why, lapsed=True)
+        await end(connections, int(number), life, started, why, lapsed=True)
 
 
 async def take_over(
@@ -51,7 +52,7 @@ async def take_over(
             if is_dead:
                 # After a power loss the file may not say what it said.
                 started = started_jobs(folder / life) if boot == boot_id() else None
-                await end(connections, int(number), started, "its process died")
+                await end(connections, int(number), life, started, "its process died")
         if has_lapsed and not is_dead:
             await take_back(connections, folder, [(number, life)])
         found = found or is_dead or bool(has_lapsed)

@@ -20,7 +20,7 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
        set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', $1, true), set_config('hnsw.max_scan_tuples', $2, true),
-       set_config('statement_timeout', '5s', true),
+       set_config('statement_timeout', '4s', true),
        set_config('idle_in_transaction_session_timeout', '5s', true)
 """
 """Statements go by index, and join in the order they are written in, whatever the statistics say;

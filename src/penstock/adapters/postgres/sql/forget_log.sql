@@ -1,4 +1,4 @@
--- The log of a task that has no job left. The log's row is locked first: nobody is writing to it.
+-- The log of a task that has no job left. Its row is locked: nobody is writing to it.
 WITH spent AS (
     DELETE FROM penstock.logs AS l
     WHERE l.tenant = $1 AND l.task = $2

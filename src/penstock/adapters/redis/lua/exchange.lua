@@ -4,14 +4,17 @@
 --
 -- An answer may be lost on its way. The process then says since which trip it has heard nothing;
 -- what the last one that was made has claimed goes back to the line now, and what it has given
--- back is not given back again. (A settlement that is made again changes nothing.)
+-- back is not given back again. (A settlement that is made again changes nothing.) A trip may also
+-- arrive late, after the process has given it up and made others: then it is not made at all.
 -- Allowed when memory is full: what runs must be able to end.
 
 local member, want = ask.member, ask.want
 local process = ns .. 'process:' .. member
 
-local here = redis.call('HMGET', process, 'trip', 'claimed')
-local is_member, last_trip = here[1] ~= false, tonumber(here[1]) or 0
+local here = redis.call('HMGET', process, 'trip', 'claimed', 'life')
+local is_member = here[3] == ask.life
+local last_trip = is_member and tonumber(here[1]) or 0
+if is_member and ask.trip <= last_trip then return {exact(now), 1, {}, {}, {}, '', {}, {}, {}} end
 if ask.unanswered and last_trip >= ask.unanswered then
   for seq, token, lane in string.gmatch(here[2], '(%d+) (%d+) ([^\n]*)') do
     ask.settlements[#ask.settlements + 1] = {

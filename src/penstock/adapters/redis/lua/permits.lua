@@ -2,15 +2,20 @@
 -- needs: base lines jobs log lane_state limits breaker verdict permit lanes lane_settle
 -- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout} or
 -- {'busy', lane, until, why, give_up}, in order. What was granted and never heard of comes back
--- first.
+-- first; a request that arrives late, after others of this process, is granted nothing.
 
 local holder, answers = ask.member, {}
 
 local function text(number) return number and exact(number) or '' end
 
+local process = ns .. 'process:' .. holder
+local here = redis.call('HMGET', process, 'asked', 'life')
+local is_member = here[2] == ask.life
+if is_member and ask.number <= tonumber(here[1]) then return {exact(now), {}} end
+
 lane_settle.give_back(holder, ask.returned)
 lanes.configure(ask.configs)
-local is_member = redis.call('EXISTS', ns .. 'process:' .. holder) == 1
+if is_member then redis.call('HSET', process, 'asked', ask.number) end
 for n, request in ipairs(ask.requests) do
   if not is_member then
     -- A slot taken now would belong to nobody, and never be given back.

@@ -5,7 +5,7 @@
 
 local process = ns .. 'process:' .. ask.member
 local lease_until = now + ask.lease_seconds
-local renewed = redis.call('EXISTS', process)
+local renewed = redis.call('HGET', process, 'life') == ask.life and 1 or 0
 if renewed == 1 then
   redis.call('HSET', process, 'heartbeat_at', now, 'lease_until', lease_until, 'status', ask.status)
   redis.call('ZADD', ns .. 'processes', lease_until, ask.member)

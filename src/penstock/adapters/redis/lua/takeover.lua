@@ -12,9 +12,10 @@ local MAX_RETRIES = 3
 
 local number = ask.member
 local process = ns .. 'process:' .. number
-local id = redis.call('HGET', process, 'id')
+local known = redis.call('HMGET', process, 'id', 'life')
+local id = known[1]
 local lease_until = tonumber(redis.call('ZSCORE', ns .. 'processes', number))
-if not id or (ask.lapsed and lease_until >= now) then return 0 end
+if known[2] ~= ask.life or (ask.lapsed and lease_until >= now) then return 0 end
 
 local function take_back(row)
   local attempts, crashes = tonumber(row.attempts), tonumber(row.crashes) or 0

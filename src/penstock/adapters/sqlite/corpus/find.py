@@ -55,8 +55,9 @@ def by_text(
     match = f"scope : ({_any(names)}) AND terms : ({_any(terms)})"
     some, parameters = "", [match]
     if documents is not None and (scope.documents is not None or scope.metadata):
+        # The plus keeps SQLite from asking the index once for each of these rows.
         some = (
-            " AND rowid IN (SELECT chunks.number FROM json_each(?) AS d JOIN documents"
+            " AND +rowid IN (SELECT chunks.number FROM json_each(?) AS d JOIN documents"
             " ON documents.number = d.value JOIN chunks ON chunks.document = documents.number"
             " AND chunks.generation = documents.live)"
         )

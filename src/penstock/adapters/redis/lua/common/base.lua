@@ -24,7 +24,9 @@
 --   counts             hash state, kind -> how many
 --   turns:LANE         hash: the turn now served of each band, the last one of each band, tenant
 -- worker processes     bounded by the members: deleted with the membership
---   processes          sorted set number by lease_until; process:NUMBER hash, the row
+--   processes          sorted set number by lease_until; process:NUMBER hash, the row. A member is
+--                      known by the name of its life file too: a server that lost its last second
+--                      in a power cut gives numbers again
 --   held:NUMBER        set of seqs leased to it; stopping:NUMBER those of them cancelled
 -- logs           bounded by the tasks that have jobs, or had their last one discarded lately
 --   log:TENANT,TASK    list; the n-th entry is version n
