@@ -87,6 +87,17 @@ async def test_uploads_of_one_document_at_once_leave_the_last_to_be_published() 
         assert texts(await find(corpus, "sun")) == [f"sun {newest.generation}"]
 
 
+async def test_document_whose_next_version_is_empty_is_found_until_that_is_published() -> None:
+    async with corpus_at(new_url()) as corpus:
+        await add(corpus, ref_of("a"), "sun")
+        empty = await accept(corpus, ref_of("a"), "empty")
+        await corpus.stage(empty, staged_of([]))
+        found = await find(corpus, "sun", documents=["a"])
+        assert texts(found) == nearest(found) == ["sun"]
+        assert await corpus.publish(empty, MODEL)
+        assert (await find(corpus, "sun", documents=["a"])).places == {}
+
+
 async def test_search_while_publishing_sees_one_version_by_text_and_vector() -> None:
     async with corpus_at(new_url()) as corpus:
         ref, size = ref_of("a"), 7

@@ -47,7 +47,8 @@ class Extent(NamedTuple):
     terms: int
     """In them."""
     within: int
-    """Chunks that the scope leaves, about; at least so many."""
+    """Chunks that the scope leaves, about: of the newest versions, which may not be live yet, and
+    of COUNTED documents at most. Only good for choosing a way to search."""
     all: int
     """Chunks of all tenants."""
 

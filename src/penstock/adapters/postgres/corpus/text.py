@@ -41,7 +41,7 @@ async def by_text(
     counts = await _counts(database, connection, extent.tenant, wanted.terms)
     asked = wanted.choose(counts, extent.chunks)
     weights = {term: weight(counts[term], extent.chunks) for term in asked if term in counts}
-    if not weights or not extent.within:
+    if not weights:
         return []
     values = list(where.values)
     if extent.within <= FEW:
