@@ -10,6 +10,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.postgres import PostgresQueue
+from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.sqlite.corpus import SqliteCorpus
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.model.document import (
@@ -21,6 +23,7 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.ports.corpus import Corpus, Findings, Scope, Version, Wanted
+from tests.support.servers import postgres_url
 
 MODEL = "toy-1"
 TENANT = "default"
@@ -39,7 +42,22 @@ async def _sqlite(place: Path) -> AsyncIterator[Corpus]:
     await file.close()
 
 
-CORPORA: dict[str, Callable[[Path], AbstractAsyncContextManager[Corpus]]] = {"sqlite": _sqlite}
+@asynccontextmanager
+async def _postgres(place: Path) -> AsyncIterator[Corpus]:
+    namespace = f"test_{hashlib.sha256(str(place).encode()).hexdigest()[:24]}"
+    queue = PostgresQueue(f"{postgres_url()}?namespace={namespace}")
+    await queue.open()
+    corpus = PostgresCorpus(queue.database, queue.pool)
+    await corpus.open()
+    yield corpus
+    await corpus.close()
+    await queue.close()
+
+
+CORPORA: dict[str, Callable[[Path], AbstractAsyncContextManager[Corpus]]] = {
+    "postgres": _postgres,
+    "sqlite": _sqlite,
+}
 """Every corpus the suite runs against: opens what is stored at a place, any number of times."""
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import asyncpg
 
 from penstock.adapters.postgres.address import parse
+from penstock.adapters.postgres.corpus import PostgresCorpus
+from penstock.adapters.postgres.database import Database
 from tests.support.servers import postgres_url
 
 
@@ -48,3 +50,14 @@ async def psql(url: str) -> AsyncIterator[Psql]:
         yield Psql(connection, address.schema)
     finally:
         await connection.close()
+
+
+@asynccontextmanager
+async def corpus_at(url: str) -> AsyncIterator[PostgresCorpus]:
+    """A corpus with a pool of its own."""
+    corpus = PostgresCorpus(Database(parse(url)))
+    await corpus.open()
+    try:
+        yield corpus
+    finally:
+        await corpus.close()

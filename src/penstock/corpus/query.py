@@ -108,7 +108,7 @@ def weigh(
         tuple(
             Term(
                 term,
-                _weight(frequencies.get(term, 0), total),
+                weight(frequencies.get(term, 0), total),
                 Role.ASKED
                 if term in asked
                 else Role.FREQUENT
@@ -120,8 +120,9 @@ def weigh(
     )
 
 
-def _weight(holding: int, total: int) -> float:
-    """The formula of FTS5, so that scores can be compared with what they are made of."""
+def weight(holding: int, total: int) -> float:
+    """What it tells that a chunk holds a term which `holding` of `total` chunks hold. The formula
+    of FTS5, so that scores can be compared with what they are made of."""
     total = max(total, holding)
     return max(NO_WEIGHT, math.log((total - holding + 0.5) / (holding + 0.5)))
 

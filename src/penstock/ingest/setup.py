@@ -66,6 +66,8 @@ def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
     from penstock.adapters.sqlite.file import SqliteFile
 
     url = settings.store
+    if (url or queue.url).startswith(("postgresql:", "postgres:")):
+        return _postgres_store(queue, settings)
     if not url and isinstance(queue, SqliteFile):
         file: SqliteFile = queue
         shared = True
@@ -73,8 +75,32 @@ def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
         file, shared = SqliteFile(url, durable=settings.durable), False
     else:
         raise ConfigError(
-            "documents need a store: set `store: sqlite:///corpus.db` (a queue on a server does "
-            "not hold them)"
+            "documents need a store: set `store: sqlite:///corpus.db` or `store: postgresql://...` "
+            "(Redis does not hold them)"
         )
     folder = file.path.with_name(file.path.name + "-blobs")
     return SqliteCorpus(file, shared=shared), folder
+
+
+def _postgres_store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
+    try:
+        from penstock.adapters.postgres import PostgresQueue
+        from penstock.adapters.postgres.address import parse
+        from penstock.adapters.postgres.corpus import PostgresCorpus
+        from penstock.adapters.postgres.database import Database
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise ConfigError("PostgreSQL stores need: pip install 'penstock[postgres]'") from None
+    if not settings.blobs:
+        raise ConfigError(
+            "documents in PostgreSQL need `blobs`, a folder for original files that all worker "
+            "processes reach"
+        )
+    folder = Path(settings.blobs).expanduser()
+    if isinstance(queue, PostgresQueue) and (
+        not settings.store or parse(settings.store) == queue.database.address
+    ):
+        return PostgresCorpus(queue.database, queue.pool), folder
+    database = Database(parse(settings.store), poll_only=settings.poll_only)
+    return PostgresCorpus(database), folder

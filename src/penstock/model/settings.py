@@ -63,9 +63,10 @@ class Settings:
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
     store: str = ""
-    """Where documents are: `sqlite:///corpus.db`. Empty: in the queue's own file."""
+    """Where documents are: `sqlite:///corpus.db`, `postgresql://...`. Empty: where the queue is."""
     blobs: str = ""
-    """The folder of original files, until they are searchable. Empty: beside the store's file."""
+    """The folder of original files, until they are searchable. Empty: beside the store's file;
+    PostgreSQL has none, so name one that all worker processes reach."""
     document_bytes: int = 50_000_000
     """A larger document is refused."""
     keep_originals: bool = False

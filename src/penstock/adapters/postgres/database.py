@@ -45,7 +45,7 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
        set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('synchronous_commit',
                   CASE WHEN $1 THEN 'off' ELSE current_setting('synchronous_commit') END, true),
-       set_config('lock_timeout', '3s', true), set_config('statement_timeout', '4s', true),
+       set_config('lock_timeout', '3s', true), set_config('statement_timeout', $2, true),
        set_config('idle_in_transaction_session_timeout', '2s', true),
        extract(epoch FROM clock_timestamp())::float8
 """
@@ -100,31 +100,47 @@ class Database:
 
 
 class Transaction:
-    """A transaction under way. `now` is the queue's clock when it began."""
+    """A transaction under way. `now` is the queue's clock when it began, `seconds` what each
+    statement may take."""
 
-    __slots__ = ("connection", "database", "now", "topics", "woken")
+    __slots__ = ("connection", "database", "now", "seconds", "topics", "woken")
 
-    def __init__(self, database: Database, connection: Connection, now: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        connection: Connection,
+        now: float,
+        seconds: float = COMMAND_SECONDS,
+    ) -> None:
         self.database = database
         self.connection = connection
         self.now = now
+        self.seconds = seconds
         self.topics: set[Topic] = set()
         self.woken: list[tuple[str, str]] = []
         """Lines (lane, kind) that slots were freed for."""
 
     async def fetch(self, statement: str, *values: Any) -> list[Any]:
-        rows: list[Any] = await self.connection.fetch(self.database.sql(statement), *values)
+        rows: list[Any] = await self.connection.fetch(
+            self.database.sql(statement), *values, timeout=self.seconds
+        )
         return rows
 
     async def fetchrow(self, statement: str, *values: Any) -> Any:
-        return await self.connection.fetchrow(self.database.sql(statement), *values)
+        return await self.connection.fetchrow(
+            self.database.sql(statement), *values, timeout=self.seconds
+        )
 
     async def fetchval(self, statement: str, *values: Any) -> Any:
-        return await self.connection.fetchval(self.database.sql(statement), *values)
+        return await self.connection.fetchval(
+            self.database.sql(statement), *values, timeout=self.seconds
+        )
 
     async def execute(self, statement: str, *values: Any) -> int:
         """Run a statement; how many rows it changed."""
-        status: str = await self.connection.execute(self.database.sql(statement), *values)
+        status: str = await self.connection.execute(
+            self.database.sql(statement), *values, timeout=self.seconds
+        )
         count = status.rpartition(" ")[2]
         return int(count) if count.isdecimal() else 0
 
@@ -174,14 +190,19 @@ class Pool:
             await self._give_back(connection)
 
     async def write(
-        self, operation: Callable[[Transaction], Awaitable[T]], *, soft: bool = False
+        self,
+        operation: Callable[[Transaction], Awaitable[T]],
+        *,
+        soft: bool = False,
+        seconds: float = COMMAND_SECONDS,
     ) -> T:
         """Run `operation` in a transaction; again, if it and another got in each other's way.
-        A `soft` one may be forgotten by a crash of the server: it does not wait for the disk."""
+        A `soft` one may be forgotten by a crash of the server: it does not wait for the disk.
+        Each of its statements may take `seconds`."""
         for n in range(1, TRIES + 1):
             async with self.connection() as connection:
                 try:
-                    return await self._transact(connection, operation, soft)
+                    return await self._transact(connection, operation, soft, seconds)
                 except PASSING as error:
                     if n == TRIES:
                         raise
@@ -190,15 +211,21 @@ class Pool:
         raise AssertionError("unreachable")
 
     async def _transact(
-        self, connection: Connection, operation: Callable[[Transaction], Awaitable[T]], soft: bool
+        self,
+        connection: Connection,
+        operation: Callable[[Transaction], Awaitable[T]],
+        soft: bool,
+        seconds: float,
     ) -> T:
         await connection.execute("BEGIN")
         try:
             clock = self._database.clock
             sent = clock.local()
-            now = (await connection.fetchrow(_BEGIN, soft))[-1]
+            # The server gives up before the client does, so the connection can be used again.
+            patience = f"{seconds - 1:.0f}s"
+            now = (await connection.fetchrow(_BEGIN, soft, patience))[-1]
             clock.sample(sent, now)
-            tx = Transaction(self._database, connection, now)
+            tx = Transaction(self._database, connection, now, seconds)
             outcome = await operation(tx)
             if tx.woken:
                 tx.wake(Topic.READY)

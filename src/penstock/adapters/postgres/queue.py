@@ -98,7 +98,8 @@ class PostgresQueue:
     def now(self) -> float:
         return self.database.clock.now()
 
-    def _opened(self) -> Pool:
+    def pool(self) -> Pool:
+        """What this process talks to the queue by, and to a corpus in the same place."""
         if self._pool is None:
             raise QueueError("the queue is not open; use it inside `async with app:`")
         return self._pool
@@ -112,21 +113,21 @@ class PostgresQueue:
             topics.update(tx.topics)
             return outcome
 
-        outcome = await self._opened().write(noted)
+        outcome = await self.pool().write(noted)
         self.wakeups.changed(topics)
         return outcome
 
     async def read(self, operation: Callable[[Connection], Awaitable[T]]) -> T:
-        async with self._opened().connection() as connection:
+        async with self.pool().connection() as connection:
             return await operation(connection)
 
     async def fetch(self, statement: str, *values: Any) -> list[Any]:
-        async with self._opened().connection() as connection:
+        async with self.pool().connection() as connection:
             rows: list[Any] = await connection.fetch(self.database.sql(statement), *values)
             return rows
 
     async def fetchval(self, statement: str, *values: Any) -> Any:
-        async with self._opened().connection() as connection:
+        async with self.pool().connection() as connection:
             return await connection.fetchval(self.database.sql(statement), *values)
 
     async def enqueue(self, batch: NewJobs, conn: Connection | None = None) -> list[Job]:
@@ -137,7 +138,7 @@ class PostgresQueue:
         if conn is None:
             stored = await self._store(batch, items)
         else:
-            pool = self._opened()
+            pool = self.pool()
             stored = await store_in(self.database, pool, conn, batch, items, self.weights)
         old: dict[str, Job] = {}
         if stored.found is not None:
@@ -152,7 +153,7 @@ class PostgresQueue:
         ids are the same each time, so what was stored already is found and not stored twice."""
         for n in range(1, TRIES):
             try:
-                async with self._opened().connection() as own:
+                async with self.pool().connection() as own:
                     return await store(self.database, own, batch, items, self.weights)
             except QueueUnavailable as error:
                 cause = error.__cause__
@@ -160,13 +161,13 @@ class PostgresQueue:
                     raise
                 log.debug("trying to enqueue again: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
-        async with self._opened().connection() as own:
+        async with self.pool().connection() as own:
             return await store(self.database, own, batch, items, self.weights)
 
     async def _configure(self, names: set[str]) -> None:
         """Make lanes known, in a transaction of its own: nobody has to wait for a longer one."""
         for statement, rows in lanes.configured(names, self.lane_config):
-            async with self._opened().connection() as connection:
+            async with self.pool().connection() as connection:
                 await connection.execute(self.database.sql(statement), rows, self.now())
 
     async def _by_id(self, connection: Connection, ids: Sequence[str]) -> list[Job]:
@@ -276,7 +277,7 @@ class PostgresQueue:
     async def join(
         self, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> PostgresMember:
-        self._opened()
+        self.pool()
         member = PostgresMember(self, kinds, max_workers, lease_seconds)
         await member.join()
         return member

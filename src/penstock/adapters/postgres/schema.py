@@ -1,4 +1,4 @@
-"""The tables of a queue: there, of the right version, or made."""
+"""The tables of a queue, and of a corpus beside it: there, of the right version, or made."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ _TABLES = (
 )
 
 
+class Series(NamedTuple):
+    """Migrations that are counted together."""
+
+    folder: str
+    table: str
+    """Where it is noted which are there."""
+    tables: tuple[str, ...]
+    """What is there if any of them is."""
+
+
 class Migration(NamedTuple):
     version: int
     name: str
@@ -25,10 +35,15 @@ class Migration(NamedTuple):
     text: str
 
 
+QUEUE = Series("migrations", "migrations", ("migrations", "queue"))
+CORPUS = Series("corpus/migrations", "corpus_migrations", ("corpus_migrations",))
+"""Apart from the queue's: most queues have no documents, and may be where pgvector is not."""
+
+
 @cache
-def migrations() -> tuple[Migration, ...]:
+def migrations(series: Series = QUEUE) -> tuple[Migration, ...]:
     """Every migration this code knows, in order."""
-    folder = files("penstock.adapters.postgres") / "migrations"
+    folder = files("penstock.adapters.postgres").joinpath(*series.folder.split("/"))
     found = []
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".sql"):
@@ -46,7 +61,7 @@ async def prepare(database: Database) -> str:
     try:
         try:
             _check_server(connection)
-            await _migrate(connection, database)
+            await migrate(connection, database, QUEUE)
             queue_id: str = await connection.fetchval(database.sql("SELECT id FROM penstock.queue"))
         finally:
             await connection.close(timeout=1.0)
@@ -60,7 +75,7 @@ async def exists(database: Database) -> bool:
     connection = await database.connect("set-up")
     try:
         try:
-            return await _version(connection, database) > 0
+            return await _version(connection, database, QUEUE) > 0
         finally:
             await connection.close(timeout=1.0)
     except TROUBLE as error:
@@ -73,21 +88,22 @@ def _check_server(connection: Connection) -> None:
         raise QueueUnusable(f"PostgreSQL {version} is too old; {OLDEST_SERVER} is needed")
 
 
-async def _migrate(connection: Connection, database: Database) -> None:
-    steps, schema = migrations(), database.address.schema
-    if await _version(connection, database) >= len(steps):
+async def migrate(connection: Connection, database: Database, series: Series) -> None:
+    """Apply what is missing of a series. The corpus's needs the queue's to be there."""
+    steps, schema = migrations(series), database.address.schema
+    if await _version(connection, database, series) >= len(steps):
         return
     async with connection.transaction():
         # Not a lock of the table, which may have to be made first.
         lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
         await connection.execute(lock, f"penstock {database.address.namespace}", timeout=60)
-        version = await _version(connection, database)
-        if version == 0:
+        version = await _version(connection, database, series)
+        if version == 0 and series is QUEUE:
             await _make_schema(connection, database)
         for step in steps[version:]:
             await connection.execute(in_schema(step.text, schema), timeout=600)
             await connection.execute(
-                f"INSERT INTO {schema}.migrations (version, name, needs) VALUES ($1, $2, $3)",
+                f"INSERT INTO {schema}.{series.table} (version, name, needs) VALUES ($1, $2, $3)",
                 *step[:3],
             )
 
@@ -106,20 +122,24 @@ async def _make_schema(connection: Connection, database: Database) -> None:
         await connection.execute(f"CREATE SCHEMA {database.address.schema}")
 
 
-async def _version(connection: Connection, database: Database) -> int:
-    """How many migrations the queue has; 0 when there is none. QueueUnusable if it is too new."""
-    schema = database.address.schema
+async def _version(connection: Connection, database: Database, series: Series) -> int:
+    """How many migrations there are; 0 when there is none. QueueUnusable if it is too new."""
+    schema, known = database.address.schema, len(migrations(series))
     # From the catalogue itself: to_regclass may answer from memory, and somebody else may just
     # have made them.
-    ours = f"SELECT count(*) = 2 {_TABLES} AND relname IN ('migrations', 'queue')"
-    if not await connection.fetchval(ours, database.address.namespace):
+    found = await connection.fetchval(
+        f"SELECT count(*) {_TABLES} AND relname = ANY ($2)",
+        database.address.namespace,
+        list(series.tables),
+    )
+    if found < len(series.tables):
         return 0
     version, needs = await connection.fetchrow(
-        f"SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM {schema}.migrations"
+        f"SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM {schema}.{series.table}"
     )
-    if needs > len(migrations()):
+    if needs > known:
         raise QueueUnusable(
             f"{database.address.shown} has schema version {version}, which needs a newer Penstock "
-            f"(this one knows {len(migrations())}); upgrade Penstock"
+            f"(this one knows {known}); upgrade Penstock"
         )
     return int(version)

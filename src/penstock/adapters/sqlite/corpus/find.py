@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.corpus.documents import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
+from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
 from penstock.corpus.query import scope_term
 from penstock.model.document import Hit
 from penstock.ports.corpus import Place, Scope, Wanted

@@ -1,0 +1,173 @@
+"""The corpus in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from penstock.adapters.postgres import schema
+from penstock.adapters.postgres.corpus import documents, find, vectors
+from penstock.adapters.postgres.corpus.schema import prepare
+from penstock.adapters.postgres.database import (
+    LONG_SECONDS,
+    Connection,
+    Database,
+    Pool,
+    Transaction,
+)
+from penstock.model.document import (
+    Document,
+    DocumentRef,
+    DocumentState,
+    Staged,
+    StoredChunk,
+    Upload,
+)
+from penstock.model.errors import QueueError
+from penstock.ports.corpus import Accepted, Findings, ToEmbed, Version, Wanted
+
+T = TypeVar("T")
+POOL_SIZE = 4
+SEARCHES = 2
+"""How many run at once, so that jobs find a connection while many search."""
+
+
+class PostgresCorpus:
+    """See `penstock.ports.corpus.Corpus`. `shared` is the pool of a queue in the same place,
+    which opens and closes it; without it the corpus has one of its own."""
+
+    def __init__(self, database: Database, shared: Callable[[], Pool] | None = None) -> None:
+        self._database = database
+        self._shared = shared
+        self._own: Pool | None = None
+        self._opened = False
+        self._searches = asyncio.Semaphore(SEARCHES)
+        self._models: dict[tuple[str, int], int] = {}
+
+    async def open(self) -> None:
+        if self._shared is None:
+            await schema.prepare(self._database)
+            self._own = Pool(self._database, "corpus", POOL_SIZE)
+        await prepare(self._database)
+        self._opened = True
+
+    async def close(self) -> None:
+        self._opened = False
+        own, self._own = self._own, None
+        if own is not None:
+            await own.close()
+
+    def _pool(self) -> Pool:
+        pool = self._own if self._shared is None else self._shared()
+        if pool is None or not self._opened:
+            raise QueueError("the corpus is not open; use it inside `async with app:`")
+        return pool
+
+    async def _write(self, operation: Callable[[Transaction], Awaitable[T]]) -> T:
+        # A document may have ten thousand chunks: what is done with all of them takes long.
+        return await self._pool().write(operation, seconds=LONG_SECONDS)
+
+    async def _read(self, operation: Callable[[Database, Connection], Awaitable[T]]) -> T:
+        async with self._pool().connection() as connection:
+            return await operation(self._database, connection)
+
+    async def accept(self, upload: Upload) -> Accepted:
+        return await self._write(lambda tx: documents.accept(tx, upload))
+
+    async def stage(self, version: Version, staged: Staged) -> bool:
+        return await self._write(lambda tx: documents.stage(tx, version, staged))
+
+    async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
+        return await self._read(
+            lambda database, connection: vectors.to_embed(database, connection, version, model)
+        )
+
+    async def put_vectors(self, tenant: str, model: str, known: Mapping[str, bytes]) -> None:
+        widths = {len(vector) // 4 for vector in known.values()}
+        numbers = [await self._model(model, width) for width in widths]  # refuses a second width
+        if numbers:
+            await self._write(lambda tx: vectors.put(tx, tenant, (model, numbers[0]), known))
+
+    async def _model(self, name: str, width: int) -> int:
+        """The number of a model whose vectors have this width; its index is there."""
+        if (name, width) not in self._models:
+            # In a transaction of its own: making an index takes a lock that others wait for.
+            number = await self._write(lambda tx: vectors.add_model(tx, name, width))
+            self._models[name, width] = number
+        return self._models[name, width]
+
+    async def publish(self, version: Version, model: str) -> bool:
+        async def publish(tx: Transaction) -> bool:
+            row = await documents.lock(tx, version)
+            if row is None:
+                return False
+            number, live = row
+            if model:
+                missing = await vectors.without_vector(tx, number, version.generation, model)
+                if missing:
+                    raise QueueError(f"{missing} chunks of {version.ref.id} have no vector yet")
+            await documents.publish(tx, version, number, live)
+            return True
+
+        return await self._write(publish)
+
+    async def mark(
+        self,
+        version: Version,
+        *,
+        state: DocumentState,
+        stage: str,
+        progress: float,
+        message: str = "",
+        error: Mapping[str, Any] | None = None,
+    ) -> bool:
+        return await self._pool().write(
+            lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
+        )
+
+    async def delete(self, ref: DocumentRef) -> str | None:
+        return await self._write(lambda tx: documents.delete(tx, ref))
+
+    async def get(self, ref: DocumentRef) -> Document | None:
+        return await self._read(
+            lambda database, connection: documents.read(database, connection, ref)
+        )
+
+    async def documents(
+        self,
+        tenant: str,
+        *,
+        collection: str | None = None,
+        states: Sequence[DocumentState] | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Document]:
+        return await self._read(
+            lambda database, connection: documents.documents(
+                database, connection, tenant, collection, states, limit, before
+            )
+        )
+
+    async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
+        return await self._read(
+            lambda database, connection: documents.chunks(database, connection, ref)
+        )
+
+    async def text(self, ref: DocumentRef) -> str | None:
+        return await self._read(
+            lambda database, connection: documents.text(database, connection, ref)
+        )
+
+    async def find(self, wanted: Wanted) -> Findings:
+        async with self._searches:
+            return await self._read(
+                lambda database, connection: find.find(database, connection, wanted)
+            )
+
+    async def model(self, tenant: str) -> str | None:
+        async with self._pool().connection() as connection:
+            model: str | None = await connection.fetchval(
+                self._database.sql("SELECT model FROM penstock.tenants WHERE name = $1"), tenant
+            )
+            return model

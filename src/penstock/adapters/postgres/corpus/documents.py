@@ -1,0 +1,222 @@
+"""Documents and their versions: accepted, staged, published, deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
+from penstock.adapters.postgres.corpus import counts
+from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.model.document import (
+    Document,
+    DocumentRef,
+    DocumentState,
+    NewChunk,
+    Staged,
+    StoredChunk,
+    Upload,
+)
+from penstock.ports.corpus import Accepted, Version
+
+STAGED_AT_ONCE = 500
+"""Chunks in one statement: none takes long, and none is large."""
+_REF = "(tenant, collection, id) = ($1, $2, $3)"
+
+
+def facts(metadata: Mapping[str, Any]) -> list[str]:
+    """Metadata as it is searched by: a text for each key and its value."""
+    return [json.dumps([key, value], sort_keys=True) for key, value in metadata.items()]
+
+
+async def accept(tx: Transaction, upload: Upload) -> Accepted:
+    number = await tx.fetchval(
+        "accept_document",
+        *upload.ref,
+        upload.title,
+        upload.size,
+        upload.source,
+        json.dumps(dict(upload.metadata)),
+        facts(upload.metadata),
+        upload.digest,
+        upload.blob,
+        tx.now,
+    )
+    row = await tx.fetchrow(f"SELECT {COLUMNS} FROM penstock.documents WHERE {_REF}", *upload.ref)
+    if number is not None:
+        await _drop_versions(tx, number, keep=row["live"])
+    return Accepted(document_of(row), new=number is not None)
+
+
+async def lock(tx: Transaction, version: Version) -> Any:
+    """Lock a document; its number and live generation if `version` is its newest, else None."""
+    return await tx.fetchrow(
+        f"SELECT number, live FROM penstock.documents WHERE {_REF} AND generation = $4 FOR UPDATE",
+        *version.ref,
+        version.generation,
+    )
+
+
+async def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
+    # First the tenant, in whose row nobody waits for a document.
+    tenant = await counts.tenant_number(tx, version.ref.tenant)
+    row = await lock(tx, version)
+    if row is None:
+        return False
+    document = row["number"]
+    await _drop(tx, document, version.generation)  # what an interrupted run may have left
+    await tx.execute(
+        "INSERT INTO penstock.texts VALUES ($1, $2, $3)", document, version.generation, staged.text
+    )
+    for first in range(0, len(staged.chunks), STAGED_AT_ONCE):
+        some = staged.chunks[first : first + STAGED_AT_ONCE]
+        columns = zip(*map(_chunk_row, some), strict=True)
+        await tx.execute("stage_chunks", document, version.generation, tenant, first, *columns)
+    await tx.execute(
+        "UPDATE penstock.documents SET title = $2, mime = $3, chunks = $4, masked = $5"
+        " WHERE number = $1",
+        document,
+        staged.title,
+        staged.mime,
+        len(staged.chunks),
+        json.dumps(dict(staged.masked)),
+    )
+    return True
+
+
+def _chunk_row(chunk: NewChunk) -> tuple[Any, ...]:
+    text, start, end, fresh, tokens, pages, section, digest, terms, script = chunk
+    spaced = " ".join(terms.split())
+    return (
+        *(text, start, end, fresh, tokens, json.dumps(pages), json.dumps(section)),
+        *(digest, spaced, script),
+    )
+
+
+async def mark(
+    tx: Transaction,
+    version: Version,
+    state: DocumentState,
+    stage: str,
+    progress: float,
+    message: str,
+    error: Mapping[str, Any] | None,
+) -> bool:
+    ended = state is not DocumentState.PROCESSING
+    changed = await tx.execute(
+        "UPDATE penstock.documents SET state = $5, stage = $6, progress = $7, message = $8,"
+        " error = $9, started_at = coalesce(started_at, $10), finished_at = $11"
+        f" WHERE {_REF} AND generation = $4",
+        *version.ref,
+        version.generation,
+        state.value,
+        stage,
+        progress,
+        message,
+        None if error is None else json.dumps(dict(error)),
+        tx.now,
+        tx.now if ended else None,
+    )
+    return bool(changed)
+
+
+async def publish(tx: Transaction, version: Version, document: int, live: int | None) -> None:
+    """Of a document that is locked."""
+    await counts.replace(tx, version.ref.tenant, document, live, version.generation)
+    await tx.execute(
+        "UPDATE penstock.documents SET live = generation, state = 'completed', stage = 'done',"
+        " progress = 1, message = '', error = NULL, finished_at = $2,"
+        " started_at = coalesce(started_at, $2) WHERE number = $1",
+        document,
+        tx.now,
+    )
+    await _drop_versions(tx, document, keep=version.generation)
+
+
+async def delete(tx: Transaction, ref: DocumentRef) -> str | None:
+    row = await tx.fetchrow(
+        f"SELECT number, blob, live FROM penstock.documents WHERE {_REF} FOR UPDATE", *ref
+    )
+    if row is None:
+        return None
+    await counts.replace(tx, ref.tenant, row["number"], row["live"], None)
+    await _drop_versions(tx, row["number"], keep=None)
+    await tx.execute("DELETE FROM penstock.documents WHERE number = $1", row["number"])
+    return str(row["blob"])
+
+
+async def _drop_versions(tx: Transaction, document: int, keep: int | None) -> None:
+    """Forget every version of a document but one."""
+    for table in ("chunks", "texts"):
+        await tx.execute(
+            f"DELETE FROM penstock.{table} WHERE document = $1"
+            " AND generation IS DISTINCT FROM $2::bigint",
+            document,
+            keep,
+        )
+
+
+async def _drop(tx: Transaction, document: int, generation: int) -> None:
+    for table in ("chunks", "texts"):
+        await tx.execute(
+            f"DELETE FROM penstock.{table} WHERE document = $1 AND generation = $2",
+            document,
+            generation,
+        )
+
+
+async def read(database: Database, connection: Connection, ref: DocumentRef) -> Document | None:
+    row = await connection.fetchrow(
+        database.sql(f"SELECT {COLUMNS} FROM penstock.documents WHERE {_REF}"), *ref
+    )
+    return None if row is None else document_of(row)
+
+
+async def documents(
+    database: Database,
+    connection: Connection,
+    tenant: str,
+    collection: str | None,
+    states: Sequence[DocumentState] | None,
+    limit: int,
+    before: int | None,
+) -> list[Document]:
+    rows = await connection.fetch(
+        database.sql(
+            f"SELECT {COLUMNS} FROM penstock.documents WHERE tenant = $1"
+            " AND ($2::text IS NULL OR collection = $2)"
+            " AND ($3::text[] IS NULL OR state = ANY ($3))"
+            " AND ($4::bigint IS NULL OR generation < $4) ORDER BY generation DESC LIMIT $5"
+        ),
+        tenant,
+        collection,
+        None if states is None else [state.value for state in states],
+        before,
+        limit,
+    )
+    return [document_of(row) for row in rows]
+
+
+async def chunks(database: Database, connection: Connection, ref: DocumentRef) -> list[StoredChunk]:
+    rows = await connection.fetch(
+        database.sql(
+            f"SELECT {CHUNK_COLUMNS} FROM penstock.documents AS d JOIN penstock.chunks"
+            " ON chunks.document = d.number AND chunks.generation = d.live"
+            " WHERE (d.tenant, d.collection, d.id) = ($1, $2, $3) ORDER BY ordinal"
+        ),
+        *ref,
+    )
+    return [chunk_of(row) for row in rows]
+
+
+async def text(database: Database, connection: Connection, ref: DocumentRef) -> str | None:
+    found: str | None = await connection.fetchval(
+        database.sql(
+            "SELECT texts.text FROM penstock.documents AS d JOIN penstock.texts"
+            " ON texts.document = d.number AND texts.generation = d.live"
+            " WHERE (d.tenant, d.collection, d.id) = ($1, $2, $3)"
+        ),
+        *ref,
+    )
+    return found

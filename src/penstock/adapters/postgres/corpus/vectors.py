@@ -1,0 +1,156 @@
+"""Vectors: kept by what they are of, and searched by an index for each model."""
+
+from __future__ import annotations
+
+import array
+import sys
+from collections.abc import Mapping
+
+from penstock.adapters.postgres.corpus.counts import tenant_number
+from penstock.adapters.postgres.corpus.schema import PGVECTOR_PATH
+from penstock.adapters.postgres.corpus.scope import Extent, Filter
+from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.model.document import Hit
+from penstock.model.errors import QueueError
+from penstock.ports.corpus import ToEmbed, Version, Wanted
+
+MOST_DIMENSIONS = 4000
+"""Of vectors that pgvector can index in half precision."""
+FEW = 2000
+"""So many are compared one by one: exact, and about as quick as the index."""
+STEP_COST = 5
+"""What a step through the index costs, in comparisons one by one (33 us to 7 us at 512
+dimensions)."""
+
+
+def floats(vector: bytes) -> list[float]:
+    """A vector as the driver takes it."""
+    numbers = array.array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()
+
+
+async def to_embed(
+    database: Database, connection: Connection, version: Version, model: str
+) -> list[ToEmbed] | None:
+    """In one statement, so that no newer version comes in between."""
+    rows = await connection.fetch(database.sql("to_embed"), *version.ref, version.generation, model)
+    if not rows:
+        return None
+    return [ToEmbed(row["hash"], row["text"]) for row in rows if row["hash"] is not None]
+
+
+async def add_model(tx: Transaction, model: str, dimensions: int) -> int:
+    """The number of a model. The first who uses it makes its index."""
+    known = await _model(tx.database, tx.connection, model)
+    if known is None:
+        if dimensions > MOST_DIMENSIONS:
+            raise QueueError(
+                f"{model} makes vectors of {dimensions} dimensions; PostgreSQL can search at most "
+                f"{MOST_DIMENSIONS}"
+            )
+        await tx.execute("SELECT penstock.add_model_1($1, $2)", model, dimensions)
+        known = await _model(tx.database, tx.connection, model)
+    assert known is not None
+    number, width = known
+    if width != dimensions:
+        raise QueueError(f"a vector of {model} has {dimensions} dimensions, the others {width}")
+    return number
+
+
+async def _model(database: Database, connection: Connection, name: str) -> tuple[int, int] | None:
+    """A model's number and dimensions."""
+    row = await connection.fetchrow(
+        database.sql("SELECT number, dimensions FROM penstock.models WHERE name = $1"), name
+    )
+    return None if row is None else (row["number"], row["dimensions"])
+
+
+async def put(
+    tx: Transaction, tenant: str, model: tuple[str, int], vectors: Mapping[str, bytes]
+) -> None:
+    """`model`: its name and number."""
+    owner = await tenant_number(tx, tenant)
+    name, number = model
+    await tx.execute(PGVECTOR_PATH)
+    # By hash, so that two who put the same ones wait for each other in one order.
+    await tx.connection.executemany(
+        tx.database.sql(
+            "INSERT INTO penstock.vectors (tenant, model, hash, vector)"
+            " VALUES ($1, $2, $3, $4::real[]::vector) ON CONFLICT DO NOTHING"
+        ),
+        [(owner, number, key, floats(vectors[key])) for key in sorted(vectors)],
+        timeout=tx.seconds,
+    )
+    await tx.execute(
+        "UPDATE penstock.tenants SET model = $2 WHERE number = $1 AND model IS DISTINCT FROM $2",
+        owner,
+        name,
+    )
+
+
+async def without_vector(tx: Transaction, document: int, generation: int, model: str) -> int:
+    """How many chunks of a version have no vector of `model`."""
+    count: int = await tx.fetchval(
+        "SELECT count(*) FROM penstock.chunks AS c WHERE document = $1 AND generation = $2"
+        " AND NOT EXISTS (SELECT 1 FROM penstock.vectors AS v WHERE v.tenant = c.tenant"
+        " AND v.model = (SELECT number FROM penstock.models WHERE name = $3) AND v.hash = c.hash)",
+        document,
+        generation,
+        model,
+    )
+    return count
+
+
+async def near(
+    database: Database, connection: Connection, wanted: Wanted, where: Filter, extent: Extent
+) -> list[Hit]:
+    """The chunks most like the asked vector."""
+    assert wanted.vector is not None
+    model = await _model(database, connection, wanted.model)
+    if model is None:
+        return []
+    number, dimensions = model
+    query = floats(wanted.vector)
+    if len(query) != dimensions:
+        raise QueueError(f"the query has {len(query)} dimensions, the corpus {dimensions}")
+    vector, limit = (f"${len(where.values) + n}" for n in (1, 2))
+    if one_by_one(extent, wanted.limit):
+        order = f"v.vector <#> {vector}::real[]::vector"
+        tables = (
+            "penstock.documents AS d CROSS JOIN LATERAL (SELECT * FROM penstock.chunks"
+            " WHERE document = d.number AND generation = d.live OFFSET 0) AS c"
+            " CROSS JOIN LATERAL (SELECT * FROM penstock.vectors WHERE tenant = c.tenant"
+            f" AND model = {number} AND hash = c.hash OFFSET 0) AS v"
+        )
+    else:
+        half = f"halfvec({dimensions})"
+        order = f"v.vector::{half} <#> {vector}::real[]::{half}"
+        tables = (
+            "penstock.vectors AS v JOIN penstock.chunks AS c"
+            " ON c.tenant = v.tenant AND c.hash = v.hash"
+            " JOIN penstock.documents AS d ON d.number = c.document AND d.live = c.generation"
+        )
+    # The model is a literal: its index is used only if the condition is visible.
+    rows = await connection.fetch(
+        database.sql(
+            f"SELECT number, -(vector <#> {vector}::real[]::vector) AS score"
+            f" FROM (SELECT c.number, v.vector FROM {tables} WHERE {where.condition}"
+            f" AND v.model = {number} AND v.tenant = {extent.tenant}"
+            f" ORDER BY {order} LIMIT {limit}) AS near"
+        ),
+        *where.values,
+        query,
+        wanted.limit,
+    )
+    # Equal scores in the order of their numbers: the same question has the same answer.
+    hits = [Hit(row["number"], row["score"]) for row in rows]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.chunk))
+
+
+def one_by_one(extent: Extent, limit: int) -> bool:
+    """Whether comparing all that the scope leaves costs less than going through the index, which
+    holds the vectors of all tenants, until enough of them are within the scope."""
+    steps = limit * extent.all / max(extent.within, 1)
+    return extent.within <= max(FEW, STEP_COST * steps)

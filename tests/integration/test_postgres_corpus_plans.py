@@ -1,0 +1,176 @@
+"""By which indexes a corpus in PostgreSQL is searched, how much is read, and in what order."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.adapters.postgres.address import parse
+from penstock.adapters.postgres.corpus import find as searching
+from penstock.adapters.postgres.corpus import text as full_text
+from penstock.adapters.postgres.corpus.vectors import floats
+from penstock.adapters.postgres.database import Database
+from penstock.corpus.bm25 import bm25
+from penstock.corpus.query import weight
+from penstock.ports.corpus import Findings, Scope, Wanted
+from tests.conformance.corpus_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
+from tests.support.postgres import Psql, corpus_at, new_url, psql
+
+CHUNKS = 20_000
+
+FILL = """
+WITH c AS (
+    INSERT INTO penstock.chunks (tenant, document, generation, ordinal, text, start, "end", fresh,
+        tokens, pages, section, hash, terms, script, length, lexemes)
+    SELECT 1, n / 50 + 1, 1, n % 50, n::text, 0, 1, 0, 1, 'null', '[]', n::text,
+        'sun common' || n % 10 || ' rare' || n % 1000, 'latin', 3,
+        array_to_tsvector(ARRAY['1 sun', '1 common' || n % 10, '1 rare' || n % 1000])
+    FROM generate_series(0, $1 - 1) AS n RETURNING document, lexemes
+), d AS (
+    INSERT INTO penstock.documents (tenant, collection, id, generation, live, state, stage,
+        progress, message, title, size, source, metadata, facts, digest, blob, chunks, accepted_at)
+    SELECT 'default', 'c' || n % 2, 'd' || n, 1, 1, 'completed', 'done', 1, '', '', 1, '', '{}',
+        ARRAY['["year", ' || n % 100 || ']'], '', '', 50, 1
+    FROM generate_series(0, $1 / 50 - 1) AS n
+), t AS (
+    INSERT INTO penstock.tenants (name, model, chunks, terms)
+    VALUES ('default', 'toy-1', $1, 3 * $1)
+)
+INSERT INTO penstock.term_counts SELECT lexeme, count(*) FROM c, unnest(c.lexemes) GROUP BY lexeme
+"""
+VECTORS = """
+INSERT INTO penstock.vectors SELECT 1, 1, n::text, l2_normalize(ARRAY[
+    sin(n), sin(2 * n), sin(3 * n), sin(5 * n), sin(7 * n), sin(11 * n), sin(13 * n), sin(17 * n)
+]::real[]::vector) FROM generate_series(0, $1 - 1) AS n
+"""
+
+
+async def fill(mine: Psql) -> None:
+    """Many chunks in two collections, and no statistics of them."""
+    await fill_chunks(mine)
+    await mine.execute("SELECT penstock.add_model_1($1, 8)", MODEL)
+    await mine.connection.execute(mine.sql(VECTORS), CHUNKS, timeout=60)
+
+
+async def fill_chunks(mine: Psql) -> None:
+    for table in ("chunks", "documents", "vectors", "term_counts"):
+        await mine.execute(f"ALTER TABLE penstock.{table} SET (autovacuum_enabled = off)")
+    await mine.connection.execute(mine.sql(FILL), CHUNKS, timeout=60)
+
+
+class Watched:
+    """A connection that notes the plan of each statement before it runs it."""
+
+    def __init__(self, connection: Any, explain: str = "EXPLAIN") -> None:
+        self._connection = connection
+        self._explain = explain
+        self.plans: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        plain = getattr(self._connection, name)
+        if not name.startswith("fetch"):
+            return plain
+
+        async def explained(statement: str, *values: Any) -> Any:
+            rows = await self._connection.fetch(f"{self._explain} {statement}", *values)
+            self.plans.append("\n".join(row[0] for row in rows))
+            return await plain(statement, *values)
+
+        return explained
+
+    async def find(self, url: str, what: Wanted) -> Findings:
+        self.plans.clear()
+        return await searching.find(Database(parse(url)), self, what)
+
+
+async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say() -> None:
+    url = new_url()
+    async with corpus_at(url) as corpus, psql(url) as mine:
+        await find(corpus, "sun")  # plans made for empty tables
+        await fill(mine)
+        watched = Watched(mine.connection)
+        query = vector_of("sun moon moon tide")
+        terms = ["sun", "common3", "rare333", "unheard"]
+
+        for statistics in (False, True):
+            if statistics:
+                await mine.execute("ANALYZE")
+            for scope in (
+                Scope(TENANT),
+                Scope(TENANT, collections=["c1"]),
+                Scope(TENANT, documents=["d1", "d7"]),
+                Scope(TENANT, metadata={"year": 5}),
+            ):
+                found = await watched.find(url, wanted(scope, terms, query, limit=20))
+                plans = "\n".join(watched.plans)
+                assert not re.search(r"Seq Scan on (?!tenants|models)", plans), plans
+                wide = scope.documents is None and not scope.metadata
+                assert ("chunks_lexemes" in plans) or not wide
+                assert ("vectors_near_1" in plans) == wide, plans
+                assert ("chunks_hash" in plans) == wide, "from vectors to chunks, not from chunks"
+                assert (len(found.text), len(found.vector)) == (20, 20)
+                ids = {place.document.ref for place in found.places.values()}
+                assert {one.collection for one in ids} <= set(scope.collections or ["c0", "c1"])
+                assert {one.id for one in ids} <= set(scope.documents or {one.id for one in ids})
+
+        best = (await corpus.find(wanted(Scope(TENANT), terms, None, limit=20))).text
+        rows = await mine.fetch(
+            "SELECT number FROM penstock.chunks WHERE terms LIKE '% rare333' ORDER BY number"
+        )
+        assert [hit.chunk for hit in best] == [number for (number,) in rows], "the rarest decides"
+
+        by_index = (await corpus.find(wanted(Scope(TENANT), [], query, limit=50))).vector
+        exact = await mine.fetch(
+            "SELECT c.number, -(v.vector <#> $1::real[]::vector) AS score"
+            " FROM penstock.vectors AS v JOIN penstock.chunks AS c USING (hash)"
+            " ORDER BY score DESC LIMIT 50",
+            floats(query),
+        )
+        same = {hit.chunk for hit in by_index} & {row["number"] for row in exact}
+        assert len(same) >= 45
+        assert by_index[0].score == pytest.approx(exact[0]["score"], abs=1e-6)
+
+
+@pytest.mark.parametrize("few", [0, 2000], ids=["by the index", "one by one"])
+async def test_order_is_that_of_bm25_over_all_chunks(
+    monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Also of a word that more chunks hold than are scored, and some hold often."""
+    monkeypatch.setattr(full_text, "FEW", few)
+    monkeypatch.setattr(full_text, "SCORED", 100)
+    dice = random.Random(7)
+    words = ["sun", "sun", "moon", *(f"w{n}" for n in range(60))]
+    chunks = [" ".join(dice.choices(words, k=dice.randrange(5, 60))) + f" c{n}" for n in range(400)]
+    chunks[300] = "sun " * 6 + chunks[300]
+    holding = Counter(term for text in chunks for term in set(text.split()))
+    mean = sum(len(text.split()) for text in chunks) / len(chunks)
+    async with corpus_at(new_url()) as corpus:
+        await add(corpus, ref_of("a"), *chunks)
+        for terms in (["sun"], ["sun", "moon"], ["w1", "w2", "sun"], ["w3"]):
+            weights = {term: weight(holding[term], len(chunks)) for term in terms}
+            scores = sorted((bm25(text.split(), weights, mean) for text in chunks), reverse=True)
+            found = await corpus.find(wanted(Scope(TENANT), terms, None, limit=10))
+            assert [hit.score for hit in found.text] == pytest.approx(scores[:10])
+
+
+async def test_no_search_reads_more_chunks_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for words that all of them hold."""
+    monkeypatch.setattr(full_text, "READ", 2500)
+    url = new_url()
+    async with corpus_at(url), psql(url) as mine:
+        await fill_chunks(mine)
+        watched = Watched(mine.connection, "EXPLAIN (ANALYZE, TIMING off)")
+        for terms, read in ((["sun"], 2500), (["sun", "common1"], 2000), (["rare1"], 20)):
+            found = await watched.find(url, wanted(Scope(TENANT), terms, None, limit=100))
+            assert len(found.text) == min(100, read)
+            lines = re.findall(
+                r"Bitmap Heap Scan on chunks.*actual rows=([\d.]+) loops=(\d+)",
+                "\n".join(watched.plans),
+            )
+            assert [round(float(rows) * int(loops)) for rows, loops in lines] == [
+                pytest.approx(read, abs=3)
+            ]

@@ -1,0 +1,23 @@
+"""A process that publishes documents into a corpus in PostgreSQL: url, its name, how many."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from tests.conformance.corpus_support import add, ref_of
+from tests.support.postgres import corpus_at
+
+
+async def main(url: str, name: str, count: int) -> None:
+    """Every document twice; every third is deleted again."""
+    async with corpus_at(url) as corpus:
+        for n in range(count):
+            for version in ("first", "second"):
+                await add(corpus, ref_of(f"{name}{n}"), f"sun {name} {version}", f"moon {n}")
+            if n % 3 == 0:
+                await corpus.delete(ref_of(f"{name}{n}"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
