@@ -22,10 +22,10 @@ class Run(Protocol):
 
 @contextmanager
 def opened(
-    queue: str | None, config: str | None, *, create: bool = False
+    queue: str | None, config: str | None, *, create: bool = False, documents: bool = False
 ) -> Iterator[tuple[Penstock, Run]]:
     """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
-    looking at a queue must not make one."""
+    looking at a queue must not make one. `documents`: with its corpus."""
     import asyncio
 
     from penstock.app import Penstock
@@ -38,6 +38,8 @@ def opened(
                 f"no queue at {place}; nothing has been enqueued yet. "
                 "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
             )
+        if documents:
+            _ = app.corpus  # it has to be asked for before the app is opened
         runner.run(app.__aenter__())
         try:
             yield app, runner.run
