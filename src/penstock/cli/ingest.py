@@ -20,6 +20,7 @@ from penstock.cli.options import (
 from penstock.cli.output import note
 from penstock.cli.text import printable
 from penstock.model.document import DEFAULT_COLLECTION
+from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     import asyncio
@@ -174,7 +175,7 @@ async def _ingest(
 ) -> int:
     """Accept, work and follow; the exit code."""
     import asyncio
-    from contextlib import AsyncExitStack
+    from contextlib import nullcontext
 
     from penstock.cli.ingest_run import Ingest, working
     from penstock.cli.ingest_view import Tally, summarise, view_for
@@ -183,25 +184,23 @@ async def _ingest(
     signals, tally = Signals(), Tally()
     view = view_for(tally, as_json=as_json, wait=wait)
     ingest = Ingest(app, given, view, tally, signals.stop)
-    async with AsyncExitStack() as stack:
-        try:
-            await stack.enter_async_context(app)
+    try:
+        async with app:
+            async with working(app) if wait else nullcontext():
+                async with asyncio.TaskGroup() as group:
+                    accepting = group.create_task(ingest.accept(items(signals.stop)))
+                    if wait:
+                        group.create_task(ingest.follow(accepting))
             if wait:
-                await stack.enter_async_context(working(app))
-            async with asyncio.TaskGroup() as group:
-                accepting = group.create_task(ingest.accept(items(signals.stop)))
-                if wait:
-                    group.create_task(ingest.follow(accepting))
-        except* Exception as group_error:
-            raise group_error.exceptions[0] from None
-        finally:
-            view.close()
+                await ingest.look()  # what was finished while the workers stopped
+    except* PenstockError as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        view.close()
     interrupted = signals.stop.is_set()
     summarise(tally, as_json=as_json, interrupted=interrupted)
-    code = ExitCode.OK
-    if tally.failures:
-        code = ExitCode.UNSUCCESSFUL
-    elif interrupted and ends:
+    code = ExitCode.UNSUCCESSFUL if tally.failures else ExitCode.OK
+    if interrupted and ends:
         code = ExitCode.INTERRUPTED
     exit_after(EXIT_SECONDS, code)
     return code

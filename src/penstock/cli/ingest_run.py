@@ -117,10 +117,11 @@ class Ingest:
 
     async def _timed_look(self) -> float:
         begun = asyncio.get_running_loop().time()
-        await self._look()
+        await self.look()
         return asyncio.get_running_loop().time() - begun
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """See what has ended, and show what is under way."""
         asked = list(self._pending)
         processing = await self._processing() if asked else set()
         for ref in asked:
