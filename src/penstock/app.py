@@ -79,7 +79,12 @@ class Penstock:
             if self._opened:
                 raise ConfigError("ask for app.corpus before the app is opened")
             self._library = open_library(
-                self.queue, self.settings, self.config.embedder, self.job, self.enqueue
+                self.queue,
+                self.settings,
+                self.config.embedder,
+                self.job,
+                self._enqueuer.enqueue,
+                self._log_waiters,
             )
         return self._library
 
@@ -317,7 +322,11 @@ class Penstock:
         """An orchestrator for the registered handlers, or those whose kind matches `kinds`."""
         handlers = self.handlers if kinds is None else self.handlers.matching(kinds)
         return JobOrchestrator(
-            self.queue, handlers, settings=self.settings, enqueue=self._enqueuer.enqueue
+            self.queue,
+            handlers,
+            settings=self.settings,
+            enqueue=self._enqueuer.enqueue,
+            chores=() if self._library is None else self._library.chores(handlers),
         )
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import Worker
-from penstock.model.errors import ConfigError, PenstockError, QueueError
+from penstock.model.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue, Lease, Member, Ref, Topic
 from penstock.tasks import end_tasks
@@ -32,6 +32,11 @@ log = logging.getLogger("penstock")
 
 FLUSH_SECONDS = 5.0
 """How long a stop tries to store the last outcomes."""
+CHORE_UPKEEPS = 4
+"""Chores are done once in this many times of upkeep: nobody's job waits for them."""
+
+Chore = Callable[[], Awaitable[None]]
+"""Something to be done now and then where workers run."""
 
 
 class JobOrchestrator:
@@ -56,6 +61,7 @@ class JobOrchestrator:
         *,
         settings: Settings | None = None,
         enqueue: Enqueue | None = None,
+        chores: Sequence[Chore] = (),
     ) -> None:
         settings = settings or getattr(handlers, "settings", None) or Settings()
         if max_workers is not None:
@@ -66,6 +72,7 @@ class JobOrchestrator:
         self._queue = queue
         self._handlers = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
         self._enqueue = enqueue or Enqueuer(queue, self._handlers).enqueue
+        self._chores = tuple(chores)
         self._services: list[asyncio.Task[None]] = []
         self._rejoining: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -131,6 +138,10 @@ class JobOrchestrator:
             asyncio.create_task(self._hear_cancelled(), name="penstock-cancelled"),
             asyncio.create_task(self._keep_up(), name="penstock-upkeep"),
             asyncio.create_task(self._probe(), name="penstock-probe"),
+            *(
+                asyncio.create_task(self._do(chore), name="penstock-chore")
+                for chore in self._chores
+            ),
         ]
         self._start_renewer(member)
         self.running = True
@@ -311,6 +322,16 @@ class JobOrchestrator:
             except* QueueError as errors:
                 log.debug("probing has to wait: %s", errors.exceptions)
             await asyncio.sleep(self._settings.upkeep_seconds)
+
+    async def _do(self, chore: Chore) -> None:
+        while True:
+            try:
+                await chore()
+            except (QueueError, StoreUnavailable) as error:
+                log.debug("a chore has to wait: %s", error)
+            except Exception:
+                log.exception("a chore failed in a way it should not")
+            await asyncio.sleep(CHORE_UPKEEPS * self._settings.upkeep_seconds)
 
     async def _keep_up(self) -> None:
         while True:

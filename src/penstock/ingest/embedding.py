@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.adapters.embedders.openai import OpenAIEmbedder, Post
 from penstock.engine.context import JobContext
+from penstock.ingest.company import Company
 from penstock.model.embedder import EmbedderConfig
 
 QUESTION_SECONDS = 10.0
@@ -19,6 +20,7 @@ class Embedding:
     def __init__(self, config: EmbedderConfig) -> None:
         self._config = config
         self._offline = OfflineEmbedder() if config.provider == "offline" else None
+        self._company = Company(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
 
     @property
     def model(self) -> str:
@@ -27,7 +29,7 @@ class Embedding:
     async def in_job(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
         if self._offline is not None:
             return await self._offline.embed(texts)
-        return await self._served(ctx.http.post).embed(texts)
+        return await self._company.embed(ctx, texts)
 
     async def question(self, text: str) -> bytes:
         if self._offline is not None:

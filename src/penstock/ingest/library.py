@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterable, AsyncIterator, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
-from penstock.ingest import pipeline
+from penstock.engine.orchestrator import Chore
+from penstock.engine.waiters import LogWaiters
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.pipeline import PARSE, Tools
+from penstock.ingest.jobs import PARSE, Enqueue, log_of, start
+from penstock.ingest.names import Names
+from penstock.ingest.pipeline import Tools
+from penstock.ingest.reconcile import Reconciler
 from penstock.model.document import (
     DEFAULT_COLLECTION,
     Document,
@@ -29,14 +26,19 @@ from penstock.model.document import (
     StoredChunk,
     Upload,
 )
-from penstock.model.errors import DocumentNotFound, ValidationError, WaitTimeout
-from penstock.model.job import Job, PriorityName
-from penstock.model.text import storable
-from penstock.ports.corpus import Scope
+from penstock.model.errors import (
+    DocumentNotFound,
+    PenstockError,
+    ValidationError,
+    WaitTimeout,
+)
+from penstock.model.job import Priority, PriorityName
+from penstock.ports.corpus import Scope, Version
+from penstock.ports.queue import JobQueue
 
 READ_BYTES = 1 << 20
-NAME_LIMIT = 512
-METADATA_LIMIT = 16 * 1024
+LOOK_SECONDS = 1.0
+"""Whoever waits for a document also looks this often: not every change is in its log."""
 
 Source = bytes | str | Path | AsyncIterable[bytes]
 """Bytes as they are, text, a file, or bytes as they come."""
@@ -48,16 +50,21 @@ class Library:
     def __init__(
         self,
         tools: Tools,
-        enqueue: Callable[..., Awaitable[Job]],
+        queue: JobQueue,
+        enqueue: Enqueue,
+        logs: LogWaiters,
         embedding: Embedding,
         most_bytes: int,
         fingerprint: str,
     ) -> None:
         self._tools = tools
+        self._queue = queue
         self._enqueue = enqueue
+        self._logs = logs
         self._embedding = embedding
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
+        self._names = Names(tools.mask)
 
     async def open(self) -> None:
         await self._tools.corpus.open()
@@ -66,6 +73,12 @@ class Library:
         await self._tools.parser.close()
         await self._tools.corpus.close()
         await asyncio.to_thread(self._embedding.close)
+
+    def chores(self, kinds: Container[str]) -> list[Chore]:
+        """What a process that works on documents does beside its jobs."""
+        if PARSE not in kinds:
+            return []
+        return [Reconciler(self._tools, self._queue, self._enqueue)]
 
     async def search(
         self,
@@ -78,11 +91,19 @@ class Library:
         limit: int = 10,
         weights: Weights | None = None,
     ) -> SearchResult:
-        """The passages that answer best, by their words and by what they mean."""
+        """The passages that answer best, by their words and by what they mean. The question is
+        masked too: it goes to the embedder, and what it names is masked in every passage."""
+        names = self._names
+        scope = Scope(
+            tenant,
+            None if collections is None else [names.collection(one) for one in collections],
+            None if documents is None else [names.id(one) for one in documents],
+            names.metadata(metadata or {}),
+        )
         return await search(
             self._tools.corpus,
-            question,
-            Scope(tenant, collections, documents, metadata or {}),
+            self._tools.mask(question).text,
+            scope,
             model=self._tools.model,
             embed=self._embedding.question,
             limit=limit,
@@ -110,51 +131,57 @@ class Library:
         if isinstance(source, Path):
             origin = origin or str(source)
             id = id or source.name  # noqa: A001
+        names, rank = self._names, Priority.parse(priority)
+        # All is checked before a byte is stored. The id is a stand-in where the content is it.
+        ref = names.ref(tenant, collection, id or "content")
+        known, title, origin = names.metadata(metadata or {}), names.text(title), names.text(origin)
         blob = await self._tools.blobs.put(_parts(source), most=self._most_bytes)
-        mask = self._tools.mask
-        kept = False
+        if not id:
+            ref = names.ref(tenant, collection, blob.key[:16])
+        decides = [blob.key[:64], title, origin, known, self._fingerprint]
+        digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+        before = await self._tools.corpus.original(ref)
         try:
-            name = _name("id", id or blob.key[:16], self._masked_name)
-            ref = DocumentRef(tenant, _name("collection", collection, None), name)
-            known = _metadata(metadata or {}, lambda text: mask(text).text)
-            title = mask(storable(title)).text[:NAME_LIMIT]
-            origin = mask(storable(origin)).text[:NAME_LIMIT]
-            decides = [blob.key[:64], title, origin, known, self._fingerprint]
-            digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-            upload = Upload(ref, blob.key, digest, blob.size, title, origin, known)
-            accepted = await self._tools.corpus.accept(upload)
-            kept = accepted.new
-        finally:
-            if not kept:
-                await self._tools.blobs.delete(blob.key)
-        if accepted.new:
-            await self.start(accepted.document, blob.key, priority)
+            accepted = await self._tools.corpus.accept(
+                Upload(ref, blob.key, digest, blob.size, title, origin, known)
+            )
+        except PenstockError:
+            await self._tools.blobs.delete(blob.key)
+            raise
+        # Interrupted before here, it may be accepted or not: then the reconciler finds out.
+        if not accepted.new:
+            await self._tools.blobs.delete(blob.key)
+            return accepted.document
+        await start(self._enqueue, accepted.document, blob.key, rank)
+        if before is not None:
+            await self._tools.let_go(before)
         return accepted.document
 
-    async def start(self, document: Document, blob: str, priority: PriorityName) -> Job:
-        """Enqueue what makes a document searchable; once, however often this is called."""
+    async def retry(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+        priority: PriorityName = "medium",
+    ) -> Document:
+        """Try a failed document again, from its original. What went wrong stays on it until it is
+        published. BlobMissing where the original is gone: add it again."""
+        rank = Priority.parse(priority)
+        document = await self.get(id, collection=collection, tenant=tenant)
         ref = document.ref
-        return await self._enqueue(
-            PARSE,
-            {
-                "collection": ref.collection,
-                "document": ref.id,
-                "generation": document.generation,
-                "blob": blob,
-                "title": document.title,
-            },
-            key=f"{ref.collection}/{ref.id}@{document.generation}",
-            tenant=ref.tenant,
-            task=log_of(ref),
-            priority=priority,
-        )
-
-    def _masked_name(self, name: str) -> str:
-        """Names are shown, so they are masked; a mark keeps two that look the same then apart."""
-        masked = self._tools.mask(name).text
-        if masked == name:
-            return name
-        return f"{masked}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        if document.state is not DocumentState.FAILED:
+            raise ValidationError(
+                f"document {ref.id!r} is {document.state}; only a failed one is tried again"
+            )
+        blob = await self._tools.corpus.original(ref)
+        if blob is not None:
+            async with self._tools.blobs.local(blob):
+                again = await self._tools.corpus.retry(Version(ref, document.generation))
+            if again is not None:
+                await start(self._enqueue, again, blob, rank)
+                return again
+        return await self.get(id, collection=collection, tenant=tenant)  # somebody was faster
 
     async def get(
         self,
@@ -163,9 +190,12 @@ class Library:
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
     ) -> Document:
-        document = await self._tools.corpus.get(DocumentRef(tenant, collection, id))
+        return await self._get(self._names.ref(tenant, collection, id))
+
+    async def _get(self, ref: DocumentRef) -> Document:
+        document = await self._tools.corpus.get(ref)
         if document is None:
-            raise DocumentNotFound(id)
+            raise DocumentNotFound(ref.id)
         return document
 
     async def wait(
@@ -177,15 +207,19 @@ class Library:
         timeout: float | None = None,
     ) -> Document:
         """The document once it is completed or failed."""
+        ref = self._names.ref(tenant, collection, id)
+        log = log_of(ref)
         try:
             async with asyncio.timeout(timeout):
                 while True:
-                    document = await self.get(id, collection=collection, tenant=tenant)
+                    # The log first: what changes after that wakes us.
+                    (seen,) = await self._queue.versions([(tenant, log)])
+                    document = await self._get(ref)
                     if document.state is not DocumentState.PROCESSING:
                         return document
-                    await asyncio.sleep(0.05)
+                    await self._logs.wait(tenant, log, seen, LOOK_SECONDS)
         except TimeoutError:
-            raise WaitTimeout(f"document {id!r} was not ready after {timeout:g} s") from None
+            raise WaitTimeout(f"document {ref.id!r} was not ready after {timeout:g} s") from None
 
     async def documents(
         self,
@@ -198,7 +232,11 @@ class Library:
     ) -> list[Document]:
         """The newest first; `before` is the generation of the last one of the page before."""
         return await self._tools.corpus.documents(
-            tenant, collection=collection, states=states, limit=limit, before=before
+            tenant,
+            collection=None if collection is None else self._names.collection(collection),
+            states=states,
+            limit=limit,
+            before=before,
         )
 
     async def chunks(
@@ -209,8 +247,8 @@ class Library:
         tenant: str = "default",
     ) -> list[StoredChunk]:
         """What of a document can be found, in order."""
-        await self.get(id, collection=collection, tenant=tenant)
-        return await self._tools.corpus.chunks(DocumentRef(tenant, collection, id))
+        document = await self.get(id, collection=collection, tenant=tenant)
+        return await self._tools.corpus.chunks(document.ref)
 
     async def delete(
         self,
@@ -220,46 +258,11 @@ class Library:
         tenant: str = "default",
     ) -> None:
         """Remove a document, whatever is being done with it."""
-        blob = await self._tools.corpus.delete(DocumentRef(tenant, collection, id))
+        ref = self._names.ref(tenant, collection, id)
+        blob = await self._tools.corpus.delete(ref)
         if blob is None:
-            raise DocumentNotFound(id)
+            raise DocumentNotFound(ref.id)
         await self._tools.blobs.delete(blob)
-
-
-def log_of(ref: DocumentRef) -> str:
-    """The log that tells what becomes of a document."""
-    return f"document:{ref.collection}/{ref.id}"
-
-
-def _name(what: str, name: str, masked: Callable[[str], str] | None) -> str:
-    if not name or len(name) > NAME_LIMIT or not name.isprintable():
-        raise ValidationError(f"{what} must be 1 to {NAME_LIMIT} printable characters: {name!r}")
-    return masked(name) if masked else name
-
-
-def _metadata(metadata: Mapping[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
-    for key in metadata:
-        if not 0 < len(key) <= 100 or '"' in key:
-            raise ValidationError(f"{key!r} cannot be a key of metadata")
-    try:
-        text = json.dumps(dict(metadata))
-    except (TypeError, ValueError) as error:
-        raise ValidationError(f"metadata must be JSON: {error}") from None
-    if len(text) > METADATA_LIMIT:
-        raise ValidationError(f"metadata is over {METADATA_LIMIT:,} bytes")
-    return {key: _masked(value, mask) for key, value in json.loads(text).items()}
-
-
-def _masked(value: Any, mask: Callable[[str], str]) -> Any:
-    match value:
-        case str():
-            return mask(storable(value))
-        case list():
-            return [_masked(one, mask) for one in value]
-        case dict():
-            return {key: _masked(one, mask) for key, one in value.items()}
-        case _:
-            return value
 
 
 async def _parts(source: Source) -> AsyncIterator[bytes]:
@@ -275,19 +278,3 @@ async def _parts(source: Source) -> AsyncIterator[bytes]:
         case _:
             async for part in source:
                 yield part
-
-
-def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
-    """Let an app do the two jobs."""
-
-    @job(PARSE)
-    async def parse(
-        ctx: Any, collection: str, document: str, generation: int, blob: str, title: str
-    ) -> dict[str, Any]:
-        return await pipeline.parse(tools, ctx, collection, document, generation, blob, title)
-
-    @job(pipeline.EMBED, lane=pipeline.EMBEDDER_LANE)
-    async def embed(
-        ctx: Any, collection: str, document: str, generation: int, blob: str
-    ) -> dict[str, Any]:
-        return await pipeline.embed(tools, ctx, collection, document, generation, blob)

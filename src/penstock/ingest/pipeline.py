@@ -3,25 +3,28 @@
 `ingest.parse` reads the original, in a child process, and stages what comes of it. `ingest.embed`
 is in the lane of the embedder: it stores each finished batch under the hash of its texts, which is
 its checkpoint, and publishes when none is missing. Either can be run again from the start at any
-point: staging replaces, vectors are kept, publishing is one transaction.
+point: staging replaces, vectors are kept, publishing is one transaction. A version that is
+published, or older than the newest, is left alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.company import MOST
+from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, payload_of
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.prepare import prepare
 from penstock.model.document import DocumentRef, DocumentState
 from penstock.model.errors import (
     LaneBusy,
+    ParserError,
     PenstockError,
     QueueUnavailable,
     RunLater,
@@ -33,14 +36,13 @@ from penstock.model.errors import (
 from penstock.ports.blobs import BlobStore
 from penstock.ports.corpus import Corpus, Version
 
-PARSE, EMBED = "ingest.parse", "ingest.embed"
-EMBEDDER_LANE = "embedder"
-BATCH = 50
-"""Texts in one request to the embedder, and in one checkpoint."""
+BATCH = MOST
+"""Texts in one checkpoint: those of one request to the embedder at most."""
 PARSED = 0.3
 """How much of the work is done once a document is staged."""
 
 Embed = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
+Result = dict[str, Any]
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,86 +58,116 @@ class Tools:
     model: str
     keep_originals: bool = False
 
+    async def let_go(self, blob: str) -> None:
+        """Delete an original, unless a document still needs it."""
+        if not await self.corpus.blobs_in_use([blob], published=self.keep_originals):
+            await self.blobs.delete(blob)
+
 
 class IngestFailed(PenstockError):
     """Something unforeseen went wrong with a document. What it said is masked."""
 
 
-@asynccontextmanager
-async def _marking(
-    tools: Tools, ctx: JobContext, version: Version, stage: str, progress: float
-) -> AsyncIterator[None]:
-    """Keep the document's row in step with its job, and what is said of failures masked."""
-    corpus = tools.corpus
-    await corpus.mark(version, state=DocumentState.PROCESSING, stage=stage, progress=progress)
-    try:
-        yield
-    except (Unavailable, LaneBusy, RunLater, QueueUnavailable, StoreUnavailable):
-        raise  # it waits, and is run again
-    except Exception as error:
-        ours = error
-        if not isinstance(error, PenstockError):
-            ours = IngestFailed(f"{type(error).__name__}: {tools.mask(str(error)).text}")
-        if is_permanent(ours, ()) or ctx.last_attempt:
-            await corpus.mark(
-                version,
-                state=DocumentState.FAILED,
-                stage=stage,
-                progress=progress,
-                message=str(ours),
-                error=describe(ours, retryable=False),
-            )
-        if ours is error:
-            raise
-        raise ours from None
+def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
+    """Let an app do the two jobs."""
+
+    @job(PARSE)
+    async def parse(
+        ctx: JobContext, collection: str, document: str, generation: int, blob: str, title: str
+    ) -> Result:
+        version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
+        work = _Work(tools, ctx, version, blob)
+        return await work.do("parse", 0.0, lambda: work.parse(title))
+
+    @job(EMBED, lane=EMBEDDER_LANE)
+    async def embed(
+        ctx: JobContext, collection: str, document: str, generation: int, blob: str
+    ) -> Result:
+        version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
+        work = _Work(tools, ctx, version, blob)
+        return await work.do("embed", PARSED, work.embed)
 
 
-async def parse(
-    tools: Tools,
-    ctx: JobContext,
-    collection: str,
-    document: str,
-    generation: int,
-    blob: str,
-    title: str,
-) -> dict[str, Any]:
-    version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-    async with _marking(tools, ctx, version, "parse", 0.0):
-        async with tools.blobs.local(blob) as path:
+@dataclass(slots=True, frozen=True)
+class _Work:
+    """One run of one of the jobs."""
+
+    tools: Tools
+    ctx: JobContext
+    version: Version
+    blob: str
+
+    async def do(
+        self, stage: str, progress: float, work: Callable[[], Awaitable[Result | None]]
+    ) -> Result:
+        """Keep the document's row in step with its job, and what is said of failures masked.
+        `work` gives None where the version is late."""
+        mark = self.tools.corpus.mark
+        result = None
+        if await mark(self.version, state=DocumentState.PROCESSING, stage=stage, progress=progress):
+            try:
+                result = await work()
+            except (Unavailable, LaneBusy, RunLater, QueueUnavailable, StoreUnavailable):
+                raise  # it waits, and is run again
+            except Exception as error:
+                ours = self._masked(error)
+                final = is_permanent(ours) or self.ctx.last_attempt
+                if not final or await mark(
+                    self.version,
+                    state=DocumentState.FAILED,
+                    stage=stage,
+                    progress=progress,
+                    message=str(ours),
+                    error=describe(ours, retryable=False),
+                ):
+                    if ours is error:
+                        raise
+                    raise ours from None
+        if result is None:  # published already, replaced or deleted
+            await self.tools.let_go(self.blob)
+            return {"late": True}
+        return result
+
+    def _masked(self, error: Exception) -> Exception:
+        """What is stored of an error is its type and what it says. A parser may quote the
+        document; our other errors never do."""
+        match error:
+            case ParserError():
+                return ParserError(self.tools.mask(error.message).text, error.reason)
+            case PenstockError():
+                return error
+            case _:
+                said = self.tools.mask(str(error)).text
+                return IngestFailed(f"{type(error).__name__}: {said}")
+
+    async def parse(self, title: str) -> Result | None:
+        tools, ctx = self.tools, self.ctx
+        async with tools.blobs.local(self.blob) as path:
             parsed = await tools.parser.parse(path)
         staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
-        if not await tools.corpus.stage(version, staged):
-            return {"superseded": True}
+        if not await tools.corpus.stage(self.version, staged):
+            return None
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")
-        await ctx.enqueue(
-            EMBED,
-            {
-                "collection": collection,
-                "document": document,
-                "generation": generation,
-                "blob": blob,
-            },
-            task=ctx.job.task,
-        )
-    return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
+        await ctx.enqueue(EMBED, payload_of(self.version, self.blob))
+        return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
 
-
-async def embed(
-    tools: Tools, ctx: JobContext, collection: str, document: str, generation: int, blob: str
-) -> dict[str, Any]:
-    version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-    async with _marking(tools, ctx, version, "embed", PARSED):
+    async def embed(self) -> Result | None:
+        tools, ctx, version = self.tools, self.ctx, self.version
+        given = ctx.remaining()
         missing = await tools.corpus.to_embed(version, tools.model)
-        done, total = 0, len(missing or ())
+        if missing is None:
+            return None
+        done, total = 0, len(missing)
         for start in range(0, total, BATCH):
-            assert missing is not None
+            if start and ctx.remaining() < given / 2:
+                ctx.run_later(0.0, f"{done} of {total} embedded")  # a long one takes several runs
             some = missing[start : start + BATCH]
             vectors = await tools.embed(ctx, [one.text for one in some])
             known = {one.hash: vector for one, vector in zip(some, vectors, strict=True)}
             await tools.corpus.put_vectors(version.ref.tenant, tools.model, known)
             done += len(some)
             ctx.progress(PARSED + (1 - PARSED) * done / total, f"{done} of {total} embedded")
-        published = missing is not None and await tools.corpus.publish(version, tools.model)
-    if not tools.keep_originals:
-        await tools.blobs.delete(blob)
-    return {"embedded": total} if published else {"superseded": True}
+        if not await tools.corpus.publish(version, tools.model):
+            return None
+        await tools.let_go(self.blob)
+        return {"embedded": total}

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from penstock.adapters.blobs.local import LocalBlobs
+from penstock.engine.waiters import LogWaiters
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.library import Library, register
+from penstock.ingest.jobs import Enqueue
+from penstock.ingest.library import Library
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
-from penstock.ingest.pipeline import Tools
+from penstock.ingest.pipeline import Tools, register
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
-from penstock.model.job import Job
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue
 
@@ -29,7 +30,8 @@ def open_library(
     settings: Settings,
     embedder: EmbedderConfig,
     job: Register,
-    enqueue: Callable[..., Awaitable[Job]],
+    enqueue: Enqueue,
+    logs: LogWaiters,
 ) -> Library:
     """The library of an app; registers the jobs that serve it."""
     corpus, folder = _store(queue, settings)
@@ -51,7 +53,7 @@ def open_library(
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
     fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
-    return Library(tools, enqueue, embedding, settings.document_bytes, fingerprint)
+    return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
 
 
 def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -12,6 +12,10 @@ class Blob(NamedTuple):
     key: str
     """Names the content: the same bytes have the same key."""
     size: int
+
+
+InUse = Callable[[Sequence[str]], Awaitable[set[str]]]
+"""Which of these keys are in use."""
 
 
 class BlobStore(Protocol):
@@ -25,4 +29,9 @@ class BlobStore(Protocol):
 
     async def delete(self, key: str) -> None:
         """Harmless where there is none."""
+        ...
+
+    async def sweep(self, older_than: float, in_use: InUse) -> int:
+        """Delete blobs stored more than so many seconds ago that are not in use, and what uploads
+        of that age have left unfinished; how many."""
         ...

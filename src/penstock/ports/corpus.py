@@ -3,6 +3,7 @@
 An adapter promises:
 - every accepted upload or delete takes the next generation; only the newest generation of a
   document can be staged, published or marked, checked in the transaction that does it;
+- a version that is published is neither staged nor marked again;
 - `publish` replaces what can be searched of a document at once, or not at all;
 - a `Snapshot` reads text, vectors and documents of one moment, also those that another process
   has published a moment before;
@@ -37,6 +38,13 @@ class Accepted(NamedTuple):
     document: Document
     new: bool
     """False: the same bytes are there or on their way already."""
+
+
+class Pending(NamedTuple):
+    """A document under way, and its original."""
+
+    document: Document
+    blob: str
 
 
 class ToEmbed(NamedTuple):
@@ -101,7 +109,8 @@ class Corpus(Protocol):
         ...
 
     async def stage(self, version: Version, staged: Staged) -> bool:
-        """Store what parsing made, not to be searched yet. False: a newer generation is there."""
+        """Store what parsing made, not to be searched yet. False: a newer generation is there, or
+        this one is published."""
         ...
 
     async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
@@ -127,7 +136,27 @@ class Corpus(Protocol):
         message: str = "",
         error: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Note how far it has come. False: a newer generation is there."""
+        """Note how far it has come. Without an error the one before is kept, until it is published
+        or uploaded anew. False: a newer generation is there, or this one is published."""
+        ...
+
+    async def retry(self, version: Version) -> Document | None:
+        """Take the next generation for the same original, its error kept. None: this version has
+        not failed, or a newer generation is there."""
+        ...
+
+    async def processing(self, *, after: int, older_than: float, limit: int) -> list[Pending]:
+        """Documents of all tenants that are being worked on and were accepted more than
+        `older_than` seconds ago, by generation, those over `after`."""
+        ...
+
+    async def original(self, ref: DocumentRef) -> str | None:
+        """The blob of the newest version, which may be deleted if that is published."""
+        ...
+
+    async def blobs_in_use(self, keys: Sequence[str], *, published: bool) -> set[str]:
+        """Those that a document still needs: its newest version is not published, or those of
+        published ones count too."""
         ...
 
     async def delete(self, ref: DocumentRef) -> str | None:

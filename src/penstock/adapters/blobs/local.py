@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import time
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.blobs import Blob
+from penstock.ports.blobs import Blob, InUse
+
+UNFINISHED = "unfinished"
+PAGE = 500
+"""Blobs asked about at a time."""
 
 
 class LocalBlobs:
@@ -26,7 +31,7 @@ class LocalBlobs:
 
     async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
         number = new_id()
-        unfinished = self._folder / "unfinished" / number
+        unfinished = self._folder / UNFINISHED / number
         digest, size = hashlib.sha256(), 0
         try:
             await asyncio.to_thread(unfinished.parent.mkdir, parents=True, exist_ok=True)
@@ -60,7 +65,7 @@ class LocalBlobs:
     async def local(self, key: str) -> AsyncIterator[Path]:
         path = self._path(key)
         if not await asyncio.to_thread(path.exists):
-            raise BlobMissing(f"the original {key[:12]} is not in {self._folder}")
+            raise BlobMissing("the original is not there any more: upload the document again")
         yield path
 
     async def delete(self, key: str) -> None:
@@ -68,6 +73,31 @@ class LocalBlobs:
             await asyncio.to_thread(self._path(key).unlink, missing_ok=True)
         except OSError as error:
             raise _unavailable(self._folder, error) from error
+
+    async def sweep(self, older_than: float, in_use: InUse) -> int:
+        try:
+            files = await asyncio.to_thread(self._older, time.time() - older_than)
+        except OSError as error:
+            raise _unavailable(self._folder, error) from error
+        orphans = [path for path in files if path.parent.name == UNFINISHED]
+        blobs = [path for path in files if path.parent.name != UNFINISHED]
+        for first in range(0, len(blobs), PAGE):
+            page = blobs[first : first + PAGE]
+            used = await in_use([path.name for path in page])
+            orphans += [path for path in page if path.name not in used]
+        for path in orphans:
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+        return len(orphans)
+
+    def _older(self, than: float) -> list[Path]:
+        found = []
+        for path in self._folder.glob("*/*"):
+            try:
+                if path.stat().st_mtime < than:
+                    found.append(path)
+            except FileNotFoundError:  # deleted a moment ago, as most are
+                continue
+        return found
 
     def _path(self, key: str) -> Path:
         if not key.replace("-", "").isalnum():

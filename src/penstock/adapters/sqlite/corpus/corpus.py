@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.model.errors import QueueError
-from penstock.ports.corpus import Accepted, Findings, ToEmbed, Version, Wanted
+from penstock.ports.corpus import Accepted, Findings, Pending, ToEmbed, Version, Wanted
 
 MATRICES = 8
 """Tenants and models whose vectors are kept in memory; of others they are read again."""
@@ -83,6 +84,23 @@ class SqliteCorpus:
     ) -> bool:
         return await self._file.write(
             lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
+        )
+
+    async def retry(self, version: Version) -> Document | None:
+        return await self._file.write(lambda tx: documents.retry(tx, version))
+
+    async def processing(self, *, after: int, older_than: float, limit: int) -> list[Pending]:
+        before = time.time() - older_than
+        return await self._file.read(
+            lambda connection: documents.processing(connection, after, before, limit)
+        )
+
+    async def original(self, ref: DocumentRef) -> str | None:
+        return await self._file.read(lambda connection: documents.original(connection, ref))
+
+    async def blobs_in_use(self, keys: Sequence[str], *, published: bool) -> set[str]:
+        return await self._file.read(
+            lambda connection: documents.blobs_in_use(connection, keys, published)
         )
 
     async def delete(self, ref: DocumentRef) -> str | None:

@@ -17,7 +17,7 @@ from penstock.model.document import (
     StoredChunk,
     Upload,
 )
-from penstock.ports.corpus import Accepted, Version
+from penstock.ports.corpus import Accepted, Pending, Version
 
 Queryable = Transaction | sqlite3.Connection
 
@@ -112,7 +112,7 @@ def number_of(tx: Queryable, version: Version) -> int | None:
 
 def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
     document = number_of(tx, version)
-    if document is None:
+    if document is None or _is_live(tx, document, version.generation):
         return False
     _drop(tx, document, version.generation)  # what an interrupted run may have left
     tx.execute("INSERT INTO texts VALUES (?, ?, ?)", (document, version.generation, staged.text))
@@ -136,6 +136,11 @@ def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
     return True
 
 
+def _is_live(tx: Transaction, document: int, generation: int) -> bool:
+    row = tx.execute("SELECT live FROM documents WHERE number = ?", (document,)).fetchone()
+    return bool(row[0] == generation)
+
+
 def _chunk_row(chunk: NewChunk) -> list[Any]:
     return list(chunk)
 
@@ -152,9 +157,10 @@ def mark(
     ended = state is not DocumentState.PROCESSING
     return bool(
         tx.execute(
-            "UPDATE documents SET state = ?, stage = ?, progress = ?, message = ?, error = ?,"
-            " started_at = coalesce(started_at, ?), finished_at = ?"
-            " WHERE (tenant, collection, id) = (?, ?, ?) AND generation = ?",
+            "UPDATE documents SET state = ?, stage = ?, progress = ?, message = ?,"
+            " error = coalesce(?, error), started_at = coalesce(started_at, ?), finished_at = ?"
+            " WHERE (tenant, collection, id) = (?, ?, ?) AND generation = ?"
+            " AND live IS NOT generation",
             (
                 state.value,
                 stage,
@@ -168,6 +174,51 @@ def mark(
             ),
         ).rowcount
     )
+
+
+def retry(tx: Transaction, version: Version) -> Document | None:
+    failed = tx.execute(
+        "SELECT 1 FROM documents WHERE (tenant, collection, id) = (?, ?, ?) AND generation = ?"
+        " AND state = 'failed'",
+        (*version.ref, version.generation),
+    ).fetchone()
+    if failed is None:
+        return None
+    row = tx.execute(
+        "UPDATE documents SET generation = ?, state = 'processing', stage = 'waiting',"
+        " progress = 0, message = '', accepted_at = ?, started_at = NULL, finished_at = NULL"
+        f" WHERE (tenant, collection, id) = (?, ?, ?) RETURNING {COLUMNS}",
+        (_next_generation(tx), tx.now, *version.ref),
+    ).fetchone()
+    _drop_versions(tx, row[0], keep=row[5])
+    return document_of(row)
+
+
+def processing(
+    connection: sqlite3.Connection, after: int, before: float, limit: int
+) -> list[Pending]:
+    rows = connection.execute(
+        f"SELECT {COLUMNS}, blob FROM documents WHERE state = 'processing' AND generation > ?"
+        " AND accepted_at < ? ORDER BY generation LIMIT ?",
+        (after, before, limit),
+    )
+    return [Pending(document_of(row), row[-1]) for row in rows]
+
+
+def original(connection: sqlite3.Connection, ref: DocumentRef) -> str | None:
+    row = connection.execute(
+        "SELECT blob FROM documents WHERE (tenant, collection, id) = (?, ?, ?)", ref
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def blobs_in_use(connection: sqlite3.Connection, keys: Sequence[str], published: bool) -> set[str]:
+    rows = connection.execute(
+        "SELECT blob FROM documents WHERE blob IN (SELECT value FROM json_each(?))"
+        " AND (? OR live IS NOT generation)",
+        (json.dumps(list(keys)), published),
+    )
+    return {blob for (blob,) in rows}
 
 
 def publish(tx: Transaction, version: Version, scope: str) -> bool:

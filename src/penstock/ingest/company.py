@@ -1,0 +1,129 @@
+"""Small documents share requests to the embedder.
+
+One of the jobs that embed at the moment makes the request, in its own name and with its own permit;
+the others hand it their texts and wait. What ends that job ends nobody else's: if it is cancelled
+the others go on in another company, and if the request fails for what may be one of the texts,
+each asks again alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.engine.context import JobContext
+from penstock.model.errors import EmbedderError, HttpError, LaneBusy, Unavailable
+
+Send = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
+
+MOST = 50
+"""Texts in one request."""
+WAIT_SECONDS = 0.01
+"""How long company is waited for."""
+
+
+class _Turn(Enum):
+    """What to do without vectors."""
+
+    AGAIN = "again"
+    ALONE = "alone"
+
+
+@dataclass(slots=True, eq=False)
+class _Ask:
+    texts: Sequence[str]
+    answer: asyncio.Future[list[bytes] | _Turn] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def tell(self, answer: list[bytes] | _Turn) -> None:
+        if not self.answer.done():  # it is if its job was cancelled
+            self.answer.set_result(answer)
+
+
+class _Gathered:
+    """Those who have joined a request that has room for `room` texts more."""
+
+    def __init__(self, room: int) -> None:
+        self.asks: list[_Ask] = []
+        self.full = asyncio.Event()
+        self._room = room
+
+    def add(self, ask: _Ask) -> None:
+        self.asks.append(ask)
+        if self._room <= sum(len(one.texts) for one in self.asks):
+            self.full.set()
+
+    def fit(self) -> int:
+        """How many of them there is room for. Those whose job was cancelled need none."""
+        self.asks = [ask for ask in self.asks if not ask.answer.done()]
+        totals = itertools.accumulate(len(ask.texts) for ask in self.asks)
+        return sum(total <= self._room for total in totals)
+
+
+class Company:
+    """The jobs of a process that embed at the moment."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._gathered: _Gathered | None = None
+        """Those of the next request; None: nobody gathers."""
+
+    async def embed(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
+        """The vectors of at most MOST texts."""
+        turn = _Turn.AGAIN if len(texts) < MOST else _Turn.ALONE
+        while turn is _Turn.AGAIN:
+            ask = _Ask(texts)
+            if self._gathered is None:
+                answer = await self._lead(ctx, ask)
+            else:
+                self._gathered.add(ask)
+                answer = await ask.answer
+            if not isinstance(answer, _Turn):
+                return answer
+            turn = answer
+        return await self._send(ctx, texts)
+
+    async def _lead(self, ctx: JobContext, own: _Ask) -> list[bytes] | _Turn:
+        others: list[_Ask] = []
+        try:
+            others = await self._gather(own)
+            every = [own, *others]
+            vectors = await self._send(ctx, [text for ask in every for text in ask.texts])
+        except (EmbedderError, HttpError, Unavailable, LaneBusy) as error:
+            _tell(others, _Turn.ALONE)
+            answered = not isinstance(error, Unavailable) or error.status is not None
+            if others and answered and not isinstance(error, LaneBusy):
+                return _Turn.ALONE  # it may not have been one of our texts
+            raise
+        else:
+            start = 0
+            for ask in every:
+                ask.tell(vectors[start : start + len(ask.texts)])
+                start += len(ask.texts)
+            return own.answer.result()
+        finally:
+            _tell(others, _Turn.AGAIN)  # whoever has not been told anything
+
+    async def _gather(self, own: _Ask) -> list[_Ask]:
+        """Those that fit into one request beside our own."""
+        gathered = self._gathered = _Gathered(MOST - len(own.texts))
+        fit = 0
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await gathered.full.wait()
+            fit = gathered.fit()
+        finally:
+            self._gathered = None
+            _tell(gathered.asks[fit:], _Turn.AGAIN)
+        return gathered.asks[:fit]
+
+
+def _tell(asks: Sequence[_Ask], turn: _Turn) -> None:
+    for ask in asks:
+        ask.tell(turn)

@@ -1,0 +1,62 @@
+"""The two jobs of a document: what they are called and given, and by which id they are found.
+
+A job's id follows from the original and the generation. So a document's jobs can be asked for
+without having been noted anywhere, and enqueueing one twice makes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.model.document import Document, DocumentRef
+from penstock.model.ids import child_id
+from penstock.model.job import Job, Priority, PriorityName
+from penstock.model.payload import encode_payload
+from penstock.ports.corpus import Version
+
+PARSE, EMBED = "ingest.parse", "ingest.embed"
+EMBEDDER_LANE = "embedder"
+
+Enqueue = Callable[..., Awaitable[Job]]
+
+
+def log_of(ref: DocumentRef) -> str:
+    """The log that tells what becomes of a document."""
+    return f"document:{ref.collection}/{ref.id}"
+
+
+def parse_id(version: Version, blob: str) -> str:
+    return child_id(f"{blob}@{version.generation}", PARSE, "", 1)
+
+
+def embed_id(version: Version, blob: str) -> str:
+    """It is the child of the job that parses."""
+    return child_id(parse_id(version, blob), EMBED, encode_payload(payload_of(version, blob)), 1)
+
+
+def payload_of(version: Version, blob: str) -> dict[str, Any]:
+    return {
+        "collection": version.ref.collection,
+        "document": version.ref.id,
+        "generation": version.generation,
+        "blob": blob,
+    }
+
+
+async def start(
+    enqueue: Enqueue,
+    document: Document,
+    blob: str,
+    priority: PriorityName | Priority = Priority.MEDIUM,
+) -> Job:
+    """Enqueue what makes a document searchable; once, however often this is called."""
+    version = Version(document.ref, document.generation)
+    return await enqueue(
+        PARSE,
+        {**payload_of(version, blob), "title": document.title},
+        job_id=parse_id(version, blob),
+        tenant=document.ref.tenant,
+        task=log_of(document.ref),
+        priority=priority,
+    )

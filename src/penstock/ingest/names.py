@@ -1,0 +1,96 @@
+"""What people call documents and say of them: checked, and masked like the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.ingest.mask import Masker
+from penstock.model.document import DocumentRef
+from penstock.model.errors import ValidationError
+from penstock.model.text import storable
+
+NAME_LIMIT = 240
+"""Characters of an id or a collection: both, and a little more, are the name of a log."""
+TEXT_LIMIT = 512
+METADATA_LIMIT = 16 * 1024
+KEY_LIMIT = 100
+
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+
+
+class Names:
+    """Every name goes through here on its way in and when it is asked for, so that a document is
+    found by the name it was given although that name is stored nowhere."""
+
+    def __init__(self, mask: Masker) -> None:
+        self._mask = mask
+
+    def ref(self, tenant: str, collection: str, name: str) -> DocumentRef:
+        _check("tenant", tenant)
+        return DocumentRef(tenant, self.collection(collection), self.id(name))
+
+    def id(self, name: str) -> str:
+        return self._name("id", name)
+
+    def collection(self, name: str) -> str:
+        return self._name("collection", name)
+
+    def _name(self, what: str, name: str) -> str:
+        _check(what, name)
+        return self._marked(name)
+
+    def _marked(self, name: str) -> str:
+        masked = self._mask(name).text
+        if masked == name:
+            return name
+        # The mark keeps two apart that look the same now. It has no digits, or it could be
+        # taken for personal data itself when the name is asked for again.
+        mark = hashlib.sha256(name.encode()).hexdigest()[:8].translate(_LETTERS)
+        return f"{masked[: NAME_LIMIT - 9]}-{mark}"
+
+    def text(self, text: str) -> str:
+        """A title, or where a document came from."""
+        return self._mask(storable(text)).text[:TEXT_LIMIT]
+
+    def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        for key in metadata:
+            if not 0 < len(key) <= KEY_LIMIT or '"' in key:
+                raise ValidationError(
+                    f"a key of metadata is 1 to {KEY_LIMIT} characters without a quotation mark"
+                )
+        try:
+            text = json.dumps(dict(metadata), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValidationError(f"metadata must be JSON: {error}") from None
+        if len(text) > METADATA_LIMIT:
+            raise ValidationError(f"metadata is over {METADATA_LIMIT:,} bytes")
+        return self._pairs(json.loads(text))
+
+    def _pairs(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {self._marked(storable(key)): self._value(one) for key, one in values.items()}
+
+    def _value(self, value: Any) -> Any:
+        match value:
+            case bool() | None:
+                return value
+            case str():
+                return self._text(value)
+            case list():
+                return [self._value(one) for one in value]
+            case dict():
+                return self._pairs(value)
+            case _:  # a number can be that of a card
+                text = str(value)
+                return value if self._text(text) == text else self._text(text)
+
+    def _text(self, text: str) -> str:
+        return self._mask(storable(text)).text
+
+
+def _check(what: str, name: str) -> None:
+    # The name is not in the message: it may be personal data, and messages are logged.
+    if not name or len(name) > NAME_LIMIT or not name.isprintable():
+        raise ValidationError(f"{what} must be 1 to {NAME_LIMIT} printable characters")
