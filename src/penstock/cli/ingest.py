@@ -186,11 +186,10 @@ async def _ingest(
     ingest = Ingest(app, given, view, tally, signals.stop)
     try:
         async with app:
-            async with working(app) if wait else nullcontext():
-                async with asyncio.TaskGroup() as group:
-                    accepting = group.create_task(ingest.accept(items(signals.stop)))
-                    if wait:
-                        group.create_task(ingest.follow(accepting))
+            async with working(app) if wait else nullcontext(), asyncio.TaskGroup() as group:
+                accepting = group.create_task(ingest.accept(items(signals.stop)))
+                if wait:
+                    group.create_task(ingest.follow(accepting))
             if wait:
                 await ingest.look()  # what was finished while the workers stopped
     except* PenstockError as errors:

@@ -14,7 +14,8 @@ from penstock.cli.errors import InputError
 from penstock.cli.ingest_view import Active, Tally, View, failure_of
 from penstock.cli.sources import Item, fetched, parts_of
 from penstock.cli.watch import POLL_SECONDS, looks
-from penstock.ingest.pipeline import EMBED, PARSED
+from penstock.ingest.jobs import EMBED
+from penstock.ingest.pipeline import PARSED
 from penstock.model.document import Document, DocumentRef, DocumentState
 from penstock.model.errors import DocumentNotFound, PenstockError, QueueError, StoreUnavailable
 from penstock.model.job import Job, JobState, PriorityName
@@ -24,10 +25,10 @@ KINDS = "ingest.*"
 PAGE = 1000
 SHOWN = 50
 """Documents whose progress is looked at, of those being worked on."""
+IDLE_LOOKS = 4
+"""With jobs queued and none running, in a row: then it is said what they wait for."""
 GRACE_SECONDS = 2.0
 """Running jobs may finish for so long after Ctrl-C; then they go back to the queue unspent."""
-STRANDED_LOOKS = 8
-"""In a row without any job left, and a document will not get ready by itself."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,8 +53,9 @@ class Ingest:
         self._view = view
         self._tally = tally
         self._stop = stop
-        self._pending: dict[DocumentRef, None] = {}
-        self._lonely = 0
+        self._pending: dict[DocumentRef, int] = {}
+        """The generation of each document that is not done."""
+        self._idle = 0
 
     async def accept(self, items: AsyncIterator[Item]) -> None:
         """Take in everything. What cannot be read fails by itself; trouble with the queue or the
@@ -73,8 +75,8 @@ class Ingest:
             if document.state is DocumentState.COMPLETED:
                 self._tally.unchanged += 1
                 self._view.unchanged(document)
-            else:
-                self._pending[document.ref] = None
+            elif self._pending.get(document.ref) != document.generation:
+                self._pending[document.ref] = document.generation
                 self._tally.waiting = len(self._pending)
                 self._view.accepted(document)
 
@@ -128,7 +130,6 @@ class Ingest:
             if ref not in processing:
                 await self._ended(ref)
         active, waits_for = await self._active() if self._pending else ([], "")
-        await self._find_stranded(busy=bool(active or waits_for))
         self._tally.waiting = len(self._pending)
         self._view.progress(active, len(self._pending), waits_for)
 
@@ -176,9 +177,11 @@ class Ingest:
         running = await self._jobs(JobState.RUNNING, SHOWN)
         active = [_active(job) for job in running if self._is_ours(job)]
         if running:
+            self._idle = 0
             return active, ""
         queued = await self._jobs(JobState.QUEUED, 1)
-        return [], str(queued[0].waiting_for or "a worker") if queued else ""
+        self._idle = self._idle + 1 if queued else 0
+        return [], str(queued[0].waiting_for) if self._idle >= IDLE_LOOKS else ""
 
     async def _jobs(self, state: JobState, limit: int) -> list[Job]:
         return await self._app.jobs(
@@ -189,23 +192,9 @@ class Ingest:
         payload = job.payload
         return DocumentRef(job.tenant, payload["collection"], payload["document"]) in self._pending
 
-    async def _find_stranded(self, *, busy: bool) -> None:
-        """Documents that wait for a job that nobody has: say so instead of waiting for ever."""
-        self._lonely = 0 if busy or not self._pending else self._lonely + 1
-        if self._lonely < STRANDED_LOOKS:
-            return
-        for ref in list(self._pending):
-            if (await self._get(ref)).state is DocumentState.PROCESSING:
-                self._pending.pop(ref)
-                self._failed(ref.id, failure_of(NoJob("no job is left that would go on with it")))
-
     def _failed(self, name: str, error: Mapping[str, Any]) -> None:
         self._tally.failures.append((name, error))
         self._view.failed(name, error)
-
-
-class NoJob(PenstockError):
-    """A document is under way, but nothing will take it further."""
 
 
 def _active(job: Job) -> Active:

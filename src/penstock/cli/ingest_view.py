@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.cli.document_view import about, advice, as_dict, masked
-from penstock.cli.output import console, is_terminal, print_json_line, say
+from penstock.cli.output import console, is_terminal, note, print_json_line, say
 from penstock.cli.text import duration, plural, printable
 from penstock.model.document import Document
 from penstock.model.errors import describe
@@ -58,7 +58,7 @@ class View(Protocol):
     def unchanged(self, document: Document) -> None: ...
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
-        """What is worked on, how many are not done, and, if none is worked on, what for."""
+        """What is worked on; how many are not done; what they wait for while none is worked on."""
         ...
 
     def completed(self, document: Document) -> None: ...
@@ -71,6 +71,7 @@ class View(Protocol):
 class JsonView:
     def __init__(self) -> None:
         self._last: dict[str, Active] = {}
+        self._waits_for = ""
 
     def accepted(self, document: Document) -> None:
         print_json_line({"event": "accepted", **as_dict(document)})
@@ -83,6 +84,9 @@ class JsonView:
             if self._last.get(one.id) != one:
                 self._last[one.id] = one
                 print_json_line({"event": "progress", **one._asdict()})
+        if waits_for and waits_for != self._waits_for:
+            print_json_line({"event": "waiting", "waits_for": waits_for, "documents": pending})
+        self._waits_for = waits_for
 
     def completed(self, document: Document) -> None:
         self._last.pop(document.ref.id, None)
@@ -101,6 +105,9 @@ class JsonView:
 class LineView:
     """One line for each document, once it is known what became of it."""
 
+    def __init__(self) -> None:
+        self._waits_for = ""
+
     def accepted(self, document: Document) -> None:
         """The line comes later."""
 
@@ -108,7 +115,9 @@ class LineView:
         say(f"unchanged  {printable(document.ref.id)}")
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
-        """A line for each step would be too many."""
+        if waits_for and waits_for != self._waits_for:
+            note(f"{plural(pending, 'document')}: waiting for {printable(waits_for)}")
+        self._waits_for = waits_for
 
     def completed(self, document: Document) -> None:
         say(f"completed  {printable(document.ref.id)}  {_outcome(document)}")

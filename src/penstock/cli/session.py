@@ -31,6 +31,8 @@ def opened(
     from penstock.app import Penstock
 
     app = Penstock(queue, config_file=config)
+    if documents:
+        _ = app.corpus  # it has to be asked for before the app is opened
     with asyncio.Runner() as runner:
         if not create and not runner.run(app.queue.exists()):
             place = app.queue.url.removeprefix("sqlite:///")
@@ -38,8 +40,6 @@ def opened(
                 f"no queue at {place}; nothing has been enqueued yet. "
                 "--queue, PENSTOCK_QUEUE or penstock.yaml name another"
             )
-        if documents:
-            _ = app.corpus  # it has to be asked for before the app is opened
         runner.run(app.__aenter__())
         try:
             yield app, runner.run
