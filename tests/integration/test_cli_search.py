@@ -46,7 +46,7 @@ def found(cli: Cli, *arguments: str) -> set[str]:
 
 def test_passages_are_cited_with_title_page_section_and_score(filled: Cli) -> None:
     lines = filled("search", "When was the weir built?", "--limit", "2").out.splitlines()
-    assert lines[0].startswith("  1. Weirs, Weirs  weir.md  ")
+    assert lines[0].startswith("  1. Weirs  weir.md  ")
     assert float(lines[0].split()[-1]) > 0
     assert "The old weir was built in 1920" in lines[1]
     pages = filled("search", "report", "--limit", "1", "--config", "down.yaml").out

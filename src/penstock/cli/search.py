@@ -92,14 +92,16 @@ def _print(number: int, passage: Passage, *, explain: bool) -> None:
 
     name = printable(passage.document.id)
     title = printable(passage.title) or name
-    place = where(passage.pages, passage.section)
+    # Many documents begin with their title as a heading: once is enough.
+    section = passage.section[passage.section[:1] == (passage.title,) :]
+    place = where(passage.pages, section)
     tail = "" if title == name else f"  {name}"
     lines = [f"     {_why(passage)}"] if explain else []
     if number > 1:
         say()
     if not is_terminal():
         say(f"{number:>3}. {f'{title}, {place}' if place else title}{tail}  {passage.score:.2f}")
-        say(f"     {_one_line(passage.snippet)}")
+        say(f"     {_one_line(passage.snippet)}".rstrip())
         for line in lines:
             say(line)
         return
@@ -128,7 +130,9 @@ def _marked(passage: Passage) -> Text:
         text.append(_one_line(passage.snippet[at:start]))
         text.append(_one_line(passage.snippet[start:end]), style="bold yellow")
         at = end
-    return text.append(_one_line(passage.snippet[at:]))
+    text.append(_one_line(passage.snippet[at:]))
+    text.rstrip()
+    return text
 
 
 def _why(passage: Passage) -> str:

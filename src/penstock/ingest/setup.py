@@ -36,7 +36,9 @@ def open_library(
     """The library of an app; registers the jobs that serve it."""
     corpus, folder = _store(queue, settings)
     embedding = Embedding(embedder)
-    chunk = ChunkSettings(size=settings.chunk_tokens, overlap=settings.chunk_overlap)
+    # A quarter of the overlap, as it is with the default sizes, or small chunks could not be had.
+    slack = max(4, min(32, settings.chunk_overlap // 4))
+    chunk = ChunkSettings(settings.chunk_tokens, settings.chunk_overlap, slack)
     limits = ParseLimits(input_bytes=settings.document_bytes)
     parser = ParserPool(settings.parsers, limits)
     tools = Tools(
