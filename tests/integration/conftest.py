@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.shelf import Shelf
 
 
 @pytest.fixture
@@ -15,6 +17,17 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
     farm = Farm(tmp_path)
     yield farm
     await farm.close()
+
+
+@pytest.fixture
+def embedder() -> Iterator[EmbedderServer]:
+    with EmbedderServer() as embedder:
+        yield embedder
+
+
+@pytest.fixture
+def shelf(farm: Farm, embedder: EmbedderServer) -> Shelf:
+    return Shelf(farm, embedder)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from penstock import Penstock
 from penstock.adapters.life import started_jobs
-from tests.support.apps import chaos, deadly, endings, family, laned, raising, work
+from tests.support.apps import chaos, deadly, endings, family, laned, library, raising, work
 from tests.support.side import Side
 from tests.support.waiting import until
 
@@ -27,6 +27,7 @@ APPS = {
     "deadly": deadly.build,
     "family": family.build,
     "laned": laned.build,
+    "library": library.build,
     "endings": endings.build,
     "raising": raising.build,
 }

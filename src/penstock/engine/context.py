@@ -145,6 +145,12 @@ class JobContext:
         """Seconds left until the deadline, never below 0."""
         return max(0.0, self.deadline - self._run.member.now())
 
+    def permit_lasts(self, seconds: float) -> bool:
+        """Whether a request may as well be made so much later: the permit this job was started
+        with is still good then, or has been used already."""
+        run = self._run
+        return run.permit_used or run.member.now() + seconds <= run.lease.void_at
+
     def progress(self, fraction: float, message: str = "") -> Awaitable[None]:
         """Say how far the job is, from 0 to 1. Stored up to four times a second."""
         if not 0 <= fraction <= 1:

@@ -1,29 +1,35 @@
 """Small documents share requests to the embedder.
 
 One of the jobs that embed at the moment makes the request, in its own name and with its own permit;
-the others hand it their texts and wait. What ends that job ends nobody else's: if it is cancelled
-the others go on in another company, and if the request fails for what may be one of the texts,
-each asks again alone.
+the others hand it their texts and wait. It goes when it is full, or after a moment; at once where
+the permit would not last, or nobody else has been about. What ends that job ends nobody else's: if
+it is cancelled the others go on in another company, and if the request fails for what may be one of
+the texts, each asks again alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from penstock.engine.context import JobContext
 from penstock.model.errors import EmbedderError, HttpError, LaneBusy, Unavailable
 
 Send = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
+Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
 
 MOST = 50
 """Texts in one request."""
 WAIT_SECONDS = 0.01
 """How long company is waited for."""
+LONELY_SECONDS = 1.0
+"""Nobody is waited for where no two jobs have embedded at once for so long."""
 
 
 class _Turn(Enum):
@@ -70,12 +76,26 @@ class Company:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._present = 0
+        self._met_at = -LONELY_SECONDS
         self._gathered: _Gathered | None = None
         """Those of the next request; None: nobody gathers."""
 
-    async def embed(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
-        """The vectors of at most MOST texts."""
-        turn = _Turn.AGAIN if len(texts) < MOST else _Turn.ALONE
+    @contextmanager
+    def member(self, ctx: JobContext) -> Iterator[Embed]:
+        """For as long as a job may embed: gives the vectors of at most MOST texts."""
+        self._present += 1
+        if self._present > 1:
+            self._met_at = time.monotonic()
+        try:
+            yield partial(self._embed, ctx)
+        finally:
+            self._present -= 1
+
+    async def _embed(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
+        lonely = time.monotonic() - self._met_at > LONELY_SECONDS
+        hurry = lonely or len(texts) >= MOST or not ctx.permit_lasts(WAIT_SECONDS)
+        turn = _Turn.ALONE if hurry else _Turn.AGAIN
         while turn is _Turn.AGAIN:
             ask = _Ask(texts)
             if self._gathered is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.adapters.embedders.openai import OpenAIEmbedder, Post
 from penstock.engine.context import JobContext
-from penstock.ingest.company import Company
+from penstock.ingest.company import Company, Embed
 from penstock.model.embedder import EmbedderConfig
 
 QUESTION_SECONDS = 10.0
@@ -26,10 +26,11 @@ class Embedding:
     def model(self) -> str:
         return OfflineEmbedder.model if self._offline else str(self._config.model)
 
-    async def in_job(self, ctx: JobContext, texts: Sequence[str]) -> list[bytes]:
+    def in_job(self, ctx: JobContext) -> AbstractContextManager[Embed]:
+        """What a job embeds with, for as long as it may."""
         if self._offline is not None:
-            return await self._offline.embed(texts)
-        return await self._company.embed(ctx, texts)
+            return nullcontext(self._offline.embed)
+        return self._company.member(ctx)
 
     async def question(self, text: str) -> bytes:
         if self._offline is not None:

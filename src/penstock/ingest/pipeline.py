@@ -10,13 +10,14 @@ published, or older than the newest, is left alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
-from penstock.ingest.company import MOST
+from penstock.ingest.company import MOST, Embed
 from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, payload_of
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.pool import ParserPool
@@ -41,7 +42,6 @@ BATCH = MOST
 PARSED = 0.3
 """How much of the work is done once a document is staged."""
 
-Embed = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
 Result = dict[str, Any]
 
 
@@ -54,7 +54,7 @@ class Tools:
     parser: ParserPool
     mask: Masker
     chunk: ChunkSettings
-    embed: Embed
+    embedding: Callable[[JobContext], AbstractContextManager[Embed]]
     model: str
     keep_originals: bool = False
 
@@ -85,7 +85,8 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
         work = _Work(tools, ctx, version, blob)
-        return await work.do("embed", PARSED, work.embed)
+        with tools.embedding(ctx) as ask:
+            return await work.do("embed", PARSED, lambda: work.embed(ask))
 
 
 @dataclass(slots=True, frozen=True)
@@ -151,7 +152,7 @@ class _Work:
         await ctx.enqueue(EMBED, payload_of(self.version, self.blob))
         return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
 
-    async def embed(self) -> Result | None:
+    async def embed(self, ask: Embed) -> Result | None:
         tools, ctx, version = self.tools, self.ctx, self.version
         given = ctx.remaining()
         missing = await tools.corpus.to_embed(version, tools.model)
@@ -162,7 +163,7 @@ class _Work:
             if start and ctx.remaining() < given / 2:
                 ctx.run_later(0.0, f"{done} of {total} embedded")  # a long one takes several runs
             some = missing[start : start + BATCH]
-            vectors = await tools.embed(ctx, [one.text for one in some])
+            vectors = await ask([one.text for one in some])
             known = {one.hash: vector for one, vector in zip(some, vectors, strict=True)}
             await tools.corpus.put_vectors(version.ref.tenant, tools.model, known)
             done += len(some)

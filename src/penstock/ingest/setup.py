@@ -36,9 +36,9 @@ def open_library(
     """The library of an app; registers the jobs that serve it."""
     corpus, folder = _store(queue, settings)
     embedding = Embedding(embedder)
-    # A quarter of the overlap, as it is with the default sizes, or small chunks could not be had.
-    slack = max(4, min(32, settings.chunk_overlap // 4))
-    chunk = ChunkSettings(settings.chunk_tokens, settings.chunk_overlap, slack)
+    overlap = settings.chunk_overlap
+    slack = max(4, overlap // 4)
+    chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
     limits = ParseLimits(input_bytes=settings.document_bytes)
     parser = ParserPool(settings.parsers, limits)
     tools = Tools(
@@ -47,7 +47,7 @@ def open_library(
         parser=parser,
         mask=Masker(),
         chunk=chunk,
-        embed=embedding.in_job,
+        embedding=embedding.in_job,
         model=embedding.model,
         keep_originals=settings.keep_originals,
     )

@@ -1,0 +1,216 @@
+"""A process dies on a document's way, at any point: what is there in the end is the same."""
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from penstock import JobState, Penstock
+from penstock.ingest.jobs import EMBED, PARSE
+from penstock.model.document import DocumentState
+from penstock.ports.queue import JobFilter
+from tests.support.apps.library import STEPS
+from tests.support.embedder import EmbedderServer
+from tests.support.processes import Farm
+from tests.support.shelf import SOON, Shelf, completed, failed
+from tests.support.waiting import until
+
+HOURS_AGO = time.time() - 7200
+TEXT = "\n\n".join(
+    f"Section {n}. " + " ".join(f"word{n}x{m} stands here" for m in range(6)) for n in range(90)
+)
+"""Three batches of chunks."""
+
+
+async def uploaded(app: Penstock) -> None:
+    async def accepted() -> bool:
+        return bool(await app.corpus.documents())
+
+    await until(accepted, "the upload", SOON)
+    await completed(app, "a")
+    await app.drain(SOON)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is stored when nothing goes wrong."""
+
+    async def run() -> dict[str, Any]:
+        with EmbedderServer() as embedder:
+            shelf = Shelf(Farm(tmp_path_factory.mktemp("undisturbed")), embedder)
+            async with shelf.running() as app:
+                await app.enqueue("upload", {"name": "a", "text": TEXT})
+                await uploaded(app)
+            assert shelf.blobs() == []
+            return shelf.stored()
+
+    stored = asyncio.run(run())
+    assert 100 < len(stored["vectors"]) < 150
+    return stored
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_death_at_any_step_changes_nothing(
+    shelf: Shelf, undisturbed: dict[str, Any], when: str, step: str
+) -> None:
+    worker = await shelf.farm.start("library", die=f"{when} {step}")
+    async with shelf.farm.app("library") as app:
+        await app.enqueue("upload", {"name": "a", "text": TEXT})
+    assert await worker.exit(SOON) == -signal.SIGKILL
+    # So that all that is swept for its age is swept now, and nothing that is needed.
+    for path in shelf.blobs():
+        os.utime(path, (HOURS_AGO, HOURS_AGO))
+
+    async with shelf.running() as app:
+        await uploaded(app)
+        await until(lambda: not shelf.blobs(), "the originals to be gone")
+
+    assert shelf.stored() == undisturbed
+
+
+async def orphan(shelf: Shelf, app: Penstock) -> None:
+    """Accept a document and lose its job, as a death between the two does."""
+    await app.corpus.add(b"some text", id="a")
+    shelf.farm.execute("DELETE FROM jobs")
+
+
+async def test_document_whose_job_was_never_enqueued_is_done_all_the_same(shelf: Shelf) -> None:
+    async with shelf.farm.app("library") as app:
+        await orphan(shelf, app)
+    async with shelf.running() as app:
+        await completed(app, "a")
+        assert [job.kind for job in await app.jobs()] == [EMBED, PARSE]
+
+
+@pytest.mark.parametrize("kind", [PARSE, EMBED])
+async def test_document_whose_job_was_cancelled_fails_and_can_be_tried_again(
+    shelf: Shelf, kind: str
+) -> None:
+    shelf.embedder.delay = 1.0 if kind == EMBED else 0.0
+    async with shelf.farm.app("library") as app:
+        await app.corpus.add(b"some text", id="a")
+        if kind == PARSE:
+            await app.queue.cancel(JobFilter(kind=PARSE))
+    async with shelf.running() as app:
+        if kind == EMBED:
+            await until(lambda: shelf.embedder.requests, "the request")
+            (job,) = await app.jobs(kind=EMBED)
+            await app.cancel(job.id)
+        document = await failed(app, "a")
+        assert document.error == {
+            "type": "JobGone",
+            "message": f"{kind} was cancelled",
+            "retryable": True,
+        }
+        assert len(shelf.blobs()) == 1, "the original is kept"
+        again = await app.corpus.retry("a")
+        assert (again.state, again.error) == (DocumentState.PROCESSING, document.error)
+        assert (await completed(app, "a")).error is None
+    assert shelf.blobs() == []
+
+
+async def test_document_whose_job_timed_out_for_good_fails_with_its_error(shelf: Shelf) -> None:
+    shelf.embedder.fault = "hang"
+    async with shelf.running(job_timeout=0.5, max_retries=0) as app:
+        await app.corpus.add(b"some text", id="a")
+        document = await failed(app, "a")
+        assert document.error is not None
+        assert document.error["type"] in ("JobTimeout", "Unavailable")
+
+
+@pytest.mark.parametrize("kind", [PARSE, EMBED])
+async def test_dead_letter_of_a_document_can_be_redriven(shelf: Shelf, kind: str) -> None:
+    shelf.embedder.fault = "dimension"
+    async with shelf.running() as app:
+        if kind == PARSE:
+            await app.corpus.add(b"PK\x03\x04 no archive", id="a")
+        else:
+            await app.corpus.add(b"some text", id="a")
+        document = await failed(app, "a")
+        (dead,) = await app.dead_letters()
+        assert dead.kind == kind
+        shelf.embedder.fault = None
+        if kind == PARSE:  # as if the parser could read it by now
+            shelf.blobs()[0].write_text("some text")
+        assert await app.redrive(JobFilter(kind="ingest.*")) == 1
+
+        async def done() -> bool:
+            return (await app.corpus.get("a")).state is DocumentState.COMPLETED
+
+        await until(done, "the document", SOON)
+        assert (await app.corpus.get("a")).generation == document.generation
+    assert shelf.blobs() == []
+
+
+async def test_late_run_of_a_published_document_does_no_harm(
+    shelf: Shelf,
+) -> None:
+    """A process that was taken for dead goes on and publishes; the job is run a second time."""
+    async with shelf.running() as app:
+        await app.corpus.add(TEXT.encode(), id="a")
+        await completed(app, "a")
+        await app.drain(SOON)
+        before = shelf.stored()
+        for job in await app.jobs(kind="ingest.*"):
+            again = await app.enqueue(job.kind, job.payload, task=job.task)
+            assert (await app.wait(again.id, SOON)).result == {"late": True}
+        assert shelf.stored() == before
+        assert (await app.corpus.get("a")).state is DocumentState.COMPLETED
+
+
+async def test_what_uploads_left_behind_is_swept_when_it_is_old(shelf: Shelf) -> None:
+    folder = shelf.farm.folder / "jobs.db-blobs"
+    names = ("unfinished/old", "ab/ab12-old", "unfinished/new", "ab/ab12-new")
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("left behind")
+        if name.endswith("old"):
+            os.utime(path, (HOURS_AGO, HOURS_AGO))
+
+    def left() -> set[str]:
+        return {str(path.relative_to(folder)) for path in shelf.blobs()}
+
+    async with shelf.running():
+        await until(lambda: left() == {"unfinished/new", "ab/ab12-new"}, "the sweep")
+
+
+async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        await app.corpus.add(b"PK\x03\x04 no archive", id="a")
+        await failed(app, "a")
+    (blob,) = shelf.blobs()
+    os.utime(blob, (HOURS_AGO, HOURS_AGO))
+    orphan = shutil.copy2(blob, f"{blob}0")
+    assert len(shelf.blobs()) == 2
+    async with shelf.running():
+        await until(lambda: len(shelf.blobs()) == 1, f"{orphan} to be swept")
+    assert shelf.blobs() == [blob]
+
+
+async def test_reconciling_costs_one_query_on_an_index(shelf: Shelf) -> None:
+    async with shelf.farm.app("library"):
+        plan = shelf.farm.query(
+            "EXPLAIN QUERY PLAN SELECT number FROM documents WHERE state = 'processing'"
+            " AND generation > 0 AND accepted_at < 1e9 ORDER BY generation LIMIT 100"
+        )
+    assert [row[3] for row in plan] == [
+        "SEARCH documents USING INDEX documents_processing (generation>?)"
+    ]
+
+
+async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) -> None:
+    """Accepted long ago, and still waiting its turn: it is left alone."""
+    async with shelf.farm.app("library") as app:
+        await app.corpus.add(b"some text", id="a")
+        shelf.farm.execute("UPDATE documents SET accepted_at = accepted_at - 3600")
+        (job,) = await app.jobs()
+    async with shelf.running() as app:
+        await completed(app, "a")
+        assert (await app.get(job.id)).state is JobState.COMPLETED
+        assert len(await app.jobs(kind=PARSE)) == 1

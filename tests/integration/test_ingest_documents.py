@@ -1,0 +1,244 @@
+"""Documents that are replaced, deleted, tried again and many at once."""
+
+import asyncio
+
+import pytest
+
+from penstock.ingest.jobs import EMBED
+from penstock.model.document import DocumentState
+from penstock.model.errors import (
+    BlobMissing,
+    DocumentNotFound,
+    ParserError,
+    PenstockError,
+    ValidationError,
+    WaitTimeout,
+)
+from tests.support.shelf import SOON, Shelf, completed, failed, found
+from tests.support.waiting import until
+
+BROKEN = b"PK\x03\x04 no archive"
+
+
+async def asked(shelf: Shelf, word: str) -> None:
+    """Wait until the embedder has been sent a text with this word."""
+    await until(lambda: any(word in text for text in shelf.embedder.received), word, SOON)
+
+
+async def test_newest_version_wins_although_the_first_is_slower(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        shelf.embedder.delay = 1.0
+        first = await app.corpus.add(b"the first version", id="a")
+        await asked(shelf, "first")
+        shelf.embedder.delay = 0.0
+        second = await app.corpus.add(b"the second version", id="a")
+        await completed(app, "a")
+        await app.drain(SOON)
+        assert second.generation > first.generation
+        assert await found(app, "version") == ["the second version"]
+        assert {str(job.state) for job in await app.jobs()} == {"completed"}
+    assert shelf.blobs() == []
+
+
+async def test_delete_wins_over_what_is_still_being_done(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        shelf.embedder.delay = 1.0
+        await app.corpus.add(b"the first version", id="a")
+        await asked(shelf, "first")
+        await app.corpus.delete("a")
+        assert shelf.blobs() == []
+        await app.drain(SOON)
+        with pytest.raises(DocumentNotFound):
+            await app.corpus.get("a")
+        assert await found(app, "version") == []
+
+
+async def test_upload_after_a_delete_wins_over_what_came_before_it(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        shelf.embedder.delay = 1.0
+        await app.corpus.add(b"the first version", id="a")
+        await asked(shelf, "first")
+        await app.corpus.delete("a")
+        shelf.embedder.delay = 0.0
+        await app.corpus.add(b"the third version", id="a")
+        await completed(app, "a")
+        await app.drain(SOON)
+        assert await found(app, "version") == ["the third version"]
+        assert len(await app.corpus.documents()) == 1
+    assert shelf.blobs() == []
+
+
+async def test_hundred_documents_at_once_are_all_completed(shelf: Shelf) -> None:
+    names = [f"d{n}" for n in range(100)]
+    async with shelf.running() as app:
+        await asyncio.gather(
+            *(app.corpus.add(f"The tale of {name}.".encode(), id=name) for name in names)
+        )
+        await asyncio.gather(*(completed(app, name) for name in names))
+        assert await found(app, "d42") == ["The tale of d42."]
+        await app.drain(SOON)
+    assert shelf.blobs() == []
+    assert shelf.farm.query("SELECT count(*), count(DISTINCT document) FROM chunks") == [(100, 100)]
+
+
+@pytest.mark.parametrize("state", ["embedding", "failed", "completed"])
+async def test_document_can_be_deleted_in_any_state(shelf: Shelf, state: str) -> None:
+    async with shelf.running() as app:
+        if state == "embedding":
+            shelf.embedder.fault = "hang"
+        await app.corpus.add(BROKEN if state == "failed" else b"some text", id="a")
+        if state == "embedding":
+            await asked(shelf, "some")
+        else:
+            assert (await app.corpus.wait("a", timeout=SOON)).state == state
+        await app.corpus.delete("a")
+        shelf.embedder.fault = None
+        with pytest.raises(DocumentNotFound):
+            await app.corpus.get("a")
+        assert shelf.blobs() == []
+        await app.corpus.add(b"some other text", id="a")
+        await completed(app, "a")
+    assert shelf.farm.query("SELECT count(*) FROM chunks") == [(1,)]
+
+
+async def test_document_that_waits_its_turn_can_be_deleted(shelf: Shelf) -> None:
+    async with shelf.farm.app("library") as app:
+        await app.corpus.add(b"some text", id="a")
+        await app.corpus.delete("a")
+    async with shelf.running() as app:
+        await app.drain(SOON)
+        assert await app.corpus.documents() == []
+        assert [job.result for job in await app.jobs()] == [{"late": True}]
+    assert shelf.blobs() == []
+
+
+async def test_failed_document_keeps_its_diagnosis_until_a_retry_has_an_outcome(
+    shelf: Shelf,
+) -> None:
+    async with shelf.running() as app:
+        await app.corpus.add(BROKEN, id="a")
+        document = await failed(app, "a")
+        assert document.error is not None
+        assert document.error["type"] == ParserError.__name__
+    async with shelf.farm.app("library") as app:
+        again = await app.corpus.retry("a")
+        assert again.generation > document.generation
+        assert (again.state, again.error) == (DocumentState.PROCESSING, document.error)
+        with pytest.raises(ValidationError, match="processing"):
+            await app.corpus.retry("a")
+        with pytest.raises(WaitTimeout):
+            await app.corpus.wait("a", timeout=0.1)
+    shelf.blobs()[0].write_text("readable by now")
+    async with shelf.running() as app:
+        assert (await completed(app, "a")).error is None
+        with pytest.raises(ValidationError, match="completed"):
+            await app.corpus.retry("a")
+        (dead,) = await app.dead_letters()
+        await app.redrive(job_id=dead.id)  # of the first try: it is late, and does no harm
+        assert (await app.wait(dead.id, SOON)).result == {"late": True}
+        assert await found(app, "readable") == ["readable by now"]
+    assert shelf.blobs() == []
+
+
+async def test_late_job_leaves_the_original_to_the_retry_that_needs_it(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        await app.corpus.add(BROKEN, id="a")
+        await failed(app, "a")
+        (dead,) = await app.dead_letters()
+        await app.corpus.retry("a")
+        await failed(app, "a")
+        await app.redrive(job_id=dead.id)
+        assert (await app.wait(dead.id, SOON)).result == {"late": True}
+        assert len(shelf.blobs()) == 1
+        await app.corpus.retry("a")
+        await failed(app, "a")
+
+
+async def test_retry_without_the_original_says_what_to_do(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        await app.corpus.add(BROKEN, id="a")
+        document = await failed(app, "a")
+        shelf.blobs()[0].unlink()
+        with pytest.raises(BlobMissing, match="upload the document again"):
+            await app.corpus.retry("a")
+        assert await app.corpus.get("a") == document
+        with pytest.raises(DocumentNotFound):
+            await app.corpus.retry("b")
+        await app.corpus.add(b"a better one", id="a")
+        await completed(app, "a")
+
+
+async def test_original_of_a_failed_document_goes_when_it_is_replaced(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        await app.corpus.add(BROKEN, id="a")
+        await failed(app, "a")
+        await app.corpus.add(b"a better one", id="a")
+        await completed(app, "a")
+        await app.drain(SOON)
+    assert shelf.blobs() == []
+
+
+async def test_originals_are_kept_where_that_is_wanted(shelf: Shelf) -> None:
+    async with shelf.running(keep_originals=True) as app:
+        await app.corpus.add(b"the first version", id="a")
+        await completed(app, "a")
+        await app.corpus.add(b"the second version", id="a")
+        await completed(app, "a")
+        await app.drain(SOON)
+        (blob,) = shelf.blobs()
+        assert blob.read_bytes() == b"the second version"
+        await app.corpus.delete("a")
+    assert shelf.blobs() == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"id": "x" * 241},
+        {"id": "a\nb"},
+        {"collection": ""},
+        {"tenant": "x" * 513},
+        {"priority": "urgent"},
+        {"metadata": {'"': 1}},
+        {"metadata": {"x": "y" * 20_000}},
+        {"metadata": {"x": object()}},
+    ],
+)
+async def test_what_cannot_be_accepted_leaves_nothing_behind(
+    shelf: Shelf, options: dict[str, object]
+) -> None:
+    async with shelf.farm.app("library") as app:
+        with pytest.raises(ValidationError):
+            await app.corpus.add(b"some text", **options)  # type: ignore[arg-type]
+        assert await app.corpus.documents() == []
+    assert shelf.blobs() == []
+
+
+async def test_longest_names_are_accepted_and_found(shelf: Shelf) -> None:
+    name, collection = "i" * 240, "c" * 240
+    async with shelf.running() as app:
+        await app.corpus.add(b"some text", id=name, collection=collection)
+        await completed(app, name, collection=collection)
+        assert await app.changes(f"document:{collection}/{name}")
+
+
+async def test_store_that_refuses_leaves_no_blob(shelf: Shelf) -> None:
+    async with shelf.farm.app("library") as app:
+        shelf.farm.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON documents"
+            " BEGIN SELECT raise(ABORT, 'refused'); END"
+        )
+        with pytest.raises(PenstockError):
+            await app.corpus.add(b"some text", id="a")
+    assert shelf.blobs() == []
+
+
+async def test_job_of_a_document_is_one_however_often_it_is_uploaded(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        for _ in range(3):
+            await app.corpus.add(b"some text", id="a")
+        await completed(app, "a")
+        await app.corpus.add(b"some text", id="a")
+        await app.drain(SOON)
+        assert len(await app.jobs(kind=EMBED)) == 1
+    assert shelf.blobs() == []

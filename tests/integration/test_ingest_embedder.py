@@ -1,0 +1,202 @@
+"""The embedder fails in every way: nothing wrong is stored, nothing is lost, nobody else waits.
+
+Times of its lane are a tenth of the defaults.
+"""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from penstock import JobState, Penstock
+from penstock.ingest.company import MOST
+from penstock.ingest.jobs import EMBED
+from tests.support.shelf import LANE, SOON, Shelf, completed, failed, found
+from tests.support.waiting import until
+
+WRONG = {
+    "count": "0 embeddings for 1 texts",
+    "dimension": "7 dimensions where 8 are configured",
+    "nan": "not finite",
+}
+AWAY = ("429", "500", "reset", "hang")
+MANY = 100
+
+
+def vectors(shelf: Shelf) -> int:
+    ((count,),) = shelf.farm.query("SELECT count(*) FROM vectors")
+    return int(count)
+
+
+async def add_many(app: Penstock, count: int = MANY) -> list[str]:
+    names = [f"d{n}" for n in range(count)]
+    for name in names:
+        await app.corpus.add(f"The text of {name}.".encode(), id=name)
+    return names
+
+
+async def spent(app: Penstock) -> list[int]:
+    """Attempts that jobs in the embedder's lane have spent."""
+    jobs = await app.jobs(kind=EMBED, limit=1000)
+    return [job.attempts for job in jobs if job.state is JobState.QUEUED]
+
+
+@pytest.mark.parametrize("fault", WRONG)
+async def test_wrong_answer_fails_the_document_and_nothing_of_it_is_stored(
+    shelf: Shelf, fault: str
+) -> None:
+    shelf.embedder.fault = fault
+    async with shelf.running() as app:
+        await app.corpus.add(b"some text", id="a")
+        document = await failed(app, "a")
+        assert document.error is not None
+        assert (document.error["type"], document.live) == ("EmbedderError", False)
+        assert WRONG[fault] in document.message
+        assert vectors(shelf) == 0
+        shelf.embedder.fault = None
+        await app.corpus.retry("a")
+        await completed(app, "a")
+        assert vectors(shelf) == 1
+
+
+@pytest.mark.parametrize("fault", AWAY)
+async def test_document_waits_out_an_embedder_that_is_away(shelf: Shelf, fault: str) -> None:
+    shelf.embedder.fault = fault
+    shelf.farm.settings["lanes"] = {"embedder": {**LANE, "timeout_seconds": 0.3}}
+    async with shelf.running() as app:
+        await add_many(app, 2)
+        await until(lambda: len(shelf.embedder.requests) >= 2, "two tries")
+        assert vectors(shelf) == 0
+        shelf.embedder.fault = None
+        await completed(app, "d0")
+        await completed(app, "d1")
+
+
+async def test_embedder_down_costs_others_nothing_and_documents_no_attempt(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+
+        async def others() -> float:
+            start = time.monotonic()
+            for job in await app.enqueue_many("noop", [None] * 300):
+                await app.wait(job.id, SOON)
+            return time.monotonic() - start
+
+        alone = await others()
+        shelf.embedder.down()
+        names = await add_many(app)
+
+        async def parsed() -> bool:
+            jobs = await app.jobs(kind=EMBED, states=["queued"], limit=1000)
+            return len(jobs) == MANY
+
+        await until(parsed, "all to wait for the embedder", SOON)
+        assert set(await spent(app)) == {0}
+        assert await others() < 5 * alone + 0.5
+        assert {one.state for one in await app.corpus.documents(limit=1000)} == {"processing"}
+        shelf.embedder.up()
+        for name in names:
+            await completed(app, name)
+        assert vectors(shelf) == MANY
+        assert await app.dead_letters() == []
+
+
+async def test_old_version_is_found_while_the_embedder_is_away_for_the_new_one(
+    shelf: Shelf,
+) -> None:
+    async with shelf.running() as app:
+        await app.corpus.add(b"the first version", id="a")
+        await completed(app, "a")
+        shelf.embedder.down()
+        await app.corpus.add(b"the second version", id="a")
+
+        async def staged() -> bool:
+            return (await app.corpus.get("a")).stage == "embed"
+
+        await until(staged, "the second version to be staged", SOON)
+        result = await app.corpus.search("version")
+        assert [one.text for one in result.passages] == ["the first version"]
+        assert result.mode == "text"
+        assert result.note
+        shelf.embedder.up()
+        await completed(app, "a")
+        assert await found(app, "version") == ["the second version"]
+
+
+async def test_small_documents_share_requests(shelf: Shelf) -> None:
+    shelf.embedder.delay = 0.05
+    async with shelf.running() as app:
+        names = await add_many(app)
+        for name in names:
+            await completed(app, name)
+    sizes = [len(json.loads(hit.body)["input"]) for hit in shelf.embedder.requests]
+    assert sum(sizes) == MANY, "each text once"
+    assert max(sizes) <= MOST
+    assert len(sizes) < MANY * 0.75, "requests"
+
+
+async def test_one_poisonous_document_does_not_hurt_those_it_shares_a_request_with(
+    shelf: Shelf,
+) -> None:
+    shelf.embedder.fault, shelf.embedder.poison = "dimension", "poison"
+    async with shelf.running() as app:
+        names = await add_many(app, 12)
+        await app.corpus.add(b"this is poison", id="bad")
+        await failed(app, "bad")
+        for name in names:
+            await completed(app, name)
+        (dead,) = await app.dead_letters()
+        assert dead.payload["document"] == "bad"
+
+
+async def test_cancelling_the_job_that_makes_a_request_does_not_hurt_the_others(
+    shelf: Shelf,
+) -> None:
+    shelf.embedder.delay = 1.0
+    async with shelf.running() as app:
+        await add_many(app, 4)
+
+        async def all_ask() -> bool:
+            jobs = await app.jobs(kind=EMBED, states=["running"])
+            return len(jobs) == 4 and len(shelf.embedder.requests) >= 1
+
+        await until(all_ask, "the jobs to ask together", SOON)
+        # Whoever makes the request, it is one of these.
+        asking = {job.payload["document"]: job.id for job in await app.jobs(kind=EMBED)}
+        shelf.embedder.delay = 0.0
+        for name in ("d0", "d1", "d2"):
+            await app.cancel(asking[name])
+        await completed(app, "d3")
+        for name in ("d0", "d1", "d2"):
+            assert (await failed(app, name)).message == f"{EMBED} was cancelled"
+
+
+async def test_long_document_takes_several_runs_and_no_attempt(shelf: Shelf) -> None:
+    """What was embedded in one run is not asked for again by the next."""
+    shelf.embedder.delay = 0.3
+    text = "\n\n".join(f"Paragraph {n} " + f"holds word{n} " * 16 for n in range(230))
+    async with shelf.running(job_timeout=1.2, max_retries=0) as app:
+        await app.corpus.add(text.encode(), id="a")
+        await completed(app, "a")
+        (job,) = await app.jobs(kind=EMBED)
+        assert job.releases >= 1
+    received = shelf.embedder.received
+    assert len(received) == len(set(received)) > 4 * MOST
+
+
+async def test_waiters_hear_of_the_end_without_asking_again_and_again(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        gets = 0
+        get = app.corpus._tools.corpus.get
+
+        async def counting(ref: object) -> object:
+            nonlocal gets
+            gets += 1
+            return await get(ref)  # type: ignore[arg-type]
+
+        setattr(app.corpus._tools.corpus, "get", counting)  # noqa: B010
+        shelf.embedder.delay = 1.0
+        await app.corpus.add(b"some text", id="a")
+        waiters = [asyncio.create_task(completed(app, "a")) for _ in range(3)]
+        await asyncio.gather(*waiters)
+        assert gets <= 3 * 12, "at each change and once a second"

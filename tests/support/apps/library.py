@@ -1,0 +1,69 @@
+"""An app with documents, which can be told to kill its process at a point of their way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock import JobContext, Penstock
+from penstock.ingest.jobs import EMBED
+from tests.support.side import Side
+
+FIRST, SECOND, THIRD = 1, 2, 3
+STEPS = {
+    "blob": ("blobs", "put", FIRST),
+    "accept": ("corpus", "accept", FIRST),
+    "enqueue": ("library", "_enqueue", FIRST),
+    "parse": ("parser", "parse", FIRST),
+    "stage": ("corpus", "stage", FIRST),
+    "hand on": ("queue", "enqueue", FIRST),
+    "first batch": ("corpus", "put_vectors", FIRST),
+    "second batch": ("corpus", "put_vectors", SECOND),
+    "third batch": ("corpus", "put_vectors", THIRD),
+    "publish": ("corpus", "publish", FIRST),
+    "blob deletion": ("blobs", "delete", FIRST),
+}
+
+
+def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
+    """`die` is "before" or "after" and the name of a step."""
+    app = Penstock(url, **settings)
+    library = app.corpus
+
+    @app.job("upload")
+    async def upload(ctx: JobContext, name: str, text: str) -> None:
+        """As a client does that tries again until it is told that the document is accepted."""
+        await library.add(text.encode(), id=name, title=name, metadata={"of": name})
+
+    @app.job("noop")
+    async def noop(ctx: JobContext) -> None:
+        """Needs nothing from anybody."""
+
+    if die:
+        when, _, step = die.partition(" ")
+        owner, method, number = STEPS[step]
+        tools = library._tools
+        owners = {"library": library, "queue": app.queue}
+        _kill(owners.get(owner) or getattr(tools, owner), method, when, number)
+    return app
+
+
+def _kill(owner: Any, method: str, when: str, number: int) -> None:
+    """Let the number-th call of a method be the last thing this process does."""
+    called: Callable[..., Awaitable[Any]] = getattr(owner, method)
+    calls = 0
+
+    async def last(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        # Of what goes into the queue only that is meant which one job hands to the next.
+        calls += getattr(arguments[0], "kind", EMBED) == EMBED if arguments else 1
+        if calls == number and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = await called(*arguments, **options)
+        if calls == number and when == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, method, last)

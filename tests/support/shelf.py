@@ -1,0 +1,81 @@
+"""Documents in a queue's own file, with an embedder on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock import Penstock
+from penstock.model.document import Document, DocumentState
+from tests.support.embedder import EmbedderServer
+from tests.support.processes import Farm
+
+SOON = 20.0
+"""Seconds a document may take; five times what it should."""
+LANE: dict[str, Any] = {
+    "min_interval_seconds": 0.0,
+    "max_parallel": 4,
+    "breaker_first_seconds": 0.1,
+    "breaker_cap_seconds": 1.0,
+    "probe_seconds": 0.3,
+    "timeout_seconds": 2.0,
+}
+TABLES = {
+    "documents": "SELECT tenant, collection, id, live = generation, state, stage, progress,"
+    " message, title, mime, size, source, metadata, digest, chunks, masked, error FROM documents",
+    "texts": "SELECT text FROM texts",
+    "chunks": 'SELECT ordinal, text, start, "end", fresh, tokens, pages, section, hash, terms,'
+    " script FROM chunks ORDER BY ordinal",
+    "terms": "SELECT terms, scope FROM chunk_terms ORDER BY rowid",
+    "vectors": "SELECT tenant, model, hash, vector FROM vectors ORDER BY hash",
+    "jobs left": "SELECT kind, state FROM jobs WHERE state <> 'completed'",
+}
+
+
+class Shelf:
+    """A corpus, who works on it, and what is in its files."""
+
+    def __init__(self, farm: Farm, embedder: EmbedderServer) -> None:
+        self.farm = farm
+        self.embedder = embedder
+        farm.settings |= {
+            "config_file": embedder.config(farm.folder),
+            "chunk_tokens": 50,
+            "chunk_overlap": 12,
+            "parsers": 1,
+            "lanes": {"embedder": LANE},
+        }
+
+    @asynccontextmanager
+    async def running(self, **settings: Any) -> AsyncIterator[Penstock]:
+        """An app that works on documents in the test's own process."""
+        app = self.farm.app("library", **settings)
+        async with app.running():
+            yield app
+
+    def blobs(self) -> list[Path]:
+        return [path for path in self.farm.folder.glob("jobs.db-blobs/*/*") if path.is_file()]
+
+    def stored(self) -> dict[str, Any]:
+        """All that matters of what is stored, past every layer under test."""
+        return {name: self.farm.query(statement) for name, statement in TABLES.items()}
+
+
+async def completed(app: Penstock, name: str, **where: str) -> Document:
+    document = await app.corpus.wait(name, timeout=SOON, **where)
+    assert document.state is DocumentState.COMPLETED, document
+    return document
+
+
+async def failed(app: Penstock, name: str) -> Document:
+    document = await app.corpus.wait(name, timeout=SOON)
+    assert document.state is DocumentState.FAILED, document
+    return document
+
+
+async def found(app: Penstock, question: str) -> list[str]:
+    """The texts that a search finds by their words."""
+    result = await app.corpus.search(question)
+    return [one.text for one in result.passages if one.why.text_rank is not None]
