@@ -54,3 +54,4 @@ class Embedding:
     def close(self) -> None:
         if self._offline is not None:
             self._offline.close()
+            self._offline = OfflineEmbedder()  # the app may be opened again
