@@ -120,3 +120,11 @@ def test_json_of_a_listed_document(cli: Cli) -> None:
     }
     assert one["error"] is None
     assert one["size"] == len("This is one.")
+
+
+def test_columns_are_aligned_also_behind_wide_letters(cli: Cli) -> None:
+    accept(cli, "one", title="水門")
+    accept(cli, "two", title="gate")
+    head, *rows = cli("documents", "list").out.splitlines()
+    at = head.index("ABOUT")
+    assert [row.index("waiting") for row in rows] == [at, at - len("水門")]
