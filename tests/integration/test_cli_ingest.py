@@ -2,12 +2,13 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from penstock.cli import main
-from tests.support.cli import Cli, wait_until
+from tests.support.cli import COMMAND, Cli, wait_until
 from tests.support.documents import pdf
 from tests.support.server import Answer, CountingServer
 
@@ -192,6 +193,25 @@ def test_a_watched_folder_is_followed_until_interrupted(cli: Cli, folder: Path) 
     assert done.code == 0
     assert done.out.count('"event": "accepted", "id": "papers/later.txt"') == 1
     assert done.lines[-1]["event"] == "summary"
+
+
+def test_a_store_that_cannot_be_used_is_exit_code_4(cli: Cli, folder: Path) -> None:
+    (cli.folder / "jobs.db-blobs").touch()  # where a folder has to be
+    for form in ([], ["--no-wait"]):
+        done = cli("ingest", "papers", *form, code=4)
+        assert done.err.startswith("error: cannot use the blobs in ")
+        assert done.err.count("\n") == 1
+
+
+def test_a_reader_that_leaves_ends_it(cli: Cli, folder: Path) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    command = [*COMMAND, "ingest", "papers", "--no-wait", "--json"]
+    ended = subprocess.run(
+        command, cwd=cli.folder, env=cli.environment, stdout=theirs, stderr=subprocess.PIPE
+    )
+    os.close(theirs)
+    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_the_queues_own_files_are_no_documents(cli: Cli) -> None:

@@ -20,7 +20,6 @@ from penstock.cli.options import (
 from penstock.cli.output import note
 from penstock.cli.text import printable
 from penstock.model.document import DEFAULT_COLLECTION
-from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
     import asyncio
@@ -192,8 +191,8 @@ async def _ingest(
                     group.create_task(ingest.follow(accepting))
             if wait:
                 await ingest.look()  # what was finished while the workers stopped
-    except* PenstockError as errors:
-        raise errors.exceptions[0] from None
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None  # one is enough to say, and has an exit code
     finally:
         view.close()
     interrupted = signals.stop.is_set()
