@@ -99,7 +99,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
     path = tmp_path_factory.mktemp("letters") / f"of {EMAIL}" / f"CV of {EMAIL}, {PHONE}.txt"
     path.parent.mkdir()
     path.write_text("Nothing personal.")
-    where = {"collection": f"letters of {EMAIL}"}
+    where: dict[str, Any] = {"collection": f"letters of {EMAIL}"}
     metadata: dict[str, Any] = {
         "author": EMAIL,
         EMAIL: "as a key",

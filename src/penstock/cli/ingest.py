@@ -89,6 +89,8 @@ def ingest_documents(
         raise UsageError("--id is for a single file, address or -")
     given = Given(collection, tenant, title, metadata_of(metadata))
     items = _items(app, sources, document_id, exclude or (), watch=watch)
+    if watch and not as_json:
+        note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
     # What fails is told by document; the log would tell it once more, by job.
     logging.getLogger("penstock").setLevel(logging.ERROR)
     wait, ends = not no_wait, not watch
