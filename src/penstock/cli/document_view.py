@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from penstock.cli.output import Column, console, is_terminal, print_fields, print_table, say
+from penstock.cli.output import (
+    Column,
+    console,
+    is_terminal,
+    print_fields,
+    print_table,
+    say,
+    state_style,
+)
 from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
 from penstock.model.document import Document, DocumentState, StoredChunk
-
-STATE_STYLES = {"processing": "yellow", "completed": "green", "failed": "bold red"}
 
 
 def as_dict(document: Document) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def print_documents(documents: Sequence[Document]) -> None:
     columns = [Column("id", fit="fold")]
     columns += [Column("collection")] if collections else []
     columns += [
-        Column("state", style=STATE_STYLES.get),
+        Column("state", style=state_style),
         Column("title", fit="cut"),
         Column("age", right=True),
         Column("about", fit="cut"),

@@ -109,7 +109,7 @@ def _items(
     """What is to be ingested. What is wrong with it is said before anything is accepted."""
     from dataclasses import replace
 
-    from penstock.cli.sources import from_address, from_paths, from_stdin, is_address
+    from penstock.cli.sources import from_address, from_path, from_stdin, is_address
 
     own = _own_files(app)
     if watch:
@@ -126,7 +126,7 @@ def _items(
         elif is_address(source):
             items = [from_address(source)]
         else:
-            items = from_paths([source], exclude, own)
+            items = from_path(source, exclude, own)
         found.update((item.id, item) for item in items)
     if document_id is not None:
         if len(found) > 1:

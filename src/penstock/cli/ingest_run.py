@@ -18,7 +18,7 @@ from penstock.ingest.jobs import EMBED
 from penstock.ingest.pipeline import PARSED
 from penstock.model.document import Document, DocumentRef, DocumentState
 from penstock.model.errors import DocumentNotFound, PenstockError, QueueError, StoreUnavailable
-from penstock.model.job import Job, JobState, PriorityName
+from penstock.model.job import Job, JobState
 from penstock.ports.queue import Topic
 
 KINDS = "ingest.*"
@@ -39,7 +39,6 @@ class Given:
     tenant: str
     title: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    priority: PriorityName = "medium"
 
 
 class Ingest:
@@ -71,7 +70,6 @@ class Ingest:
             except PenstockError as error:
                 self._failed(item.id, failure_of(error))
                 continue
-            self._tally.accepted += 1
             if document.state is DocumentState.COMPLETED:
                 self._tally.unchanged += 1
                 self._view.unchanged(document)
@@ -99,7 +97,6 @@ class Ingest:
             origin=item.id,
             metadata=self._given.metadata,
             tenant=self._given.tenant,
-            priority=self._given.priority,
         )
 
     async def follow(self, accepting: asyncio.Task[None]) -> None:

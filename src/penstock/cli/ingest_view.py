@@ -35,7 +35,6 @@ class Active(NamedTuple):
 class Tally:
     """How the documents of one command fared."""
 
-    accepted: int = 0
     completed: int = 0
     unchanged: int = 0
     waiting: int = 0

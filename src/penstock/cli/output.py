@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STATE_STYLES = {
     "queued": "cyan",
     "running": "yellow",
+    "processing": "yellow",
     "completed": "green",
     "failed": "bold red",
     "cancelled": "magenta",

@@ -6,7 +6,8 @@ import asyncio
 import glob
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -52,19 +53,15 @@ def from_address(url: str) -> Item:
     return Item(shown, parts.path.rstrip("/").rpartition("/")[2] or parts.hostname, url)
 
 
-def from_paths(sources: Iterable[str], exclude: Sequence[str], own: Sequence[Path]) -> list[Item]:
-    """The files that are meant, each once. InputError for a source that leads to none."""
-    found: dict[str, Item] = {}
-    for source in sources:
-        paths = list(_matching(source))
-        if not paths:
-            raise InputError(f"no file or folder {source!r}")
-        files = [file for path in paths for file in _files(path, exclude, own)]
-        if not files:
-            raise InputError(f"no files in {source!r}")
-        for file in files:
-            found.setdefault(file_id(file), Item(file_id(file), file.name, file))
-    return list(found.values())
+def from_path(source: str, exclude: Sequence[str], own: Sequence[Path]) -> list[Item]:
+    """The files that are meant by a file, a folder or a pattern; InputError if there are none."""
+    paths = list(_matching(source))
+    if not paths:
+        raise InputError(f"no file or folder {source!r}")
+    files = [file for path in paths for file in _files(path, exclude, own)]
+    if not files:
+        raise InputError(f"no files in {source!r}")
+    return [Item(file_id(file), file.name, file) for file in files]
 
 
 def file_id(path: Path) -> str:
@@ -152,8 +149,6 @@ def _stamps(
     sources: Sequence[str], exclude: Sequence[str], own: Sequence[Path]
 ) -> dict[str, tuple[Path, tuple[int, int], bool]]:
     """Each file with what changes when it does, and whether it has not for a while."""
-    import time
-
     found = {}
     for source in sources:
         for file in _files(Path(source), exclude, own):
