@@ -44,19 +44,16 @@ def found(cli: Cli, *arguments: str) -> set[str]:
     return {one["document"] for one in result["passages"]}
 
 
-def test_passages_are_cited_with_title_page_section_and_score(filled: Cli) -> None:
-    lines = filled("search", "When was the weir built?", "--limit", "2").out.splitlines()
+def test_passages_are_cited_with_title_page_and_score_and_explained(filled: Cli) -> None:
+    question = ("search", "When was the weir built?", "--limit", "1", "--explain")
+    lines = filled(*question).out.splitlines()
     assert lines[0].startswith("  1. Weirs  weir.md  ")
     assert float(lines[0].split()[-1]) > 0
     assert "The old weir was built in 1920" in lines[1]
+    assert " by words (rank 1, BM25 " in lines[2]
+    assert " by meaning (rank 1, cosine " in lines[2]
     pages = filled("search", "report", "--limit", "1", "--config", "down.yaml").out
     assert pages.startswith("  1. Sluice 水門 수문, pages 1 to 2, Page 1 of the report  report.pdf")
-
-
-def test_explained_by_both_ranks_and_scores(filled: Cli) -> None:
-    shown = filled("search", "When was the weir built?", "--limit", "1", "--explain").out
-    assert " by words (rank 1, BM25 " in shown
-    assert " by meaning (rank 1, cosine " in shown
 
 
 def test_json_has_everything(filled: Cli) -> None:
