@@ -1,10 +1,12 @@
-"""Watch Penstock work: 400 jobs, two worker processes, and a SIGKILL in the middle.
+"""Watch Penstock work: 400 jobs, two worker processes, and a SIGKILL in the middle; then documents
+in three languages, made searchable and found.
 
     python examples/demo.py               a live view on a terminal, plain lines elsewhere
     python examples/demo.py --keep DIR    keep the queue, to look at it afterwards
     python examples/demo.py --svg FILE    save a picture of what was shown
 
-Its exit code is 0 only if every job was found again, finished, and recorded once.
+Its exit code is 0 only if every job was found again, finished, and recorded once, and every
+document was found by its question.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from penstock import JobContext, JobState, Penstock
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # it is started by its path, and by its workers as a module
 
+from examples import demo_documents  # noqa: E402
 from examples.demo_view import Progress, Show, WorkerProcess, next_steps  # noqa: E402
 
 PICTURES, UPLOADS, ALBUMS, THUMBNAILS = 279, 60, 15, 3
@@ -277,7 +280,9 @@ def main() -> int:
     show.console.print("\n  [bold]Penstock[/bold]: 400 jobs, two worker processes, one SIGKILL\n")
 
     def run(folder: str) -> bool:
-        return asyncio.run(Demo(Path(folder).resolve(), progress, show).run())
+        place = Path(folder).resolve()
+        jobs = asyncio.run(Demo(place, progress, show).run())
+        return jobs and asyncio.run(demo_documents.show(place, show.console))
 
     with suppress(KeyboardInterrupt):
         if chosen.keep is not None:

@@ -178,6 +178,7 @@ def next_steps(console: Console, kept: str | None) -> None:
     steps = {
         f"{bin_}python examples/demo.py --keep demo-queue": "again, and keep the queue",
         f"{bin_}python examples/quickstart.py": "a whole program in 20 lines",
+        f"{bin_}penstock ingest examples/documents": "documents; then: penstock search '...'",
         f"{bin_}penstock --help": "the command line",
     }
     if kept is not None:
@@ -187,6 +188,7 @@ def next_steps(console: Console, kept: str | None) -> None:
             f"{bin_}penstock dead-letters list": "what failed",
             f"{bin_}penstock dead-letters redrive --all": "queue it again",
             f"{bin_}penstock worker examples.demo:app --drain": "run it",
+            f"{bin_}penstock search Frost --queue sqlite:///{kept}/documents.db": "the documents",
         }
     width = max(map(len, steps))
     console.print("  Try next:", style="bold")

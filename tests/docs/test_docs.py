@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config import load
+from penstock.model.embedder import EmbedderConfig
 from penstock.model.lane import KEYS as CONFIGURABLE
 from tests.docs.run_blocks import blocks
 from tests.support.servers import postgres_url
@@ -123,7 +125,8 @@ def test_yaml_of_a_guide_is_a_config(guide: Path, tmp_path: Path) -> None:
             (tmp_path / "lanes.yaml").write_text("catalogue: {max_parallel: 2}\n")
             (tmp_path / "penstock.yaml").write_text(text)
             config = load({}, file=tmp_path / "penstock.yaml", environment={})
-            assert config.lanes or config.tenant_weights, f"{name(guide)} line {line}"
+            known = config.lanes or config.tenant_weights or config.embedder != EmbedderConfig()
+            assert known, f"{name(guide)} line {line}"
 
 
 def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
@@ -134,19 +137,32 @@ def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
 
 
 def test_quickstart_runs_as_written(tmp_path: Path) -> None:
-    """Files are saved, commands run, and what they print is what the page shows, but for ids,
-    times and process numbers."""
-    for language, text, line in blocks((DOCS / "quickstart.md").read_text()):
+    """Files are saved, and commands run."""
+    page = (DOCS / "quickstart.md").read_text()
+    for language, text, line in blocks(page):
         if language == "python":
             file = re.match(r"# (\S+\.py)\n", text)
             assert file, f"line {line}: the first line names the file to save it as"
             (tmp_path / file[1]).write_text(text)
         elif language == "console":
-            for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-                command, _, shown = step.partition("\n")
-                printed = run(["bash", "-c", command], tmp_path)
-                if shown:
-                    assert _comparable(printed) == _comparable(shown), f"{command}\n{printed}"
+            run_console(text, tmp_path)
+
+
+def test_commands_of_the_guide_to_documents_run_as_written(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "documents", tmp_path / "examples" / "documents")
+    for language, text, _ in blocks((DOCS / "guide-documents.md").read_text()):
+        if language == "console":
+            run_console(text, tmp_path)
+
+
+def run_console(text: str, folder: Path) -> None:
+    """Commands run, and what they print is what the page shows, but for ids, times and process
+    numbers."""
+    for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        printed = run(["bash", "-c", command], folder)
+        if shown:
+            assert _comparable(printed) == _comparable(shown), f"{command}\n{printed}"
 
 
 def _comparable(output: str) -> list[str]:

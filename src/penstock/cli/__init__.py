@@ -14,8 +14,10 @@ import typer
 
 from penstock.cli.config import show_config
 from penstock.cli.dead_letters import group as dead_letters_group
+from penstock.cli.documents import group as documents_group
 from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
+from penstock.cli.ingest import ingest_documents
 from penstock.cli.jobs import group as jobs_group
 from penstock.cli.lanes import group as lanes_group
 from penstock.cli.options import (
@@ -27,6 +29,7 @@ from penstock.cli.options import (
     new_typer,
     show_help,
 )
+from penstock.cli.search import search_documents
 from penstock.cli.status import show_status
 from penstock.cli.worker import run_worker
 
@@ -41,7 +44,7 @@ def penstock(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Penstock: durable background jobs.
+    """Penstock: durable background jobs, and documents made searchable by them.
 
     --queue, PENSTOCK_QUEUE or penstock.yaml say which queue, in this order; else it is
     sqlite:///penstock.db. Every command prints JSON with --json. These options may stand before
@@ -61,6 +64,9 @@ cli.command("enqueue")(enqueue_jobs)
 cli.add_typer(jobs_group, name="jobs")
 cli.add_typer(dead_letters_group, name="dead-letters")
 cli.add_typer(lanes_group, name="lanes")
+cli.command("ingest")(ingest_documents)
+cli.command("search")(search_documents)
+cli.add_typer(documents_group, name="documents")
 cli.command("status")(show_status)
 cli.command("config")(show_config)
 

@@ -12,10 +12,12 @@ import typer
 
 from penstock.cli.text import printable
 from penstock.model.errors import (
+    DocumentNotFound,
     JobNotFound,
     LaneNotFound,
     PenstockError,
     QueueError,
+    StoreUnavailable,
     WaitTimeout,
 )
 
@@ -34,10 +36,11 @@ class ExitCode(IntEnum):
 EXIT_CODES = """\b
 Exit codes:
   0    ok
-  1    a job that was watched or waited for failed, was cancelled, or took too long
+  1    a job that was watched or waited for failed, was cancelled, or took too long;
+       a document could not be ingested
   2    wrong usage or invalid input
-  3    no such job or lane, or no such queue yet
-  4    the queue cannot be reached or used
+  3    no such job, lane or document, or no such queue yet
+  4    the queue or the store cannot be reached or used
   130  interrupted
   141  whoever read the output stopped reading"""
 
@@ -100,9 +103,9 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
 
 def _code_of(error: PenstockError) -> ExitCode:
     match error:
-        case JobNotFound() | LaneNotFound() | NotFound():
+        case JobNotFound() | LaneNotFound() | DocumentNotFound() | NotFound():
             return ExitCode.NOT_FOUND
-        case QueueError():
+        case QueueError() | StoreUnavailable():
             return ExitCode.UNAVAILABLE
         case WaitTimeout():
             return ExitCode.UNSUCCESSFUL

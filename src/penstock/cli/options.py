@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.errors import UsageError
+
 HELP_NAMES = ["-h", "--help"]
 
 QueueOption = Annotated[
@@ -33,6 +35,14 @@ TenantOption = Annotated[
 ]
 TaskOption = Annotated[
     str | None, typer.Option("--task", metavar="T", help="Only jobs of this task.")
+]
+OwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents.")]
+CollectionOption = Annotated[
+    str, typer.Option("--collection", metavar="NAME", help="The collection it is in.")
+]
+MetadataOption = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", metavar="KEY=VALUE", help="What is known of it; repeatable."),
 ]
 LimitOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most this many.")
@@ -81,3 +91,14 @@ def hand_down(ctx: typer.Context, **given: Any) -> None:
 
     if given and ctx.invoked_subcommand is not None:
         ctx.default_map = defaults(ctx.command)
+
+
+def metadata_of(given: list[str] | None) -> dict[str, str]:
+    """`KEY=VALUE` as given, taken apart; UsageError for what has no `=`."""
+    pairs = {}
+    for one in given or ():
+        key, equals, value = one.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--metadata takes KEY=VALUE, not {one!r}")
+        pairs[key] = value
+    return pairs

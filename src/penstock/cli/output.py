@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+from unicodedata import east_asian_width
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 STATE_STYLES = {
     "queued": "cyan",
     "running": "yellow",
+    "processing": "yellow",
     "completed": "green",
     "failed": "bold red",
     "cancelled": "magenta",
@@ -73,13 +75,18 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
     if is_terminal():
         console().print(rich_table(columns, rows))
         return
-    widths = [max(map(len, column)) for column in zip(*_all(columns, rows), strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*_all(columns, rows), strict=True)]
     for row in _all(columns, rows):
-        cells = [
-            cell.rjust(width) if column.right else cell.ljust(width)
-            for cell, width, column in zip(row, widths, columns, strict=True)
-        ]
+        cells = []
+        for cell, width, column in zip(row, widths, columns, strict=True):
+            blanks = " " * (width - _width(cell))
+            cells.append(blanks + cell if column.right else cell + blanks)
         say("  ".join(cells).rstrip())
+
+
+def _width(cell: str) -> int:
+    """Columns it takes: ideographs, kana and hangul take two."""
+    return len(cell) + sum(east_asian_width(character) in "WF" for character in cell)
 
 
 def _all(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:

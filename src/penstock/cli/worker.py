@@ -25,8 +25,12 @@ DRAIN_PAUSE = 0.02
 
 def run_worker(
     target: Annotated[
-        str, typer.Argument(metavar="MODULE:APP", help="Where the Penstock object is: shop:app.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="MODULE:APP",
+            help="Where the Penstock object is: shop:app. None: only what documents need.",
+        ),
+    ] = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="End when no job of its kinds is left, also for later.")
     ] = False,
@@ -50,6 +54,9 @@ def run_worker(
 ) -> None:
     """Run the jobs of an app in this process.
 
+    Without an app it runs the built-in jobs that make documents searchable, ingest.*. An app
+    that uses app.corpus runs these beside its own.
+
     It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running
     jobs finish for the grace; what is still running then goes back to the queue and loses
     nothing. A second signal does that at once.
@@ -72,10 +79,15 @@ def run_worker(
     raise typer.Exit(code)
 
 
-def _load(target: str, queue: str | None, config: str | None) -> Penstock:
+def _load(target: str | None, queue: str | None, config: str | None) -> Penstock:
+    from penstock.app import Penstock
     from penstock.cli.load_app import load_app
     from penstock.config import hide_secrets
 
+    if target is None:
+        app = Penstock(queue, config_file=config)
+        _ = app.corpus  # asking for it registers its jobs
+        return app
     # By way of the environment: the module makes the app, and reads it only while it does.
     if queue is not None:
         os.environ["PENSTOCK_QUEUE"] = queue

@@ -59,6 +59,9 @@ class Embedding:
         )
 
     def close(self) -> None:
-        for offline in (self._offline, self._before):
-            if offline is not None:
-                offline.close()
+        for offline in {self._offline, self._before} - {None}:
+            assert offline is not None
+            offline.close()
+        # The app may be opened again.
+        self._offline = OfflineEmbedder() if self._offline else None
+        self._before = None

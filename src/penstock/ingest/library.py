@@ -70,6 +70,7 @@ class Library:
 
     async def open(self) -> None:
         await self._tools.corpus.open()
+        self._tools.parser.open()
 
     async def close(self) -> None:
         await self._tools.parser.close()

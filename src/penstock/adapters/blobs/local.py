@@ -35,20 +35,21 @@ class LocalBlobs:
         digest, size = hashlib.sha256(), 0
         try:
             await asyncio.to_thread(unfinished.parent.mkdir, parents=True, exist_ok=True)
-            with unfinished.open("xb") as file:
-                async for part in parts:
-                    size += len(part)
-                    if size > most:
-                        raise DocumentTooLarge(f"over {most:,} bytes")
-                    digest.update(part)
-                    await asyncio.to_thread(file.write, part)
-                await asyncio.to_thread(_to_disk, file.fileno())
-            key = f"{digest.hexdigest()}-{number}"
-            await asyncio.to_thread(self._keep, unfinished, key)
+            try:
+                with unfinished.open("xb") as file:
+                    async for part in parts:
+                        size += len(part)
+                        if size > most:
+                            raise DocumentTooLarge(f"over {most:,} bytes")
+                        digest.update(part)
+                        await asyncio.to_thread(file.write, part)
+                    await asyncio.to_thread(_to_disk, file.fileno())
+                key = f"{digest.hexdigest()}-{number}"
+                await asyncio.to_thread(self._keep, unfinished, key)
+            finally:
+                unfinished.unlink(missing_ok=True)
         except OSError as error:
             raise _unavailable(self._folder, error) from error
-        finally:
-            unfinished.unlink(missing_ok=True)
         return Blob(key, size)
 
     def _keep(self, unfinished: Path, key: str) -> None:

@@ -49,6 +49,7 @@ class ParserPool:
         self._closed = False
 
     async def __aenter__(self) -> Self:
+        self.open()
         return self
 
     async def __aexit__(
@@ -58,6 +59,10 @@ class ParserPool:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+    def open(self) -> None:
+        """Let it be used again after it was closed."""
+        self._closed = False
 
     async def close(self) -> None:
         """Kills every child, also busy ones, and waits until they are gone."""

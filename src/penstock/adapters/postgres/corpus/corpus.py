@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from penstock.adapters.postgres import schema
-from penstock.adapters.postgres.corpus import documents, find, vectors
+from penstock.adapters.postgres.corpus import documents, find, serving, vectors
 from penstock.adapters.postgres.corpus.schema import prepare
 from penstock.adapters.postgres.database import (
     LONG_SECONDS,
@@ -25,7 +25,15 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.model.errors import QueueError
-from penstock.ports.corpus import Accepted, Findings, ToEmbed, Version, Wanted
+from penstock.ports.corpus import (
+    Accepted,
+    Findings,
+    Pending,
+    Serving,
+    ToEmbed,
+    Version,
+    Wanted,
+)
 
 T = TypeVar("T")
 POOL_SIZE = 4
@@ -107,6 +115,7 @@ class PostgresCorpus:
                 missing = await vectors.without_vector(tx, number, version.generation, model)
                 if missing:
                     raise QueueError(f"{missing} chunks of {version.ref.id} have no vector yet")
+                await serving.use(tx, model)
             await documents.publish(tx, version, number, live)
             return True
 
@@ -124,6 +133,28 @@ class PostgresCorpus:
     ) -> bool:
         return await self._pool().write(
             lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
+        )
+
+    async def retry(self, version: Version) -> Document | None:
+        return await self._write(lambda tx: documents.retry(tx, version))
+
+    async def processing(self, *, after: int, older_than: float, limit: int) -> list[Pending]:
+        return await self._read(
+            lambda database, connection: documents.processing(
+                database, connection, after, older_than, limit
+            )
+        )
+
+    async def original(self, ref: DocumentRef) -> str | None:
+        return await self._read(
+            lambda database, connection: documents.original(database, connection, ref)
+        )
+
+    async def blobs_in_use(self, keys: Sequence[str], *, published: bool) -> set[str]:
+        return await self._read(
+            lambda database, connection: documents.blobs_in_use(
+                database, connection, keys, published
+            )
         )
 
     async def delete(self, ref: DocumentRef) -> str | None:
@@ -165,9 +196,16 @@ class PostgresCorpus:
                 lambda database, connection: find.find(database, connection, wanted)
             )
 
-    async def model(self, tenant: str) -> str | None:
-        async with self._pool().connection() as connection:
-            model: str | None = await connection.fetchval(
-                self._database.sql("SELECT model FROM penstock.tenants WHERE name = $1"), tenant
-            )
-            return model
+    async def serving(self) -> Serving:
+        return await self._read(serving.read)
+
+    async def want(self, model: str) -> None:
+        await self._write(lambda tx: serving.want(tx, model))
+
+    async def to_reembed(self, model: str, limit: int) -> list[tuple[str, ToEmbed]]:
+        return await self._read(
+            lambda database, connection: serving.to_reembed(database, connection, model, limit)
+        )
+
+    async def serve(self, model: str) -> bool:
+        return await self._write(lambda tx: serving.serve(tx, model))

@@ -18,7 +18,7 @@ from penstock.model.document import (
     StoredChunk,
     Upload,
 )
-from penstock.ports.corpus import Accepted, Version
+from penstock.ports.corpus import Accepted, Pending, Version
 
 STAGED_AT_ONCE = 500
 """Chunks in one statement: none takes long, and none is large."""
@@ -62,7 +62,7 @@ async def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
     # First the tenant, in whose row nobody waits for a document.
     tenant = await counts.tenant_number(tx, version.ref.tenant)
     row = await lock(tx, version)
-    if row is None:
+    if row is None or row["live"] == version.generation:
         return False
     document = row["number"]
     await _drop(tx, document, version.generation)  # what an interrupted run may have left
@@ -106,8 +106,8 @@ async def mark(
     ended = state is not DocumentState.PROCESSING
     changed = await tx.execute(
         "UPDATE penstock.documents SET state = $5, stage = $6, progress = $7, message = $8,"
-        " error = $9, started_at = coalesce(started_at, $10), finished_at = $11"
-        f" WHERE {_REF} AND generation = $4",
+        " error = coalesce($9, error), started_at = coalesce(started_at, $10), finished_at = $11"
+        f" WHERE {_REF} AND generation = $4 AND live IS DISTINCT FROM generation",
         *version.ref,
         version.generation,
         state.value,
@@ -119,6 +119,59 @@ async def mark(
         tx.now if ended else None,
     )
     return bool(changed)
+
+
+async def retry(tx: Transaction, version: Version) -> Document | None:
+    row = await tx.fetchrow(
+        "UPDATE penstock.documents SET generation = nextval('penstock.generations'),"
+        " state = 'processing', stage = 'waiting', progress = 0, message = '', accepted_at = $5,"
+        " started_at = NULL, finished_at = NULL"
+        f" WHERE {_REF} AND generation = $4 AND state = 'failed' RETURNING {COLUMNS}",
+        *version.ref,
+        version.generation,
+        tx.now,
+    )
+    if row is None:
+        return None
+    await _drop_versions(tx, row["number"], keep=row["live"])
+    return document_of(row)
+
+
+async def processing(
+    database: Database, connection: Connection, after: int, older_than: float, limit: int
+) -> list[Pending]:
+    rows = await connection.fetch(
+        database.sql(
+            f"SELECT {COLUMNS}, blob FROM penstock.documents WHERE state = 'processing'"
+            " AND generation > $1 AND accepted_at < penstock.clock() - $2::float8"
+            " ORDER BY generation LIMIT $3"
+        ),
+        after,
+        older_than,
+        limit,
+    )
+    return [Pending(document_of(row), row["blob"]) for row in rows]
+
+
+async def original(database: Database, connection: Connection, ref: DocumentRef) -> str | None:
+    blob: str | None = await connection.fetchval(
+        database.sql(f"SELECT blob FROM penstock.documents WHERE {_REF}"), *ref
+    )
+    return blob
+
+
+async def blobs_in_use(
+    database: Database, connection: Connection, keys: Sequence[str], published: bool
+) -> set[str]:
+    rows = await connection.fetch(
+        database.sql(
+            "SELECT blob FROM penstock.documents WHERE blob = ANY ($1)"
+            " AND ($2 OR live IS DISTINCT FROM generation)"
+        ),
+        list(keys),
+        published,
+    )
+    return {row["blob"] for row in rows}
 
 
 async def publish(tx: Transaction, version: Version, document: int, live: int | None) -> None:

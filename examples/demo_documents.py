@@ -1,0 +1,147 @@
+"""Documents in three languages: ingested by the command line, found by the library.
+
+    python examples/demo_documents.py
+
+It is also the second part of the demo. Everything it needs comes with Penstock: no server, no
+network. It fails unless every document is found by its question, with its page or section, and no
+personal data is left anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from penstock import Penstock
+
+DOCUMENTS = Path(__file__).resolve().parent / "documents"
+SMALL_CHUNKS: dict[str, Any] = {"chunk_tokens": 80, "chunk_overlap": 16}
+"""The documents are short; with chunks of the usual size each would be one passage."""
+
+
+BLANKS = re.compile(r"\s+")
+
+
+class Question(NamedTuple):
+    text: str
+    document: str
+    place: str
+    """The page or section it must be found on."""
+
+
+QUESTIONS = [
+    Question("Where are the seals and shear pins?", "turbine.pdf", "page 3"),
+    Question("Why did nobody notice the flood?", "incident.html", "Why nobody noticed"),
+    Question("去年は鮎が何匹通りましたか", "fish-ladder.ja.html", "数え方"),
+    Question("단체 예약은 언제까지 해야 하나요?", "visitors.ko.md", "단체 관람"),
+    Question("Is the museum open on Mondays?", "visitors.ko.md", "방문객 안내"),
+]
+"""The last one is asked in another language than it is answered in."""
+PRIVATE = [
+    *("dana.whitfield", "010-9999", "claims@", "DE89", "192.0.2.7", "upper@", "555 010 0001"),
+    *("010-1234-5678", "gate.kim", "110-123-456789", "02-123-4567", "090-1234-5678", "toban@"),
+    *("rowan.pike", "4111"),
+]
+"""Invented, and somewhere in the documents."""
+
+
+async def show(folder: Path, console: Console) -> bool:
+    """Ingest, ask, look for what must not be there; whether all is as promised."""
+    began = time.monotonic()
+    url = f"sqlite:///{folder}/documents.db"
+    console.print(f"\n  [bold]{len(list(DOCUMENTS.iterdir()))} documents[/bold] in 3 languages\n")
+    await asyncio.to_thread(_ingest, url, console)
+    app = Penstock(url, **SMALL_CHUNKS)
+    corpus = app.corpus
+    async with app:
+        found = [await _ask(app, question, console) for question in QUESTIONS]
+        documents = await corpus.documents()
+        texts = [chunk.text for one in documents for chunk in await corpus.chunks(one.ref.id)]
+    masked = sum((Counter(one.masked) for one in documents), Counter[str]())
+    leaks = [secret for secret in PRIVATE for text in texts if secret in text]
+    stored = await asyncio.to_thread(_stored, folder)
+    leaks += [secret for secret in PRIVATE if secret.encode() in stored]
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(masked.items()))
+    for name, value, remark in [
+        ("documents searchable", sum(one.live for one in documents), f"{len(texts)} chunks"),
+        ("questions answered", sum(found), f"of {len(QUESTIONS)}, the right passage first"),
+        ("personal data masked", masked.total(), kinds),
+        ("personal data left", len(leaks), "in any chunk, or anywhere in the file"),
+        ("seconds", round(time.monotonic() - began, 1), "with loading the model, twice"),
+    ]:
+        line = Text.assemble(f"  {name:<22} ", (f"{value:>5}", "bold"), (f"   {remark}", "dim"))
+        console.print(line, soft_wrap=True)
+    console.print()
+    names = {Path(one.source).name for one in documents if one.state == "completed"}
+    every = names == {file.name for file in DOCUMENTS.iterdir()}
+    return every and all(found) and not leaks and masked.total() >= len(PRIVATE)
+
+
+def _ingest(url: str, console: Console) -> None:
+    """`penstock ingest`, on this terminal if there is one."""
+    command = [sys.executable, "-m", "penstock.cli", "ingest", str(DOCUMENTS), "--queue", url]
+    sizes = {f"PENSTOCK_{name.upper()}": str(size) for name, size in SMALL_CHUNKS.items()}
+    console.print("  [cyan]penstock ingest examples/documents[/cyan]")
+    live = console.is_terminal and not console.record
+    ended = subprocess.run(
+        command,
+        cwd=DOCUMENTS.parent,
+        env={**os.environ, **sizes},
+        stdout=None if live else subprocess.PIPE,
+        check=False,
+    )
+    if ended.stdout is not None:
+        for line in ended.stdout.decode().splitlines():
+            console.print(Text(f"  {line}"), soft_wrap=True)
+    if ended.returncode != 0:
+        raise SystemExit(f"penstock ingest ended with exit code {ended.returncode}")
+    console.print()
+
+
+def _stored(folder: Path) -> bytes:
+    """All that was written, but for what was deleted again."""
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+async def _ask(app: Penstock, question: Question, console: Console) -> bool:
+    """Show the best passage with where it is; whether it is the right one."""
+    result = await app.corpus.search(question.text, limit=1)
+    (passage,) = result.passages
+    first, last = passage.pages or (0, -1)
+    pages = [f"page {page}" for page in range(first, last + 1)]
+    headings = [heading for heading in passage.section if heading != passage.title]
+    parts = [passage.title, " and ".join(pages), *headings]
+    cited = ", ".join(part for part in parts if part)
+    snippet, at = Text(), 0
+    for start, end in [*passage.marks, (len(passage.snippet),) * 2]:
+        snippet.append(BLANKS.sub(" ", passage.snippet[at:start]))
+        snippet.append(passage.snippet[start:end], "bold yellow")
+        at = end
+    console.print(Text.assemble("  ", (question.text, "bold")))
+    console.print(Padding(snippet, (0, 4), expand=False))
+    console.print(Text.assemble("    ", (cited, "cyan")))
+    console.print()
+    places = [*pages, *passage.section]
+    return Path(passage.source).name == question.document and question.place in places
+
+
+def main() -> int:
+    with TemporaryDirectory(prefix="penstock-documents-") as folder:
+        good = asyncio.run(show(Path(folder), Console(highlight=False)))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

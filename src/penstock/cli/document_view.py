@@ -1,0 +1,160 @@
+"""How a document is shown: a line in a list, everything about it, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from penstock.cli.output import (
+    Column,
+    console,
+    is_terminal,
+    print_fields,
+    print_table,
+    say,
+    state_style,
+)
+from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
+from penstock.model.document import Document, DocumentState, StoredChunk
+
+
+def as_dict(document: Document) -> dict[str, Any]:
+    """The document for programs."""
+    fields = asdict(document)
+    del fields["ref"]
+    tenant, collection, document_id = document.ref
+    return {"id": document_id, "collection": collection, "tenant": tenant, **fields}
+
+
+def chunk_dict(chunk: StoredChunk) -> dict[str, Any]:
+    fields = chunk._asdict()
+    del fields["number"]  # a row of the store, of use to nobody else
+    return fields
+
+
+def advice(error: Mapping[str, Any], document_id: str) -> str:
+    """What a person can do about a document that failed."""
+    again = f"penstock documents retry {document_id!r}"
+    match error["type"]:
+        case "ParserError" if "password" in error["message"] or "encrypted" in error["message"]:
+            return "save it without a password and ingest it again"
+        case "ParserError":
+            return "ingest it again once the file is mended, or converted to another format"
+        case "DocumentTooLarge":
+            return "split it, or raise the setting document_bytes, and ingest it again"
+        case "BlobMissing":
+            return "ingest it again"
+        case "InputError" | "ValidationError":
+            return "nothing of it was accepted: ingest it again once that is mended"
+        case "AuthenticationError" | "EmbedderError" | "HttpError" | "ConfigError":
+            return f"check the settings of the embedder, then: {again}"
+        case _:
+            return f"penstock dead-letters list has the whole history; to try again: {again}"
+
+
+def where(pages: tuple[int, int] | None, section: Sequence[str]) -> str:
+    """Where in a document a passage is: its pages and headings, as far as there are any."""
+    parts = []
+    if pages is not None:
+        first, last = pages
+        parts.append(f"page {first}" if first == last else f"pages {first} to {last}")
+    if section:
+        parts.append(" > ".join(map(printable, section)))
+    return ", ".join(parts)
+
+
+def masked(counts: Mapping[str, int]) -> str:
+    """`email 2, phone 1`."""
+    return ", ".join(f"{kind} {count:,}" for kind, count in sorted(counts.items()))
+
+
+def about(document: Document) -> str:
+    """What there is to say about a document in its state."""
+    match document.state:
+        case DocumentState.PROCESSING:
+            old = "; the version before is searchable" if document.live else ""
+            return f"{document.stage} {document.progress:.0%}{old}"
+        case DocumentState.FAILED:
+            old = "; the version before is searchable" if document.live else ""
+            return problem(document.error) + old
+        case DocumentState.COMPLETED:
+            return plural(document.chunks, "chunk")
+
+
+def print_documents(documents: Sequence[Document]) -> None:
+    """A table of documents; columns that say nothing are left out."""
+    collections = len({document.ref.collection for document in documents}) > 1
+    columns = [Column("id", fit="fold")]
+    columns += [Column("collection")] if collections else []
+    columns += [
+        Column("state", style=state_style),
+        Column("title", fit="cut"),
+        Column("age", right=True),
+        Column("about", fit="cut"),
+    ]
+    rows = []
+    for document in documents:
+        row = [printable(document.ref.id)]
+        row += [printable(document.ref.collection)] if collections else []
+        rows.append(
+            [
+                *row,
+                str(document.state),
+                printable(document.title) or "-",
+                age(document.accepted_at),
+                about(document),
+            ]
+        )
+    print_table(columns, rows)
+
+
+def print_document(document: Document) -> None:
+    """Everything about one document."""
+    error = document.error
+    took = ""
+    if document.started_at and document.finished_at:
+        took = f", took {duration(document.finished_at - document.started_at)}"
+    processing = document.state is DocumentState.PROCESSING
+    print_fields(
+        {
+            "id": printable(document.ref.id),
+            "collection": printable(document.ref.collection),
+            "tenant": printable(document.ref.tenant),
+            "state": str(document.state),
+            "stage": f"{document.stage}, {document.progress:.0%}" if processing else "",
+            "searchable": _searchable(document),
+            "title": printable(document.title),
+            "format": document.mime,
+            "size": f"{document.size:,} bytes",
+            "source": printable(document.source),
+            "metadata": pretty(dict(document.metadata)) if document.metadata else "",
+            "chunks": f"{document.chunks:,}" if document.chunks else "",
+            "masked": masked(document.masked),
+            "accepted": moment(document.accepted_at),
+            "finished": moment(document.finished_at) + took if document.finished_at else "",
+            "error": problem(error),
+            "what to do": printable(advice(error, document.ref.id)) if error else "",
+        }
+    )
+
+
+def _searchable(document: Document) -> str:
+    if not document.live:
+        return "no"
+    return "yes" if document.state is DocumentState.COMPLETED else "the version before"
+
+
+def print_chunks(chunks: Sequence[StoredChunk]) -> None:
+    """The texts that can be found, each under where it is."""
+    for chunk in chunks:
+        place = where(chunk.pages, chunk.section)
+        head = f"chunk {chunk.ordinal}, {plural(chunk.tokens, 'token')}"
+        say()
+        if is_terminal():
+            console().print(f"[bold]{head}[/bold]", end="")
+            console().print(f"  {place}", markup=False, style="dim")
+        else:
+            say(f"{head}  {place}".rstrip())
+        for line in chunk.text.split("\n"):
+            say(f"  {printable(line)}".rstrip())

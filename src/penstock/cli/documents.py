@@ -1,0 +1,185 @@
+"""`penstock documents`: list, show, delete, retry."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock.cli.errors import NotFound, UsageError
+from penstock.cli.options import (
+    CollectionOption,
+    ConfigOption,
+    JsonOption,
+    LimitOption,
+    OwnerOption,
+    QueueOption,
+    new_group,
+)
+from penstock.cli.output import note, print_json, say
+from penstock.cli.session import opened
+from penstock.cli.text import plural, printable
+from penstock.model.document import DEFAULT_COLLECTION, DocumentState
+from penstock.model.errors import DocumentNotFound
+
+group = new_group("List, show, delete and retry documents.")
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A document's id.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="Ids of documents.")]
+OnlyCollectionOption = Annotated[
+    str | None, typer.Option("--collection", metavar="NAME", help="Only of this collection.")
+]
+
+
+@group.command("list")
+def list_documents(
+    state: Annotated[
+        list[DocumentState] | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="processing, completed or failed; can be given several times.",
+        ),
+    ] = None,
+    collection: OnlyCollectionOption = None,
+    tenant: OwnerOption = "default",
+    limit: LimitOption = 50,
+    before: Annotated[
+        int | None,
+        typer.Option(
+            "--before", metavar="GENERATION", min=1, help="The next page: those accepted earlier."
+        ),
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List documents, the last accepted first."""
+    from penstock.cli.document_view import as_dict, print_documents
+
+    with opened(queue, config, documents=True) as (app, run):
+        found = run(
+            app.corpus.documents(
+                tenant=tenant,
+                collection=collection,
+                states=state or None,
+                limit=limit,
+                before=before,
+            )
+        )
+    if as_json:
+        print_json([as_dict(document) for document in found])
+    elif not found:
+        note("no documents match" if state or collection or before else "no documents")
+    else:
+        print_documents(found)
+        if len(found) == limit:
+            note(f"there may be more: --before {found[-1].generation}")
+
+
+@group.command("show")
+def show(
+    document_id: IdArgument,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Also the texts that can be found, with their pages.")
+    ] = False,
+    collection: CollectionOption = DEFAULT_COLLECTION,
+    tenant: OwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show all of a document: how far it is, what was masked, and what went wrong."""
+    from penstock.cli.document_view import as_dict, chunk_dict, print_chunks, print_document
+
+    with opened(queue, config, documents=True) as (app, run):
+        document = run(app.corpus.get(document_id, collection=collection, tenant=tenant))
+        texts = []
+        if chunks:
+            texts = run(app.corpus.chunks(document_id, collection=collection, tenant=tenant))
+    if as_json:
+        parts = {"texts": [chunk_dict(chunk) for chunk in texts]} if chunks else {}
+        print_json({**as_dict(document), **parts})
+        return
+    print_document(document)
+    if chunks:
+        print_chunks(texts)
+
+
+@group.command("delete")
+def delete(
+    document_ids: IdsArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    collection: CollectionOption = DEFAULT_COLLECTION,
+    tenant: OwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete documents for good, whatever is being done with them; asks first."""
+    ids = list(dict.fromkeys(document_ids))
+    with opened(queue, config, documents=True) as (app, run):
+        if not yes:
+            _confirm(len(ids))
+        deleted = []
+        for document_id in ids:
+            try:
+                run(app.corpus.delete(document_id, collection=collection, tenant=tenant))
+            except DocumentNotFound:
+                continue  # said below, once the others are deleted
+            deleted.append(document_id)
+    if as_json:
+        print_json({"deleted": deleted})
+    else:
+        for document_id in deleted:
+            say(f"{printable(document_id)}  deleted")
+    _complain_of(sorted(set(ids) - set(deleted)), collection)
+
+
+@group.command("retry")
+def retry(
+    document_ids: IdsArgument,
+    collection: CollectionOption = DEFAULT_COLLECTION,
+    tenant: OwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try documents that failed once more, from their originals.
+
+    It only queues them: `penstock worker` does the work, or the next `penstock ingest`.
+    """
+    from penstock.cli.document_view import as_dict
+
+    ids = list(dict.fromkeys(document_ids))
+    with opened(queue, config, documents=True) as (app, run):
+        retried = {}
+        for document_id in ids:
+            try:
+                retried[document_id] = run(
+                    app.corpus.retry(document_id, collection=collection, tenant=tenant)
+                )
+            except DocumentNotFound:
+                continue  # said below, once the others are retried
+    if as_json:
+        print_json([as_dict(document) for document in retried.values()])
+    else:
+        for document in retried.values():
+            say(f"{printable(document.ref.id)}  {document.state}")
+    _complain_of([one for one in ids if one not in retried], collection)
+
+
+def _confirm(count: int) -> None:
+    """Ask whoever sits at the terminal; Exit when they say no."""
+    if not sys.stdin.isatty():
+        raise UsageError("deleting cannot be undone: say --yes to do it without being asked")
+    if not typer.confirm(f"Delete {plural(count, 'document')} for good?", err=True):
+        note("nothing deleted")
+        raise typer.Exit
+
+
+def _complain_of(missing: list[str], collection: str) -> None:
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise NotFound(f"no document {names} in collection {collection!r}")

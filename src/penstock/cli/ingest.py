@@ -1,0 +1,206 @@
+"""`penstock ingest`: documents in, from files, folders, addresses and standard input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.errors import ExitCode, InputError, UsageError
+from penstock.cli.options import (
+    CollectionOption,
+    ConfigOption,
+    JsonOption,
+    MetadataOption,
+    OwnerOption,
+    QueueOption,
+    metadata_of,
+)
+from penstock.cli.output import note
+from penstock.cli.text import printable
+from penstock.model.document import DEFAULT_COLLECTION
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from penstock.app import Penstock
+    from penstock.cli.ingest_run import Given
+    from penstock.cli.sources import Item
+
+    Items = Callable[[asyncio.Event], AsyncIterator[Item]]
+
+
+def ingest_documents(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH|URL|-", help="Files, folders, patterns, http(s) addresses, or - (stdin)."
+        ),
+    ],
+    collection: CollectionOption = DEFAULT_COLLECTION,
+    tenant: OwnerOption = "default",
+    document_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Of a single document.")
+    ] = None,
+    title: Annotated[
+        str, typer.Option("--title", metavar="TEXT", help="Of one that names none itself.")
+    ] = "",
+    metadata: MetadataOption = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", metavar="PATTERN", help="Not these: '*.png'; repeatable."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on with what appears or changes in a folder.")
+    ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Only accept; workers elsewhere do the rest.")
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make documents searchable: read, mask personal data, cut into chunks, embed.
+
+    The work is done by workers in this process, and by other worker processes if there are any.
+    Run it again to go on: what is there and has not changed is left alone. Ctrl-C is safe; what
+    was accepted stays in the queue. The exit code is 1 if a document failed.
+
+    The id of a file is its path as seen from the current folder; of an address, the address.
+    Another content under the same id replaces what is there, once it is ready. Folders are
+    taken with all that is below them, but for hidden files and those of the queue. A file that
+    is deleted stays searchable: see `penstock documents delete`.
+
+    An address is fetched by this command from this machine, so it reaches what this machine
+    does; redirects are followed, and the setting document_bytes bounds what is read.
+    """
+    import asyncio
+    import logging
+
+    from penstock.app import Penstock
+    from penstock.cli.ingest_run import Given
+
+    app = Penstock(queue, config_file=config)
+    _ = app.corpus  # it has to be asked for before the app is opened
+    single = len(sources) == 1 and not watch
+    if document_id is not None and not (single and not Path(sources[0]).is_dir()):
+        raise UsageError("--id is for a single file, address or -")
+    given = Given(collection, tenant, title, metadata_of(metadata))
+    items = _items(app, sources, document_id, exclude or (), watch=watch)
+    if watch and not as_json:
+        note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
+    # What fails is told by document; the log would tell it once more, by job.
+    logging.getLogger("penstock").setLevel(logging.ERROR)
+    wait, ends = not no_wait, not watch
+    code = asyncio.run(_ingest(app, items, given, wait=wait, ends=ends, as_json=as_json))
+    raise typer.Exit(code)
+
+
+def _items(
+    app: Penstock,
+    sources: Sequence[str],
+    document_id: str | None,
+    exclude: Sequence[str],
+    *,
+    watch: bool,
+) -> Items:
+    """What is to be ingested. What is wrong with it is said before anything is accepted."""
+    from dataclasses import replace
+
+    from penstock.cli.sources import from_address, from_path, from_stdin, is_address
+
+    own = _own_files(app)
+    if watch:
+        for source in sources:
+            if not Path(source).is_dir():
+                raise UsageError(f"--watch is for folders, and {source!r} is none")
+        return lambda stop: _appearing(sources, exclude, own, stop)
+    found: dict[str, Item] = {}
+    for source in sources:
+        if source == "-":
+            if document_id is None:
+                raise UsageError("standard input has no name: give it an --id")
+            items = [from_stdin(document_id, app.settings.document_bytes)]
+        elif is_address(source):
+            items = [from_address(source)]
+        else:
+            items = from_path(source, exclude, own)
+        found.update((item.id, item) for item in items)
+    if document_id is not None:
+        if len(found) > 1:
+            raise UsageError(f"--id is for a single document, and these are {len(found):,}")
+        (only,) = found.values()
+        found = {document_id: replace(only, id=document_id)}
+
+    async def each(stop: asyncio.Event) -> AsyncIterator[Item]:
+        for item in found.values():
+            yield item
+
+    return each
+
+
+async def _appearing(
+    sources: Sequence[str], exclude: Sequence[str], own: Sequence[Path], stop: asyncio.Event
+) -> AsyncIterator[Item]:
+    from penstock.cli.sources import watched
+
+    trouble = ""
+    async for found in watched(sources, exclude, own, stop):
+        if isinstance(found, InputError):
+            if str(found) != trouble:
+                note(f"waiting: {printable(str(found))}")
+            trouble = str(found)
+            continue
+        trouble = ""
+        for item in found:
+            yield item
+
+
+def _own_files(app: Penstock) -> list[Path]:
+    """What begins with these is the queue's or the store's, and no document."""
+    import os
+
+    files = [
+        url.removeprefix("sqlite:///")
+        for url in (app.config.queue, app.settings.store)
+        if url.startswith("sqlite:///")
+    ]
+    files += [app.settings.blobs] if app.settings.blobs else []
+    return [Path(os.path.abspath(Path(file).expanduser())) for file in files]
+
+
+async def _ingest(
+    app: Penstock, items: Items, given: Given, *, wait: bool, ends: bool, as_json: bool
+) -> int:
+    """Accept, work and follow; the exit code."""
+    import asyncio
+    from contextlib import nullcontext
+
+    from penstock.cli.ingest_run import Ingest, working
+    from penstock.cli.ingest_view import Tally, summarise, view_for
+    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+
+    signals, tally = Signals(), Tally()
+    view = view_for(tally, as_json=as_json, wait=wait)
+    ingest = Ingest(app, given, view, tally, signals.stop)
+    try:
+        async with app:
+            async with working(app) if wait else nullcontext(), asyncio.TaskGroup() as group:
+                accepting = group.create_task(ingest.accept(items(signals.stop)))
+                if wait:
+                    group.create_task(ingest.follow(accepting))
+            if wait:
+                await ingest.look()  # what was finished while the workers stopped
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None  # one is enough to say, and has an exit code
+    finally:
+        view.close()
+    interrupted = signals.stop.is_set()
+    summarise(tally, as_json=as_json, interrupted=interrupted)
+    code = ExitCode.UNSUCCESSFUL if tally.failures else ExitCode.OK
+    if interrupted and ends:
+        code = ExitCode.INTERRUPTED
+    exit_after(EXIT_SECONDS, code)
+    return code

@@ -1,0 +1,224 @@
+"""One run of `penstock ingest`: accept what is given, do the work, follow it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.app import Penstock
+from penstock.cli.errors import InputError
+from penstock.cli.ingest_view import Active, Tally, View, failure_of
+from penstock.cli.sources import Item, fetched, parts_of
+from penstock.cli.watch import POLL_SECONDS, looks
+from penstock.ingest.jobs import EMBED
+from penstock.ingest.pipeline import PARSED
+from penstock.model.document import Document, DocumentRef, DocumentState
+from penstock.model.errors import DocumentNotFound, PenstockError, QueueError, StoreUnavailable
+from penstock.model.job import Job, JobState
+from penstock.ports.queue import Topic
+
+KINDS = "ingest.*"
+PAGE = 1000
+SHOWN = 50
+"""Documents whose progress is looked at, of those being worked on."""
+IDLE_LOOKS = 4
+"""With jobs queued and none running, in a row: then it is said what they wait for."""
+GRACE_SECONDS = 2.0
+"""Running jobs may finish for so long after Ctrl-C; then they go back to the queue unspent."""
+
+
+@dataclass(slots=True, frozen=True)
+class Given:
+    """What the command was told of all its documents."""
+
+    collection: str
+    tenant: str
+    title: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Ingest:
+    """`stop` ends it early; what was accepted by then is in the queue."""
+
+    def __init__(
+        self, app: Penstock, given: Given, view: View, tally: Tally, stop: asyncio.Event
+    ) -> None:
+        self._app = app
+        self._given = given
+        self._view = view
+        self._tally = tally
+        self._stop = stop
+        self._pending: dict[DocumentRef, int] = {}
+        """The generation of each document that is not done."""
+        self._idle = 0
+
+    async def accept(self, items: AsyncIterator[Item]) -> None:
+        """Take in everything. What cannot be read fails by itself; trouble with the queue or the
+        store is raised, because nothing else would fare better."""
+        async for item in items:
+            if self._stop.is_set():
+                return
+            try:
+                if (document := await self._add(item)) is None:
+                    return
+            except (QueueError, StoreUnavailable):
+                raise
+            except PenstockError as error:
+                self._failed(item.id, failure_of(error))
+                continue
+            if document.state is DocumentState.COMPLETED:
+                self._tally.unchanged += 1
+                self._view.unchanged(document)
+            elif self._pending.get(document.ref) != document.generation:
+                self._pending[document.ref] = document.generation
+                self._tally.waiting = len(self._pending)
+                self._view.accepted(document)
+
+    async def _add(self, item: Item) -> Document | None:
+        """None: told to stop before it could be fetched."""
+        content: Any = item.content
+        match content:
+            case Path():
+                content = parts_of(content)
+            case str():
+                most = self._app.settings.document_bytes
+                content = await _unless(self._stop, fetched(content, most))
+                if content is None:
+                    return None
+        return await self._app.corpus.add(
+            content,
+            id=item.id,
+            collection=self._given.collection,
+            title=self._given.title or item.title,
+            origin=item.id,
+            metadata=self._given.metadata,
+            tenant=self._given.tenant,
+        )
+
+    async def follow(self, accepting: asyncio.Task[None]) -> None:
+        """Show how the work goes on until all is accepted and done, or `stop`."""
+        listener = self._app.queue.listen(Topic.FINISHED)
+        loop = asyncio.get_running_loop()
+        try:
+            async for took in looks(self._timed_look):
+                if self._stop.is_set() or (accepting.done() and not self._pending):
+                    return
+                # With very many documents a look takes long: spend a fifth of the time on it.
+                resume = loop.time() + 4 * took
+                await listener.wait(POLL_SECONDS)
+                await asyncio.sleep(max(0.0, resume - loop.time()))
+        finally:
+            listener.close()
+
+    async def _timed_look(self) -> float:
+        begun = asyncio.get_running_loop().time()
+        await self.look()
+        return asyncio.get_running_loop().time() - begun
+
+    async def look(self) -> None:
+        """See what has ended, and show what is under way."""
+        asked = list(self._pending)
+        processing = await self._processing() if asked else set()
+        for ref in asked:
+            if ref not in processing:
+                await self._ended(ref)
+        active, waits_for = await self._active() if self._pending else ([], "")
+        self._tally.waiting = len(self._pending)
+        self._view.progress(active, len(self._pending), waits_for)
+
+    async def _processing(self) -> set[DocumentRef]:
+        """All that are under way in the collection, whoever accepted them."""
+        found: set[DocumentRef] = set()
+        before = None
+        while True:
+            page = await self._app.corpus.documents(
+                tenant=self._given.tenant,
+                collection=self._given.collection,
+                states=[DocumentState.PROCESSING],
+                limit=PAGE,
+                before=before,
+            )
+            found.update(document.ref for document in page)
+            if len(page) < PAGE:
+                return found
+            before = page[-1].generation
+
+    async def _ended(self, ref: DocumentRef) -> None:
+        try:
+            document = await self._get(ref)
+        except DocumentNotFound:
+            self._pending.pop(ref)
+            self._failed(ref.id, failure_of(InputError("it was deleted meanwhile")))
+            return
+        match document.state:
+            case DocumentState.PROCESSING:
+                return  # accepted once more, since the look
+            case DocumentState.COMPLETED:
+                self._tally.completed += 1
+                self._tally.chunks += document.chunks
+                self._tally.masked.update(document.masked)
+                self._view.completed(document)
+            case DocumentState.FAILED:
+                self._failed(ref.id, document.error or failure_of(InputError(document.message)))
+        self._pending.pop(ref)
+
+    async def _get(self, ref: DocumentRef) -> Document:
+        return await self._app.corpus.get(ref.id, collection=ref.collection, tenant=ref.tenant)
+
+    async def _active(self) -> tuple[list[Active], str]:
+        """Ours among the jobs that run, and if there is none, what those that do not wait for."""
+        running = await self._jobs(JobState.RUNNING, SHOWN)
+        active = [_active(job) for job in running if self._is_ours(job)]
+        if running:
+            self._idle = 0
+            return active, ""
+        queued = await self._jobs(JobState.QUEUED, 1)
+        self._idle = self._idle + 1 if queued else 0
+        return [], str(queued[0].waiting_for) if self._idle >= IDLE_LOOKS else ""
+
+    async def _jobs(self, state: JobState, limit: int) -> list[Job]:
+        return await self._app.jobs(
+            kind=KINDS, states=[state], tenant=self._given.tenant, limit=limit
+        )
+
+    def _is_ours(self, job: Job) -> bool:
+        payload = job.payload
+        return DocumentRef(job.tenant, payload["collection"], payload["document"]) in self._pending
+
+    def _failed(self, name: str, error: Mapping[str, Any]) -> None:
+        self._tally.failures.append((name, error))
+        self._view.failed(name, error)
+
+
+def _active(job: Job) -> Active:
+    stage = job.kind.rpartition(".")[2]
+    begins_at = PARSED if job.kind == EMBED else 0.0
+    return Active(job.payload["document"], stage, max(begins_at, job.progress), job.message)
+
+
+async def _unless(stop: asyncio.Event, work: Any) -> Any:
+    """What `work` returns, or None if told to stop before."""
+    working, told = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([working, told], return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, told):
+            task.cancel()
+        await asyncio.gather(working, told, return_exceptions=True)
+
+
+@asynccontextmanager
+async def working(app: Penstock) -> AsyncIterator[None]:
+    """Workers for documents in this process, as long as the block lasts."""
+    await app.apply_lanes()
+    orchestrator = app.orchestrator(kinds=[KINDS])
+    await orchestrator.start()
+    try:
+        yield
+    finally:
+        await orchestrator.stop(grace=min(GRACE_SECONDS, app.settings.grace_seconds))

@@ -1,0 +1,149 @@
+"""`penstock search`: passages that answer a question, and where they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.options import (
+    ConfigOption,
+    JsonOption,
+    MetadataOption,
+    OwnerOption,
+    QueueOption,
+    metadata_of,
+)
+from penstock.cli.output import console, is_terminal, note, print_json, say
+from penstock.cli.session import opened
+from penstock.cli.text import printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from penstock.corpus.search import Passage, SearchResult
+
+
+def search_documents(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question, or words.")],
+    collection: Annotated[
+        list[str] | None,
+        typer.Option("--collection", metavar="NAME", help="Only in this one; repeatable."),
+    ] = None,
+    document: Annotated[
+        list[str] | None,
+        typer.Option("--document", metavar="ID", help="Only in this document; repeatable."),
+    ] = None,
+    metadata: MetadataOption = None,
+    tenant: OwnerOption = "default",
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=100, help="At most this many.")
+    ] = 5,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what put each passage in its place.")
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the passages of documents that answer a question.
+
+    Both by its words and by what it means. When the embedder cannot be reached it is by words
+    alone, and the answer says so. Personal data was masked before anything was stored, so
+    searching for it finds nothing.
+    """
+    with opened(queue, config, documents=True) as (app, run):
+        result = run(
+            app.corpus.search(
+                question,
+                tenant=tenant,
+                collections=collection or None,
+                documents=document or None,
+                metadata=metadata_of(metadata),
+                limit=limit,
+            )
+        )
+    if as_json:
+        print_json(_as_dict(result))
+        return
+    if result.mode == "text":
+        note(f"text only, {printable(result.note)}")
+    if not result.passages:
+        note("nothing found")
+    for number, passage in enumerate(result.passages, 1):
+        _print(number, passage, explain=explain)
+
+
+def _as_dict(result: SearchResult) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    passages = []
+    for passage in result.passages:
+        fields = asdict(passage)
+        tenant, collection, document_id = fields.pop("document")
+        del fields["why"]["id"]  # a row of the store
+        place = {"document": document_id, "collection": collection, "tenant": tenant}
+        passages.append({**place, **fields})
+    return {"mode": result.mode, "note": result.note, "passages": passages}
+
+
+def _print(number: int, passage: Passage, *, explain: bool) -> None:
+    from penstock.cli.document_view import where
+
+    name = printable(passage.document.id)
+    title = printable(passage.title) or name
+    # Many documents begin with their title as a heading: once is enough.
+    section = passage.section[passage.section[:1] == (passage.title,) :]
+    place = where(passage.pages, section)
+    tail = "" if title == name else f"  {name}"
+    lines = [f"     {_why(passage)}"] if explain else []
+    if number > 1:
+        say()
+    if not is_terminal():
+        say(f"{number:>3}. {f'{title}, {place}' if place else title}{tail}  {passage.score:.2f}")
+        say(f"     {_one_line(passage.snippet)}".rstrip())
+        for line in lines:
+            say(line)
+        return
+    from rich.padding import Padding
+    from rich.text import Text
+
+    screen = console()
+    head = Text.assemble(f"{number:>3}. ", (title, "bold"), f", {place}" if place else "")
+    head.append_text(Text.assemble((tail, "cyan"), (f"  {passage.score:.2f}", "dim")))
+    screen.print(head, soft_wrap=True)
+    screen.print(Padding(_marked(passage), (0, 0, 0, 5)))
+    for line in lines:
+        screen.print(Text(line, style="dim"))
+
+
+def _one_line(text: str) -> str:
+    """One space for each line end, so that marks stay where they are."""
+    return printable(text.replace("\n", " ").replace("\t", " "))
+
+
+def _marked(passage: Passage) -> Text:
+    from rich.text import Text
+
+    text, at = Text(), 0
+    for start, end in passage.marks:
+        text.append(_one_line(passage.snippet[at:start]))
+        text.append(_one_line(passage.snippet[start:end]), style="bold yellow")
+        at = end
+    text.append(_one_line(passage.snippet[at:]))
+    text.rstrip()
+    return text
+
+
+def _why(passage: Passage) -> str:
+    """What words and meaning each gave to the score, with rank and score of their own."""
+    why = passage.why
+    words = meaning = "not found so"
+    if why.text_rank is not None:
+        words = f"rank {why.text_rank}, BM25 {why.text_score:.3g}"
+    if why.vector_rank is not None:
+        meaning = f"rank {why.vector_rank}, cosine {why.vector_score:.3f}"
+    if why.other_script:
+        words = "taken for its meaning: in another script than the question"
+    rest = passage.score - why.text_share
+    return f"{why.text_share:.2f} by words ({words}) + {rest:.2f} by meaning ({meaning})"

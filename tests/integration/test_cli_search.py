@@ -1,0 +1,112 @@
+"""`penstock search`: passages, where they are, and why they were found."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import Penstock
+from tests.support.cli import Cli
+from tests.support.documents import pdf
+from tests.support.waiting import PATIENCE
+
+DOWN = """\
+embedder: {provider: openai, base_url: http://127.0.0.1:9/v1, model: m, dimensions: 8}
+"""
+WEIR = "# Weirs\n\nThe old weir was built in 1920, the sluice in 1921.\n"
+NOTE = "물은 아침에 sluice 흐른다. 문의: 010-1234-5678"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A queue with three documents in it, and a config whose embedder is down."""
+    cli = Cli(tmp_path_factory.mktemp("search"))
+    (cli.folder / "down.yaml").write_text(DOWN)
+    app = Penstock(cli.url, durable=False)
+    corpus = app.corpus
+
+    async def fill() -> None:
+        async with app.running():
+            await corpus.add(pdf(pages=2), id="report.pdf")
+            await corpus.add(WEIR, id="weir.md", collection="history", metadata={"year": "1920"})
+            await corpus.add(NOTE, id="note.txt")
+            await app.drain(timeout=PATIENCE)
+
+    asyncio.run(fill())
+    yield cli
+    cli.close()
+
+
+def found(cli: Cli, *arguments: str) -> set[str]:
+    """Documents found by words alone, which is quicker."""
+    result = cli("search", *arguments, "--config", "down.yaml", "--json").json
+    assert result["mode"] == "text"
+    return {one["document"] for one in result["passages"]}
+
+
+def test_passages_are_cited_with_title_page_and_score_and_explained(filled: Cli) -> None:
+    question = ("search", "When was the weir built?", "--limit", "1", "--explain")
+    lines = filled(*question).out.splitlines()
+    assert lines[0].startswith("  1. Weirs  weir.md  ")
+    assert float(lines[0].split()[-1]) > 0
+    assert "The old weir was built in 1920" in lines[1]
+    assert " by words (rank 1, BM25 " in lines[2]
+    assert " by meaning (rank 1, cosine " in lines[2]
+    pages = filled("search", "report", "--limit", "1", "--config", "down.yaml").out
+    assert pages.startswith("  1. Sluice 水門 수문, pages 1 to 2, Page 1 of the report  report.pdf")
+
+
+def test_json_has_everything(filled: Cli) -> None:
+    result = filled("search", "weir", "--limit", "1", "--json").json
+    assert (result["mode"], result["note"]) == ("hybrid", "")
+    (passage,) = result["passages"]
+    assert passage["document"] == "weir.md"
+    assert passage["collection"] == "history"
+    assert passage["section"] == ["Weirs"]
+    assert passage["pages"] is None
+    marked = [passage["snippet"][start:end] for start, end in passage["marks"]]
+    assert marked == ["Weirs", "weir"]
+    assert passage["why"]["text_rank"] == passage["why"]["vector_rank"] == 1
+
+
+def test_narrowed_by_collection_document_metadata_and_tenant(filled: Cli) -> None:
+    assert found(filled, "sluice") == {"weir.md", "report.pdf", "note.txt"}
+    assert found(filled, "sluice", "--collection", "history") == {"weir.md"}
+    assert found(filled, "sluice", "--document", "note.txt") == {"note.txt"}
+    assert found(filled, "sluice", "--metadata", "year=1920") == {"weir.md"}
+    assert found(filled, "sluice", "--tenant", "other") == set()
+
+
+def test_personal_data_is_masked_in_what_is_found(filled: Cli) -> None:
+    shown = filled("search", "물은 언제 흐르나요?", "--limit", "1").out
+    assert "note.txt" in shown.splitlines()[0]
+    assert "문의: [PHONE]" in shown
+
+
+def test_without_the_embedder_it_is_text_only_and_says_so(filled: Cli) -> None:
+    done = filled("search", "weir", "--config", "down.yaml")
+    assert done.err.startswith("text only, without vectors: ")
+    assert "built in 1920" in done.out
+
+
+def test_a_terminal_sees_the_words_that_match(filled: Cli) -> None:
+    shown = filled.on_terminal("search", "weir", "--limit", "1")
+    assert "\x1b[1;33mweir\x1b[0m" in shown
+
+
+def test_nothing_found_is_no_error(filled: Cli) -> None:
+    done = filled("search", "weir", "--collection", "nowhere", "--config", "down.yaml")
+    assert done.out == ""
+    assert done.err.endswith("\nnothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"), [([" "], "the question is empty"), (["x", "--limit", "0"], "--limit")]
+)
+def test_wrong_questions_are_exit_code_2(filled: Cli, arguments: list[str], says: str) -> None:
+    assert says in filled("search", *arguments, code=2).err
+
+
+def test_no_queue_yet_is_exit_code_3(cli: Cli) -> None:
+    assert "no queue at" in cli("search", "weir", code=3).err
+    assert not cli.path.exists()
