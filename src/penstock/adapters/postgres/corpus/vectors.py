@@ -17,10 +17,10 @@ from penstock.ports.corpus import ToEmbed, Version, Wanted
 MOST_DIMENSIONS = 4000
 """Of vectors that pgvector can index in half precision."""
 FEW = 2000
-"""So many are compared one by one: exact, and about as quick as the index."""
+"""So many are compared one by one, which is exact and takes about 13 ms at 512 dimensions."""
 STEP_COST = 5
-"""What a step through the index costs, in comparisons one by one (33 us to 7 us at 512
-dimensions)."""
+"""What a step through the index costs, in comparisons one by one. Roughly: 33 us to 7 us at 512
+dimensions, for one tenant."""
 
 
 def floats(vector: bytes) -> list[float]:
