@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from penstock import Penstock
+from penstock.ingest import pipeline, reembed
 from penstock.ingest.company import MOST
 from penstock.ingest.reembed import REEMBED
 from penstock.ports.queue import JobFilter
@@ -114,14 +115,19 @@ async def test_going_back_costs_no_request(filled: Shelf) -> None:
 
 
 async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
-    filled: Shelf,
+    filled: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Either process may claim a job that only the other can do, any number of times.
+    monkeypatch.setattr(reembed, "LATER_SECONDS", 0.05)
+    monkeypatch.setattr(pipeline, "OTHER_SECONDS", 0.05)
     old = filled.embedder.config(filled.farm.folder)
-    async with filled.running(config_file=old) as before, filled.running() as after:
-        await serves(after, NEW)
-        result = await before.corpus.search("some text")
-        assert result.mode == "text"
-        await before.corpus.add(b"a later text", id="later")
-        await completed(after, "later")
-        await serves(before, NEW)
+    async with filled.running(config_file=old) as before:
+        await before.corpus.add(b"an early text", id="early")
+        await completed(before, "early")
+        async with filled.running() as after:
+            await serves(after, NEW)
+            assert (await before.corpus.search("some text")).mode == "text"
+            await before.corpus.add(b"a later text", id="later")
+            await completed(after, "later")
+            await serves(before, NEW)
     assert vectors(filled)[NEW] == vectors(filled)[MODEL] + 1
