@@ -95,7 +95,7 @@ class PostgresCorpus:
         widths = {len(vector) // 4 for vector in known.values()}
         numbers = [await self._model(model, width) for width in widths]  # refuses a second width
         if numbers:
-            await self._write(lambda tx: vectors.put(tx, tenant, (model, numbers[0]), known))
+            await self._write(lambda tx: vectors.put(tx, tenant, numbers[0], known))
 
     async def _model(self, name: str, width: int) -> int:
         """The number of a model whose vectors have this width; its index is there."""

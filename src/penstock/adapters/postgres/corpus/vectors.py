@@ -67,12 +67,8 @@ async def _model(database: Database, connection: Connection, name: str) -> tuple
     return None if row is None else (row["number"], row["dimensions"])
 
 
-async def put(
-    tx: Transaction, tenant: str, model: tuple[str, int], vectors: Mapping[str, bytes]
-) -> None:
-    """`model`: its name and number."""
+async def put(tx: Transaction, tenant: str, model: int, vectors: Mapping[str, bytes]) -> None:
     owner = await tenant_number(tx, tenant)
-    name, number = model
     await tx.execute(PGVECTOR_PATH)
     # By hash, so that two who put the same ones wait for each other in one order.
     await tx.connection.executemany(
@@ -80,13 +76,8 @@ async def put(
             "INSERT INTO penstock.vectors (tenant, model, hash, vector)"
             " VALUES ($1, $2, $3, $4::real[]::vector) ON CONFLICT DO NOTHING"
         ),
-        [(owner, number, key, floats(vectors[key])) for key in sorted(vectors)],
+        [(owner, model, key, floats(vectors[key])) for key in sorted(vectors)],
         timeout=tx.seconds,
-    )
-    await tx.execute(
-        "UPDATE penstock.tenants SET model = $2 WHERE number = $1 AND model IS DISTINCT FROM $2",
-        owner,
-        name,
     )
 
 

@@ -16,13 +16,11 @@ CREATE TABLE penstock.corpus_migrations (
 
 -- tenants: one row per tenant that ever had a document; never deleted.
 --   number  stands for the tenant in chunks, lexemes and vectors
---   model   whose vectors serve its searches
 --   chunks, terms   how many live chunks there are, and terms in them; changed, as `term_counts`
 --                   is, by whoever publishes or deletes, who locks this row first
 CREATE TABLE penstock.tenants (
     number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text COLLATE "C" NOT NULL UNIQUE,
-    model  text,
     chunks bigint NOT NULL DEFAULT 0,
     terms  bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
