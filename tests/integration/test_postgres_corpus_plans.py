@@ -37,8 +37,8 @@ WITH c AS (
         ARRAY['["year", ' || n % 100 || ']'], '', '', 50, 1
     FROM generate_series(0, $1 / 50 - 1) AS n
 ), t AS (
-    INSERT INTO penstock.tenants (name, model, chunks, terms)
-    VALUES ('default', 'toy-1', $1, 3 * $1)
+    INSERT INTO penstock.tenants (name, chunks, terms)
+    VALUES ('default', $1, 3 * $1)
 )
 INSERT INTO penstock.term_counts SELECT lexeme, count(*) FROM c, unnest(c.lexemes) GROUP BY lexeme
 """
