@@ -245,3 +245,15 @@ def test_hostile_text_takes_time_in_proportion(unit: str) -> None:
 
 def test_the_default_labels_name_every_kind() -> None:
     assert set(LABELS) == {kind.value for kind in Kind}
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("jane@example.com0", "[EMAIL]0"),
+        ("see taro@example.co.jp12 for it", "see [EMAIL]12 for it"),
+        ("pkg@1.0.rc1", "pkg@1.0.rc1"),
+    ],
+)
+def test_digit_right_behind_an_address_does_not_save_it(text: str, masked: str) -> None:
+    assert mask(text).text == masked

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from penstock.ingest.pii.span import Kind, Span
 
 _WORD = r"0-9A-Za-z\u00c0-\u024f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
+# A digit may follow where no name goes on: a footnote's, or that of a table without its lines.
 _HOST = re.compile(
     rf"@((?:[{_WORD}](?:[{_WORD}-]{{0,62}})?\.){{1,8}}"
-    r"([A-Za-z]{2,24}|xn--[0-9A-Za-z-]{2,59}|한국|日本|みんな))(?![0-9A-Za-z])(?!-[0-9A-Za-z])"
+    r"((?:com|org|net|edu|gov|info|jp|kr)(?=[0-9]{1,9}(?![0-9A-Za-z]))"
+    r"|(?:[A-Za-z]{2,24}|xn--[0-9A-Za-z-]{2,59}|한국|日本|みんな)"
+    r"(?![0-9A-Za-z])(?!-[0-9A-Za-z])))"
 )
 _LOCAL = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.%'+-_")
 _LOCAL_MOST = 64
