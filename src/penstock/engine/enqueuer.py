@@ -78,7 +78,7 @@ class Enqueuer:
         start = _start(delay, run_at, self._queue.now())
         ids = new_ids(len(texts)) if ids is None else ids
         items = [
-            NewJob(job_id, text, key, lane, payload)
+            NewJob(job_id, text, key, lane, {} if payload is None else payload)
             for job_id, text, key, lane, payload in zip(
                 ids, texts, keys or [None] * len(texts), lanes, payloads, strict=True
             )
