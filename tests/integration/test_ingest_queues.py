@@ -1,4 +1,4 @@
-"""Documents in a file, their jobs on a server: what two stores cannot write together is mended."""
+"""Documents in one place, jobs in another: what two stores cannot write together is mended."""
 
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,15 @@ from tests.support.processes import Farm
 from tests.support.shelf import SOON, Shelf, completed, failed, found
 
 
-@pytest.fixture(params=["postgres", "redis"])
+@pytest.fixture(
+    params=[("postgres", "sqlite"), ("redis", "sqlite"), ("redis", "postgres")], ids=" and ".join
+)
 def apart(request: pytest.FixtureRequest, tmp_path: Path, embedder: EmbedderServer) -> Shelf:
     """Queue and documents apart."""
-    farm = Farm(tmp_path, url=BACKENDS[request.param].url(tmp_path))
-    farm.settings["store"] = f"sqlite:///{tmp_path}/jobs.db"
+    queue, store = request.param
+    farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path))
+    farm.settings["store"] = BACKENDS[store].url(tmp_path)
+    farm.settings["blobs"] = f"{tmp_path}/jobs.db-blobs"
     return Shelf(farm, embedder)
 
 
