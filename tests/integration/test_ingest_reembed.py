@@ -86,8 +86,10 @@ async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
     async with filled.running() as app:
         await serves(app, NEW)
     asked = [text for text, model in filled.embedder.asked if model == NEW]
-    # A text that two tenants have is asked for by each.
-    assert len(asked) == vectors(filled)[NEW] > 2 * MOST
+    # A text that two tenants have is asked for by each; a batch that was under way, once more.
+    made = vectors(filled)[NEW]
+    assert made > 2 * MOST
+    assert made <= len(asked) <= made + MOST
 
 
 async def test_job_that_was_cancelled_is_done_by_the_next_process(filled: Shelf) -> None:
