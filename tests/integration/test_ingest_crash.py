@@ -132,7 +132,7 @@ async def test_dead_letter_of_a_document_can_be_redriven(shelf: Shelf, kind: str
         else:
             await app.corpus.add(b"some text", id="a")
         document = await failed(app, "a")
-        (dead,) = await app.dead_letters()
+        (dead,) = await until(app.dead_letters, "the dead letter")
         assert dead.kind == kind
         shelf.embedder.fault = None
         if kind == PARSE:  # as if the parser could read it by now

@@ -133,7 +133,7 @@ async def test_failed_document_keeps_its_diagnosis_until_a_retry_has_an_outcome(
         assert (await completed(app, "a")).error is None
         with pytest.raises(ValidationError, match="completed"):
             await app.corpus.retry("a")
-        (dead,) = await app.dead_letters()
+        (dead,) = await until(app.dead_letters, "the dead letter")
         await app.redrive(job_id=dead.id)  # of the first try: it is late, and does no harm
         assert (await app.wait(dead.id, SOON)).result == {"late": True}
         assert await found(app, "readable") == ["readable by now"]
@@ -144,7 +144,7 @@ async def test_late_job_leaves_the_original_to_the_retry_that_needs_it(shelf: Sh
     async with shelf.running() as app:
         await app.corpus.add(BROKEN, id="a")
         await failed(app, "a")
-        (dead,) = await app.dead_letters()
+        (dead,) = await until(app.dead_letters, "the dead letter")
         await app.corpus.retry("a")
         await failed(app, "a")
         await app.redrive(job_id=dead.id)

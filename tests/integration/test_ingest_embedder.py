@@ -145,7 +145,7 @@ async def test_one_poisonous_document_does_not_hurt_those_it_shares_a_request_wi
         await failed(app, "bad")
         for name in names:
             await completed(app, name)
-        (dead,) = await app.dead_letters()
+        (dead,) = await until(app.dead_letters, "the dead letter")
         assert dead.payload["document"] == "bad"
 
 

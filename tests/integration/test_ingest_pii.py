@@ -169,7 +169,8 @@ async def test_no_value_that_an_error_quotes_is_stored_or_logged(
         assert "[PHONE]" in document.error["message"]
         if isinstance(error, ParserError):
             assert document.error["type"] == "ParserError"
-        (dead,) = await app.dead_letters()
+        # The document is told first, its job is settled a moment later.
+        (dead,) = await until(app.dead_letters, "the dead letter")
         assert "[PHONE]" in str(dead.error)
         await app.corpus.delete("a")  # the original, which is kept for a retry
         assert scan(shelf) == {}
