@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.life import runtime_folder
+from penstock.adapters.listener import Listener
 from penstock.adapters.postgres import lanes, schema, selection
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
@@ -26,7 +27,7 @@ from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.rows import read_jobs
-from penstock.adapters.postgres.wakeups import Listener, Wakeups
+from penstock.adapters.postgres.wakeups import Wakeups
 from penstock.lanes import view
 from penstock.model.change import Change
 from penstock.model.errors import QueueError, QueueUnavailable

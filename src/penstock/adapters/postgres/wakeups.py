@@ -13,6 +13,7 @@ import logging
 import random
 from collections.abc import Iterable
 
+from penstock.adapters.listener import Listener
 from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.errors import TROUBLE
 from penstock.model.errors import QueueError
@@ -26,33 +27,6 @@ PING_SECONDS = 5.0
 PING_TIMEOUT = 3.0
 RECONNECT_FIRST, RECONNECT_LAST = 0.1, 2.0
 POLL_FIRST, POLL_LAST = 0.1, 1.0
-
-
-class Listener:
-    """See `penstock.ports.queue.Wakeup`."""
-
-    __slots__ = ("_event", "_listeners")
-
-    def __init__(self, listeners: set[Listener]) -> None:
-        self._event = asyncio.Event()
-        self._listeners = listeners
-        listeners.add(self)
-
-    def ring(self) -> None:
-        self._event.set()
-
-    async def wait(self, timeout: float | None) -> bool:
-        if not self._event.is_set():
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._event.wait()
-            except TimeoutError:
-                return False
-        self._event.clear()
-        return True
-
-    def close(self) -> None:
-        self._listeners.discard(self)
 
 
 class Wakeups:

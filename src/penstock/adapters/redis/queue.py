@@ -11,11 +11,12 @@ from typing import Any
 
 from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
+from penstock.adapters.listener import Listener
 from penstock.adapters.redis import address, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
-from penstock.adapters.redis.wakeups import Listener, Wakeups
+from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState

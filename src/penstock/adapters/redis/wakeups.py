@@ -12,6 +12,7 @@ import random
 
 from redis import exceptions
 
+from penstock.adapters.listener import Listener
 from penstock.adapters.redis.connections import ANSWER_SECONDS, Connection, Connections
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
@@ -24,33 +25,6 @@ to answer: a connection can die without a sign."""
 RECONNECT_FIRST, RECONNECT_CAP = 0.1, 1.0
 
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
-
-
-class Listener:
-    """See `penstock.ports.queue.Wakeup`."""
-
-    __slots__ = ("_event", "_listeners")
-
-    def __init__(self, listeners: set[Listener]) -> None:
-        self._event = asyncio.Event()
-        self._listeners = listeners
-        listeners.add(self)
-
-    def ring(self) -> None:
-        self._event.set()
-
-    async def wait(self, timeout: float | None) -> bool:
-        if not self._event.is_set():
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._event.wait()
-            except TimeoutError:
-                return False
-        self._event.clear()
-        return True
-
-    def close(self) -> None:
-        self._listeners.discard(self)
 
 
 class Wakeups:

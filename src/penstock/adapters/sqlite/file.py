@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from penstock.adapters.listener import Listener
 from penstock.adapters.sqlite.database import (
     OLDEST_SQLITE,
     Reader,
@@ -18,7 +19,7 @@ from penstock.adapters.sqlite.database import (
     migrate,
     refuse_foreign,
 )
-from penstock.adapters.sqlite.wakeups import Listener, Wakeups
+from penstock.adapters.sqlite.wakeups import Wakeups
 from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 

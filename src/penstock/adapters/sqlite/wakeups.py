@@ -19,6 +19,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from penstock.adapters.listener import Listener
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
 
@@ -26,33 +27,6 @@ log = logging.getLogger("penstock.sqlite")
 
 _IN_MODIFY = 0x2
 _POLL_FIRST, _POLL_LAST = 0.1, 1.0
-
-
-class Listener:
-    """See `penstock.ports.queue.Wakeup`."""
-
-    __slots__ = ("_event", "_listeners")
-
-    def __init__(self, listeners: set[Listener]) -> None:
-        self._event = asyncio.Event()
-        self._listeners = listeners
-        listeners.add(self)
-
-    def ring(self) -> None:
-        self._event.set()
-
-    async def wait(self, timeout: float | None) -> bool:
-        if not self._event.is_set():
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._event.wait()
-            except TimeoutError:
-                return False
-        self._event.clear()
-        return True
-
-    def close(self) -> None:
-        self._listeners.discard(self)
 
 
 class Wakeups:

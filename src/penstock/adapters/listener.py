@@ -1,0 +1,32 @@
+"""One who waits for wake-ups, on whatever queue."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Listener:
+    """See `penstock.ports.queue.Wakeup`."""
+
+    __slots__ = ("_event", "_listeners")
+
+    def __init__(self, listeners: set[Listener]) -> None:
+        self._event = asyncio.Event()
+        self._listeners = listeners
+        listeners.add(self)
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout: float | None) -> bool:
+        if not self._event.is_set():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._event.wait()
+            except TimeoutError:
+                return False
+        self._event.clear()
+        return True
+
+    def close(self) -> None:
+        self._listeners.discard(self)
