@@ -22,6 +22,8 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Want
 
 NOW = time.time()
+# NOW is when the tests were collected: what is to stay in the future must outlast the whole suite.
+DAY = 86400
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def fill(connection: sqlite3.Connection, count: int = 2000) -> None:
                 "ready": ready,
                 "turn": float(n),
                 "holder": n % 4 if state == "running" else None,
-                "deadline": NOW + n if n % 10 == 0 else None,
+                "deadline": NOW + DAY + n if n % 10 == 0 else None,
                 "task": f"task{n % 50}" if n % 2 else None,
                 "key": f"key{n}" if n % 2 else None,
                 "finished_at": NOW if state in ("completed", "failed", "cancelled") else None,
@@ -162,7 +164,7 @@ def test_whole_claim_goes_by_index(connection: sqlite3.Connection, tmp_path: Pat
     connection.execute("UPDATE jobs SET lane = '?' WHERE ready = 1 AND seq % 11 = 0")
     connection.execute("UPDATE jobs SET deadline = 1 WHERE state = 'queued' AND seq % 20 = 1")
     connection.execute("UPDATE jobs SET ready = 2, crashes = 1 WHERE ready = 1 AND seq % 13 = 0")
-    connection.execute(JOIN, {"number": 1, "until": NOW + 1000})
+    connection.execute(JOIN, {"number": 1, "until": NOW + DAY})
     connection.execute(JOIN, {"number": 2, "until": 1})
     connection.execute("BEGIN IMMEDIATE")
     recorder = Recorder(connection)
@@ -199,11 +201,11 @@ def claim_steps(connection: sqlite3.Connection, folder: Path) -> int:
 def test_cost_of_a_claim_does_not_follow_the_backlog(
     connection: sqlite3.Connection, tmp_path: Path
 ) -> None:
-    connection.execute("UPDATE jobs SET run_at = run_at + 1000 WHERE ready = 0")
-    connection.execute(JOIN, {"number": 1, "until": NOW + 1000})
+    connection.execute(f"UPDATE jobs SET run_at = run_at + {DAY} WHERE ready = 0")
+    connection.execute(JOIN, {"number": 1, "until": NOW + DAY})
     small = claim_steps(connection, tmp_path)
     fill(connection, 30_000)
-    connection.execute("UPDATE jobs SET run_at = run_at + 1000 WHERE ready = 0")
+    connection.execute(f"UPDATE jobs SET run_at = run_at + {DAY} WHERE ready = 0")
 
     assert claim_steps(connection, tmp_path) <= 1.2 * small
 
