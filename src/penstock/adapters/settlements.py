@@ -41,12 +41,9 @@ def progress_entry(note: Progress) -> Entry:
     return Entry(lease.tenant, lease.task, "progress", lease.id, data)
 
 
-def _completed(s: Settlement, member: str) -> list[Any]:
-    return [s.lease.seq, s.lease.token, s.started_at, s.finished_at, s.result]
-
-
-def _ended_badly(s: Settlement, member: str) -> list[Any]:
-    record = {
+def record_of(s: Settlement, member: str) -> dict[str, Any]:
+    """A run that ended badly, as the job's history keeps it."""
+    return {
         "attempt": s.lease.attempts,
         "outcome": s.outcome.value,
         "started_at": s.started_at,
@@ -55,9 +52,16 @@ def _ended_badly(s: Settlement, member: str) -> list[Any]:
         "error": s.error,
         "traceback": s.traceback,
     }
+
+
+def _completed(s: Settlement, member: str) -> list[Any]:
+    return [s.lease.seq, s.lease.token, s.started_at, s.finished_at, s.result]
+
+
+def _ended_badly(s: Settlement, member: str) -> list[Any]:
     error = json.dumps(s.error)
     times = [s.started_at, s.finished_at]
-    return [s.lease.seq, s.lease.token, *times, error, s.run_at, record]
+    return [s.lease.seq, s.lease.token, *times, error, s.run_at, record_of(s, member)]
 
 
 def _released(s: Settlement, member: str) -> list[Any]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from penstock.model.lane import LaneConfig
 
 DAY = 86400.0
 SLOWED_SPACING = 0.02
@@ -100,3 +103,21 @@ class LaneState:
         return (
             0 if today < self.day else self.per_day - (self.used_today if self.day == today else 0)
         )
+
+
+def limits_of(name: str, config: LaneConfig) -> dict[str, Any]:
+    """What is configured of a lane, as its row keeps it."""
+    return {
+        "name": name,
+        "parent": config.parent,
+        "spacing": config.spacing,
+        "tolerance": config.tolerance,
+        "max_parallel": config.parallel,
+        "per_day": config.requests_per_day,
+        "timeout": config.timeout_seconds,
+        "breaker_first": config.breaker_first_seconds,
+        "breaker_cap": config.breaker_cap_seconds,
+        "credentials": int(config.credentials),
+        "health_url": config.health_url,
+        "probe_seconds": config.probe_seconds,
+    }

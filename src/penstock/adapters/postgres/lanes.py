@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
-from penstock.lanes.state import LaneState
+from penstock.lanes.state import LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
@@ -66,25 +66,8 @@ def configured(
     by_statement: dict[str, list[dict[str, Any]]] = {}
     for name, config in sorted(configs.items()):
         statement = "assumed_lane" if config.assumed else "lane"
-        by_statement.setdefault(statement, []).append(_row(name, config))
+        by_statement.setdefault(statement, []).append(limits_of(name, config))
     return [(statement, json.dumps(rows)) for statement, rows in by_statement.items()]
-
-
-def _row(name: str, config: LaneConfig) -> dict[str, Any]:
-    return {
-        "name": name,
-        "parent": config.parent,
-        "spacing": config.spacing,
-        "tolerance": config.tolerance,
-        "max_parallel": config.parallel,
-        "per_day": config.requests_per_day,
-        "timeout": config.timeout_seconds,
-        "breaker_first": config.breaker_first_seconds,
-        "breaker_cap": config.breaker_cap_seconds,
-        "credentials": int(config.credentials),
-        "health_url": config.health_url,
-        "probe_seconds": config.probe_seconds,
-    }
 
 
 async def lock(tx: Transaction, names: Iterable[str]) -> States:

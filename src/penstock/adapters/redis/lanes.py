@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from penstock.lanes.state import LaneState
+from penstock.lanes.state import LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
     NO_LANE,
@@ -34,21 +34,7 @@ def configs(names: Iterable[str], lane_config: Callable[[str], LaneConfig]) -> l
 
 
 def _config(name: str, config: LaneConfig) -> dict[str, Any]:
-    ask = {
-        "name": name,
-        "parent": config.parent,
-        "spacing": config.spacing,
-        "tolerance": config.tolerance,
-        "max_parallel": config.parallel,
-        "per_day": config.requests_per_day,
-        "timeout": config.timeout_seconds,
-        "breaker_first": config.breaker_first_seconds,
-        "breaker_cap": config.breaker_cap_seconds,
-        "credentials": int(config.credentials),
-        "health_url": config.health_url,
-        "probe_seconds": config.probe_seconds,
-        "assumed": config.assumed,
-    }
+    ask = {**limits_of(name, config), "assumed": config.assumed}
     return {field: value for field, value in ask.items() if value is not None}
 
 

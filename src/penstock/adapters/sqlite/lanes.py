@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.lanes.state import LaneState
+from penstock.lanes.state import LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
@@ -40,24 +40,7 @@ def configure(
         known = "SELECT 1 FROM lanes WHERE name = ?"
         if config.assumed and tx.execute(known, (name,)).fetchone() is not None:
             continue
-        tx.execute(
-            sql("lane"),
-            {
-                "name": name,
-                "parent": config.parent,
-                "spacing": config.spacing,
-                "tolerance": config.tolerance,
-                "max_parallel": config.parallel,
-                "per_day": config.requests_per_day,
-                "timeout": config.timeout_seconds,
-                "breaker_first": config.breaker_first_seconds,
-                "breaker_cap": config.breaker_cap_seconds,
-                "credentials": config.credentials,
-                "health_url": config.health_url,
-                "probe_seconds": config.probe_seconds,
-                "now": tx.now,
-            },
-        )
+        tx.execute(sql("lane"), {**limits_of(name, config), "now": tx.now})
 
 
 def load_all(connection: sqlite3.Connection) -> list[LaneState]:
