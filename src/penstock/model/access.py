@@ -1,0 +1,97 @@
+"""API keys: who may use the server, for which tenant, and for what."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.model.errors import ValidationError
+from penstock.model.ids import new_id
+
+NAME_LIMIT = 240
+SECRET_BYTES = 32
+
+
+class KeyScope(StrEnum):
+    """What a key is good for. None of them includes another."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(slots=True, frozen=True)
+class ApiKey:
+    """A key as it is stored: everything but its secret, of which only a hash is kept."""
+
+    id: str
+    tenant: str
+    name: str
+    """For people: whose it is, or what for."""
+    scopes: frozenset[KeyScope]
+    created_at: float
+    revoked_at: float | None = None
+    last_used_at: float | None = None
+    """To the minute or so."""
+    requests_per_minute: int | None = None
+    """None: the server's limit."""
+
+
+class Secret:
+    """A text that is shown only where `reveal` is called: not in logs, reprs or tracebacks."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+
+def new_key(
+    name: str,
+    *,
+    tenant: str = "default",
+    scopes: Iterable[KeyScope] = (KeyScope.READ, KeyScope.WRITE),
+    requests_per_minute: int | None = None,
+) -> tuple[ApiKey, Secret]:
+    """A key to be stored, and the secret to be handed to its owner. ValidationError says what
+    is wrong with what was asked for."""
+    for what, text in (("name", name), ("tenant", tenant)):
+        if not 0 < len(text) <= NAME_LIMIT or not text.isprintable():
+            raise ValidationError(f"{what} is 1 to {NAME_LIMIT} printable characters, not {text!r}")
+    chosen = frozenset(scopes)
+    if not chosen:
+        raise ValidationError("a key needs a scope: read, write or admin")
+    if requests_per_minute is not None and requests_per_minute < 1:
+        raise ValidationError(f"requests_per_minute is from 1 up, not {requests_per_minute!r}")
+    key = ApiKey(
+        id=new_id(),
+        tenant=tenant,
+        name=name,
+        scopes=chosen,
+        created_at=time.time(),
+        requests_per_minute=requests_per_minute,
+    )
+    # Letters and digits only, so that a double click selects all of it.
+    text = base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode().rstrip("=").lower()
+    return key, Secret(f"pk_{key.id}_{text}")
+
+
+def hash_of(secret: str) -> str:
+    """What a secret is stored and looked up by.
+
+    A plain SHA-256: slow hashes are for passwords, which can be guessed. This is 256 random bits,
+    which cannot, and the look-up is part of every request. Looking up the hash also tells nobody
+    by its time how much of a secret was right.
+    """
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
