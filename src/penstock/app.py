@@ -149,6 +149,7 @@ class Penstock:
         payload: dict[str, Any] | None = None,
         *,
         key: str | None = None,
+        job_id: str | None = None,
         priority: PriorityName | Priority = "medium",
         delay: float | None = None,
         run_at: When | None = None,
@@ -162,7 +163,9 @@ class Penstock:
 
         `key` makes it idempotent: the same key (per tenant and kind) gives the same job for as
         long as it is kept, another payload under it raises KeyConflict. With
-        `replace="finished"` a key whose job failed or was cancelled starts a new one.
+        `replace="finished"` a key whose job failed or was cancelled starts a new one. `job_id`,
+        32 hex digits that nobody else can have chosen, names the job itself: if it is there
+        already, it is given back.
         `delay` or `run_at`: not before. `deadline`: not after. `task` names the log it
         reports to. `conn`, on PostgreSQL: an asyncpg connection to the queue's database with a
         transaction open; the job is stored if that is committed, and gone if it is not.
@@ -171,6 +174,7 @@ class Penstock:
             kind,
             payload,
             key=key,
+            job_id=job_id,
             priority=priority,
             delay=delay,
             run_at=run_at,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from penstock.cli.output import (
@@ -17,20 +16,6 @@ from penstock.cli.output import (
 )
 from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
 from penstock.model.document import Document, DocumentState, StoredChunk
-
-
-def as_dict(document: Document) -> dict[str, Any]:
-    """The document for programs."""
-    fields = asdict(document)
-    del fields["ref"]
-    tenant, collection, document_id = document.ref
-    return {"id": document_id, "collection": collection, "tenant": tenant, **fields}
-
-
-def chunk_dict(chunk: StoredChunk) -> dict[str, Any]:
-    fields = chunk._asdict()
-    del fields["number"]  # a row of the store, of use to nobody else
-    return fields
 
 
 def advice(error: Mapping[str, Any], document_id: str) -> str:

@@ -56,7 +56,7 @@ def list_documents(
     as_json: JsonOption = False,
 ) -> None:
     """List documents, the last accepted first."""
-    from penstock.cli.document_view import as_dict, print_documents
+    from penstock.cli.document_view import print_documents
 
     with opened(queue, config, documents=True) as (app, run):
         found = run(
@@ -69,7 +69,7 @@ def list_documents(
             )
         )
     if as_json:
-        print_json([as_dict(document) for document in found])
+        print_json([document.as_dict() for document in found])
     elif not found:
         note("no documents match" if state or collection or before else "no documents")
     else:
@@ -91,7 +91,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show all of a document: how far it is, what was masked, and what went wrong."""
-    from penstock.cli.document_view import as_dict, chunk_dict, print_chunks, print_document
+    from penstock.cli.document_view import print_chunks, print_document
 
     with opened(queue, config, documents=True) as (app, run):
         document = run(app.corpus.get(document_id, collection=collection, tenant=tenant))
@@ -99,8 +99,8 @@ def show(
         if chunks:
             texts = run(app.corpus.chunks(document_id, collection=collection, tenant=tenant))
     if as_json:
-        parts = {"texts": [chunk_dict(chunk) for chunk in texts]} if chunks else {}
-        print_json({**as_dict(document), **parts})
+        parts = {"texts": [chunk.as_dict() for chunk in texts]} if chunks else {}
+        print_json({**document.as_dict(), **parts})
         return
     print_document(document)
     if chunks:
@@ -150,8 +150,6 @@ def retry(
 
     It only queues them: `penstock worker` does the work, or the next `penstock ingest`.
     """
-    from penstock.cli.document_view import as_dict
-
     ids = list(dict.fromkeys(document_ids))
     with opened(queue, config, documents=True) as (app, run):
         retried = {}
@@ -163,7 +161,7 @@ def retry(
             except DocumentNotFound:
                 continue  # said below, once the others are retried
     if as_json:
-        print_json([as_dict(document) for document in retried.values()])
+        print_json([document.as_dict() for document in retried.values()])
     else:
         for document in retried.values():
             say(f"{printable(document.ref.id)}  {document.state}")

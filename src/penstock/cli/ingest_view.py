@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from penstock.cli.document_view import about, advice, as_dict, masked
+from penstock.cli.document_view import about, advice, masked
 from penstock.cli.output import console, is_terminal, note, print_json_line, say
 from penstock.cli.text import duration, plural, printable
 from penstock.model.document import Document
@@ -73,10 +73,10 @@ class JsonView:
         self._waits_for = ""
 
     def accepted(self, document: Document) -> None:
-        print_json_line({"event": "accepted", **as_dict(document)})
+        print_json_line({"event": "accepted", **document.as_dict()})
 
     def unchanged(self, document: Document) -> None:
-        print_json_line({"event": "unchanged", **as_dict(document)})
+        print_json_line({"event": "unchanged", **document.as_dict()})
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
         for one in active:
@@ -89,7 +89,7 @@ class JsonView:
 
     def completed(self, document: Document) -> None:
         self._last.pop(document.ref.id, None)
-        print_json_line({"event": "completed", **as_dict(document)})
+        print_json_line({"event": "completed", **document.as_dict()})
 
     def failed(self, name: str, error: Mapping[str, Any]) -> None:
         self._last.pop(name, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,7 @@ from penstock.cli.text import printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from penstock.corpus.search import Passage, SearchResult
+    from penstock.corpus.search import Passage
 
 
 def search_documents(
@@ -64,7 +64,7 @@ def search_documents(
             )
         )
     if as_json:
-        print_json(_as_dict(result))
+        print_json(result.as_dict())
         return
     if result.mode == "text":
         note(f"text only, {printable(result.note)}")
@@ -72,19 +72,6 @@ def search_documents(
         note("nothing found")
     for number, passage in enumerate(result.passages, 1):
         _print(number, passage, explain=explain)
-
-
-def _as_dict(result: SearchResult) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    passages = []
-    for passage in result.passages:
-        fields = asdict(passage)
-        tenant, collection, document_id = fields.pop("document")
-        del fields["why"]["id"]  # a row of the store
-        place = {"document": document_id, "collection": collection, "tenant": tenant}
-        passages.append({**place, **fields})
-    return {"mode": result.mode, "note": result.note, "passages": passages}
 
 
 def _print(number: int, passage: Passage, *, explain: bool) -> None:

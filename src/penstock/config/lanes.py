@@ -1,4 +1,4 @@
-"""The `lanes`, `tenant_weights` and `embedder` sections of a config file."""
+"""The `lanes`, `tenant_weights`, `embedder` and `server` sections of a config file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from penstock.model.embedder import KEYS as EMBEDDER_KEYS
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
+from penstock.model.server import KEYS as SERVER_KEYS
+from penstock.model.server import ServerConfig
 
 
 def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
@@ -68,6 +70,33 @@ def read_embedder(section: Located) -> EmbedderConfig:
         return EmbedderConfig(**given)
     except ConfigError as error:
         raise ConfigError(f"{section.source}: embedder: {error}") from None
+
+
+def read_server(section: Located) -> ServerConfig:
+    given: dict[str, Any] = {}
+    for key, located in _mapping(section, "server", "a mapping of its settings").items():
+        if key not in SERVER_KEYS:
+            close = get_close_matches(key, SERVER_KEYS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(SERVER_KEYS)}"
+            raise ConfigError(f"{located.source}: server has no key {key!r}; {hint}")
+        given[key] = _server_value(key, located)
+    try:
+        return ServerConfig(**given)
+    except ConfigError as error:
+        raise ConfigError(f"{section.source}: server: {error}") from None
+
+
+def _server_value(key: str, located: Located) -> Any:
+    value, kind = located.value, SERVER_KEYS[key]
+    if kind.startswith("tuple"):
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return tuple(value)
+        raise ConfigError(f"{located.source}: server: {key} must be a list of names")
+    types = {"str": str, "int": int, "float": (int, float), "bool": bool}
+    words = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
+    if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):
+        raise ConfigError(f"{located.source}: server: {key} must be {words[kind]}")
+    return value
 
 
 def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:

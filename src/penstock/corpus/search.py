@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from penstock.corpus.fusion import DEPTH, Fused, Hit, Weights, fuse
 from penstock.corpus.query import Query, WeighedQuery, query_terms, weigh
@@ -47,6 +48,17 @@ class SearchResult:
     mode: str
     """hybrid, or text: without vectors, and `note` says why."""
     note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready form; what `--json` prints."""
+        passages = []
+        for passage in self.passages:
+            fields = asdict(passage)
+            tenant, collection, document_id = fields.pop("document")
+            del fields["why"]["id"]  # a row of the store
+            place = {"document": document_id, "collection": collection, "tenant": tenant}
+            passages.append({**place, **fields})
+        return {"mode": self.mode, "note": self.note, "passages": passages}
 
 
 async def search(

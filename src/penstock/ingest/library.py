@@ -35,6 +35,7 @@ from penstock.model.errors import (
     WaitTimeout,
 )
 from penstock.model.job import Priority, PriorityName
+from penstock.ports.blobs import Blob
 from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
 
@@ -42,8 +43,8 @@ READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
 """Whoever waits for a document also looks this often: not every change is in its log."""
 
-Source = bytes | str | Path | AsyncIterable[bytes]
-"""Bytes as they are, text, a file, or bytes as they come."""
+Source = bytes | str | Path | AsyncIterable[bytes] | Blob
+"""Bytes as they are, text, a file, bytes as they come, or what was received before."""
 
 
 class Library:
@@ -118,6 +119,14 @@ class Library:
             weights=weights,
         )
 
+    async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
+        """Store bytes as they come, for `add` once the rest of a request is known. What is not
+        added is to be dropped, or swept away hours later."""
+        return await self._tools.blobs.put(parts, most=self._most_bytes)
+
+    async def drop(self, blob: Blob) -> None:
+        await self._tools.blobs.delete(blob.key)
+
     async def add(
         self,
         source: Source,
@@ -143,7 +152,7 @@ class Library:
         # All is checked before a byte is stored. The id is a stand-in where the content is it.
         ref = names.ref(tenant, collection, id or "content")
         known, title, origin = names.metadata(metadata or {}), names.text(title), names.text(origin)
-        blob = await self._tools.blobs.put(_parts(source), most=self._most_bytes)
+        blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
         if not id:
             ref = names.ref(tenant, collection, blob.key[:16])
         decides = [blob.key[:64], title, origin, known, self._fingerprint]
@@ -273,7 +282,7 @@ class Library:
         await self._tools.blobs.delete(blob)
 
 
-async def _parts(source: Source) -> AsyncIterator[bytes]:
+async def _parts(source: bytes | str | Path | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     match source:
         case bytes():
             yield source

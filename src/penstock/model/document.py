@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -55,6 +55,13 @@ class Document:
     started_at: float | None
     finished_at: float | None
 
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready form; what `--json` prints."""
+        fields = asdict(self)
+        del fields["ref"]
+        tenant, collection, document_id = self.ref
+        return {"id": document_id, "collection": collection, "tenant": tenant, **fields}
+
 
 @dataclass(slots=True, frozen=True)
 class Upload:
@@ -98,6 +105,12 @@ class StoredChunk(NamedTuple):
     pages: tuple[int, int] | None
     section: tuple[str, ...]
     script: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready form, without the number: a row of the store, of use to nobody else."""
+        fields = self._asdict()
+        del fields["number"]
+        return fields
 
 
 @dataclass(slots=True, frozen=True)

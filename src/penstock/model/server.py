@@ -1,0 +1,54 @@
+"""How the HTTP server is set up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from penstock.model.errors import ConfigError
+
+
+@dataclass(slots=True, frozen=True)
+class ServerConfig:
+    """The `server` section. Times are seconds; tests run them at a tenth."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    hosts: tuple[str, ...] = ()
+    """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
+    require_key: bool = False
+    """Ask for a key also on loopback, as behind a proxy on the same machine."""
+    deadline_seconds: float = 90.0
+    """How long a synchronous upsert is waited for, whatever its caller does."""
+    wait_seconds: float = 300.0
+    """The longest wait of a long poll."""
+    body_seconds: float = 30.0
+    """A caller that sends nothing for so long is given up."""
+    heartbeat_seconds: float = 15.0
+    """A stream with nothing to tell sends a sign of life this often."""
+    shutdown_seconds: float = 30.0
+    """How long a stop waits for requests."""
+    requests_per_minute: int = 6000
+    """Of one key, where the key has no limit of its own."""
+    max_queued: int = 100_000
+    """With more jobs queued than this, new work is refused."""
+    max_streams: int = 2000
+    """Streams open at a time."""
+    upload_bytes: int = 500_000_000
+    """One request with files, all together."""
+    upload_files: int = 100
+    """Files in one request."""
+    json_bytes: int = 2_000_000
+    """One request with JSON."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type in ("int", "float") and not 0 < value < float("inf"):
+                if field.name == "port" and value == 0:  # any that is free
+                    continue
+                raise ConfigError(f"{field.name} must be over 0, not {value!r}")
+        if self.port > 65535:
+            raise ConfigError(f"port must be at most 65535, not {self.port}")
+
+
+KEYS = {field.name: str(field.type) for field in fields(ServerConfig)}

@@ -1,0 +1,26 @@
+"""Answers in JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+
+def reply(
+    content: Any, status: int = 200, *, location: str | None = None, **headers: str
+) -> Response:
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    if location is not None:
+        headers["Location"] = location
+    # "replace": a lone surrogate cannot be sent, and must not make the rest unreadable.
+    return Response(
+        body.encode("utf-8", "replace"), status, media_type="application/json", headers=headers
+    )
+
+
+def at(*names: str) -> str:
+    """The path of something, its names escaped: an id may hold a slash."""
+    return "/v1/" + "/".join(quote(name, safe="") for name in names)

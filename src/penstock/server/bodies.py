@@ -1,0 +1,87 @@
+"""Reading what a caller sends, within limits: of size, whatever Content-Length says, and of time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel
+from pydantic import ValidationError as Invalid
+
+from penstock.model.server import ServerConfig
+from penstock.server.problems import Problem
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+async def stream(request: Request, most: int) -> AsyncIterator[bytes]:
+    """The body as it comes. 413 past `most` bytes; 408 when nothing comes for too long."""
+    config: ServerConfig = request.app.state.config
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > most:
+        raise _too_large(most)
+    size, source = 0, request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(config.body_seconds):
+                chunk = await anext(source, None)
+        except TimeoutError:
+            raise Problem(
+                408,
+                "too-slow",
+                f"nothing was received for {config.body_seconds:g} s",
+                headers={"Connection": "close"},
+            ) from None
+        if chunk is None:
+            return
+        size += len(chunk)
+        if size > most:
+            raise _too_large(most)
+        yield chunk
+
+
+def _too_large(most: int) -> Problem:
+    # What is left of the body is not read: the connection ends with the answer.
+    return Problem(
+        413, "too-large", f"over {most:,} bytes in one request", headers={"Connection": "close"}
+    )
+
+
+async def whole(request: Request) -> bytes:
+    """A body of JSON, all of it."""
+    config: ServerConfig = request.app.state.config
+    return b"".join([chunk async for chunk in stream(request, config.json_bytes)])
+
+
+def parse(body: bytes, model: type[Model]) -> Model:
+    """The body as `model`; 422 says what is wrong with it."""
+    try:
+        given: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Problem(422, "invalid", "the body is not JSON") from None
+    try:
+        return model.model_validate(given)
+    except Invalid as error:
+        errors = [
+            {"where": ".".join(map(str, ("body", *one["loc"]))), "what": str(one["msg"])}
+            for one in error.errors(include_url=False, include_input=False)[:20]
+        ]
+        detail = "; ".join(f"{one['where']}: {one['what']}" for one in errors[:3])
+        raise Problem(422, "invalid", detail, errors=errors) from None
+
+
+def require(request: Request, *types: str) -> str:
+    """The body's media type, which must be one of these."""
+    given = media_type(request)
+    if given not in types:
+        raise Problem(
+            415, "unsupported-media-type", f"send {' or '.join(types)}, not {given or 'nothing'}"
+        )
+    return given

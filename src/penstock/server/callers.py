@@ -1,0 +1,118 @@
+"""Who is calling, for which tenant, and what they may do."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request, Response
+
+from penstock.model.access import ApiKey, KeyScope, hash_of
+from penstock.ports.access import AccessStore
+from penstock.server.problems import Problem
+from penstock.server.ratelimit import Judgement, RateLimiter
+
+REMEMBER_SECONDS = 5.0
+"""A key that was looked up is not looked up again for so long, nor is its being revoked noticed."""
+REMEMBERED = 10_000
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+EVERYTHING = frozenset(KeyScope)
+
+
+@dataclass(slots=True, frozen=True)
+class Caller:
+    tenant: str
+    scopes: frozenset[KeyScope]
+    key: str | None
+    """The key's id; None: nobody in particular, on this machine."""
+    requests_per_minute: int | None = None
+
+
+class Callers:
+    """Knows callers by their keys, and counts their requests."""
+
+    def __init__(self, access: AccessStore, limiter: RateLimiter, *, anonymous: bool) -> None:
+        self._access = access
+        self._limiter = limiter
+        self._anonymous = anonymous
+        self._known: OrderedDict[str, tuple[float, ApiKey | None]] = OrderedDict()
+
+    async def caller(self, request: Request) -> Caller:
+        """Who it is; a Problem when that cannot be told."""
+        secret = _secret(request)
+        if secret is None:
+            if not self._anonymous:
+                raise _unauthorized("this needs a key: Authorization: Bearer pk_...")
+            if any(name in request.headers for name in FORWARDED):
+                raise _unauthorized(
+                    "this came through a proxy, so it may come from anywhere: send a key"
+                )
+            return Caller("default", EVERYTHING, None)
+        key = await self._key(hash_of(secret))
+        if key is None:
+            raise _unauthorized("this key is not known, or was revoked")
+        return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute)
+
+    def judge(self, caller: Caller) -> Judgement:
+        """Whether the caller may make one more request now."""
+        return self._limiter.ask(caller.key or "", caller.requests_per_minute)
+
+    async def _key(self, hashed: str) -> ApiKey | None:
+        now = time.monotonic()
+        known = self._known.get(hashed)
+        if known is not None and known[0] > now:
+            return known[1]
+        key = await self._access.key_by_hash(hashed)
+        self._known[hashed] = (now + REMEMBER_SECONDS, key)
+        self._known.move_to_end(hashed)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return key
+
+
+def _secret(request: Request) -> str | None:
+    given = request.headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, secret = given.partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise _unauthorized("write: Authorization: Bearer pk_...")
+    return secret.strip()
+
+
+def _unauthorized(detail: str) -> Problem:
+    return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
+    """A dependency: the caller, who has this scope and requests left."""
+
+    async def check(request: Request, response: Response) -> Caller:
+        callers: Callers = request.app.state.callers
+        caller = await callers.caller(request)
+        judgement = callers.judge(caller)
+        headers = judgement.headers()
+        if not judgement.allowed:
+            wait = str(max(1, int(-(-judgement.retry_after // 1))))
+            raise Problem(
+                429,
+                "rate-limited",
+                f"over {judgement.limit} requests a minute; wait {wait} s",
+                headers={**headers, "Retry-After": wait},
+            )
+        # Put on the answer by the outermost layer, whatever the answer turns out to be.
+        request.state.headers = headers
+        if scope not in caller.scopes:
+            has = ", ".join(sorted(caller.scopes))
+            raise Problem(403, "forbidden", f"this needs the scope {scope}; the key has {has}")
+        return caller
+
+    return check
+
+
+Reader = Annotated[Caller, Depends(allowed(KeyScope.READ))]
+Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
+Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]

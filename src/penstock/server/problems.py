@@ -1,0 +1,150 @@
+"""What goes wrong becomes `application/problem+json`: a code for programs, a sentence for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from penstock.model.errors import (
+    BlobMissing,
+    DocumentNotFound,
+    DocumentTooLarge,
+    JobNotFound,
+    KeyConflict,
+    LaneNotFound,
+    PayloadTooLarge,
+    PenstockError,
+    QueueUnavailable,
+    StoreUnavailable,
+    Unavailable,
+    ValidationError,
+)
+
+log = logging.getLogger("penstock.server")
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 2
+"""What a caller is told to wait while the queue or the store cannot be reached."""
+GONE_AWAY = 499
+"""Written to nobody: the caller has hung up."""
+
+
+class Problem(Exception):
+    """An answer that is not what was asked for."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.more = more
+
+    def response(self) -> Response:
+        body = {
+            "type": f"urn:penstock:{self.code}",
+            "title": self.code.replace("-", " "),
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+            **self.more,
+        }
+        return Response(
+            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            self.status,
+            media_type=MEDIA_TYPE,
+            headers=self.headers,
+        )
+
+
+def busy(code: str, detail: str, seconds: float = RETRY_SECONDS) -> Problem:
+    """503: nothing is stored, and when to come back."""
+    return Problem(503, code, detail, headers={"Retry-After": str(max(1, round(seconds)))})
+
+
+def problem_of(error: PenstockError) -> Problem | None:
+    """How an error of the library is answered; None for what no caller could have caused."""
+    said = str(error)
+    match error:
+        case JobNotFound() | DocumentNotFound() | LaneNotFound():
+            return Problem(404, "not-found", said)
+        case KeyConflict():
+            return Problem(409, "key-conflict", said, id=error.job_id)
+        case PayloadTooLarge() | DocumentTooLarge():
+            return Problem(413, "too-large", said)
+        case ValidationError():
+            return Problem(422, "invalid", said)
+        case BlobMissing():
+            return Problem(409, "original-gone", said)
+        case QueueUnavailable():
+            return busy("queue-unavailable", said)
+        case StoreUnavailable():
+            return busy("store-unavailable", said)
+        case Unavailable():
+            return busy("unavailable", said)
+    return None
+
+
+def install(api: FastAPI) -> None:
+    """Have every error of a request answered as a problem."""
+
+    @api.exception_handler(Problem)
+    async def told(request: Request, error: Problem) -> Response:
+        return error.response()
+
+    @api.exception_handler(PenstockError)
+    async def ours(request: Request, error: PenstockError) -> Response:
+        problem = problem_of(error)
+        if problem is None:
+            return _unforeseen(request, error)
+        return problem.response()
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        # Not the input itself, which may be anything and of any size.
+        errors = [
+            {"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])}
+            for one in error.errors()[:20]
+        ]
+        detail = "; ".join(f"{one['where']}: {one['what']}" for one in errors[:3])
+        return Problem(422, "invalid", detail, errors=errors).response()
+
+    @api.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> Response:
+        code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
+        return Problem(
+            error.status_code, code, str(error.detail), headers=error.headers
+        ).response()
+
+    @api.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=GONE_AWAY)
+
+    @api.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        return _unforeseen(request, error)
+
+
+def _unforeseen(request: Request, error: Exception) -> Response:
+    # The type alone: what an unforeseen error says may quote a document.
+    log.error("%s %s failed: %s", request.method, request.scope.get("route_path", "?"), error,
+              exc_info=error)
+    return Problem(
+        500, "internal", f"something went wrong here ({type(error).__name__}); the log says more"
+    ).response()

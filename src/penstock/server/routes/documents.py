@@ -1,0 +1,295 @@
+"""Documents: uploads, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from penstock.model.document import Document, DocumentState
+from penstock.model.errors import WaitTimeout
+from penstock.ports.blobs import Blob
+from penstock.server.answers import at, reply
+from penstock.server.bodies import parse, require, stream, whole
+from penstock.server.desk import Desk, ReadDesk, WriteDesk
+from penstock.server.multipart import parts
+from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.problems import Problem
+from penstock.server.schemas import (
+    Chunks,
+    DocumentOut,
+    DocumentPage,
+    Documents,
+    NewDocument,
+    Upsert,
+    Upserted,
+)
+
+routes = APIRouter(tags=["documents"])
+
+FORM, JSON = "multipart/form-data", "application/json"
+FIELDS = ("id", "collection", "title", "metadata", "priority")
+
+Collection = Annotated[str, Query(min_length=1, max_length=240)]
+States = Annotated[list[DocumentState] | None, Query()]
+
+
+class Received(BaseModel, arbitrary_types_allowed=True):
+    """What came in a form: files, already stored, and what is said of them all."""
+
+    files: list[tuple[str, Blob]]
+    fields: dict[str, str]
+
+
+@routes.post(
+    "/v1/documents",
+    status_code=202,
+    responses={202: {"model": Documents}},
+    openapi_extra={
+        "requestBody": {
+            "x-model": NewDocument,
+            "content": {
+                FORM: {
+                    "schema": {
+                        "type": "object",
+                        "properties": {
+                            "file": {
+                                "type": "array",
+                                "items": {"type": "string", "format": "binary"},
+                            },
+                            **{name: {"type": "string"} for name in FIELDS},
+                        },
+                        "required": ["file"],
+                    }
+                }
+            },
+        }
+    },
+)
+async def add(request: Request, desk: WriteDesk) -> Response:
+    """Accept documents: files of a form, or JSON with a text or an address. Once this answers 202
+    they are never lost; the same content under the same id changes nothing."""
+    if require(request, FORM, JSON) == FORM:
+        return await _add_files(request, desk)
+    body = await whole(request)
+    new = parse(body, NewDocument)
+    if (new.text is None) == (new.url is None):
+        raise Problem(422, "invalid", "send either `text` or `url`")
+    said = new.model_dump(include={"title", "collection", "metadata", "priority"})
+    made = new.id or made_id(request, desk.tenant)
+
+    async def make() -> Response:
+        await request.app.state.depth.check()
+        if new.url is not None:
+            document = await desk.corpus.add_url(
+                new.url, id=new.id, tenant=desk.tenant, **said
+            )
+        else:
+            assert new.text is not None
+            document = await desk.corpus.add(
+                new.text, id=new.id, tenant=desk.tenant, origin="", **said
+            )
+        return _accepted([document])
+
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+
+
+async def _add_files(request: Request, desk: Desk) -> Response:
+    received = await _receive(request, desk)
+    try:
+        fields, files = received.fields, received.files
+        if not files:
+            raise Problem(422, "invalid", "the form has no file: send one as `file`")
+        if "id" in fields and len(files) > 1:
+            raise Problem(422, "invalid", "an `id` is for one file; these are several")
+        new = parse(json.dumps(_said(fields)).encode(), NewDocument)
+        said = new.model_dump(include={"title", "collection", "metadata", "priority"})
+        seen = [[name, blob.key[:64]] for name, blob in files]
+        made = new.id or files[0][0] or files[0][1].key[:16]
+
+        async def make() -> Response:
+            await request.app.state.depth.check()
+            documents = []
+            while files:
+                name, blob = files[0]
+                documents.append(
+                    await desk.corpus.add(
+                        blob, id=new.id or name or None, origin=name, tenant=desk.tenant, **said
+                    )
+                )
+                files.pop(0)  # it is the library's now
+            return _accepted(documents)
+
+        return await once(
+            request, desk.tenant, fingerprint(request, seen, sorted(fields.items())), made, make
+        )
+    finally:
+        for _, blob in received.files:
+            await desk.corpus.drop(blob)
+
+
+async def _receive(request: Request, desk: Desk) -> Received:
+    """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
+    caller that hangs up has sent nothing."""
+    config = request.app.state.config
+    received = Received(files=[], fields={})
+    body = stream(request, config.upload_bytes)
+    try:
+        async for part in parts(body, request.headers["content-type"]):
+            if part.filename is None:
+                if part.name not in FIELDS:
+                    raise Problem(422, "invalid", f"no field {part.name!r}; a file needs a name")
+                received.fields[part.name] = await part.text()
+                continue
+            if len(received.files) == config.upload_files:
+                raise Problem(413, "too-large", f"over {config.upload_files} files in one request")
+            name = PurePath(part.filename.replace("\\", "/")).name
+            received.files.append((name, await desk.corpus.receive(aiter(part))))
+    except BaseException:
+        for _, blob in received.files:
+            await desk.corpus.drop(blob)
+        raise
+    return received
+
+
+def _said(fields: dict[str, str]) -> dict[str, Any]:
+    said: dict[str, Any] = dict(fields)
+    if "metadata" in said:
+        try:
+            said["metadata"] = json.loads(said["metadata"])
+        except ValueError:
+            raise Problem(422, "invalid", "`metadata` is not JSON") from None
+    return {"text": "", **said}
+
+
+def _accepted(documents: list[Document]) -> Response:
+    first = documents[0].ref
+    where = at("documents", first.id) + _in(first.collection)
+    return reply({"documents": [one.as_dict() for one in documents]}, 202, location=where)
+
+
+def _in(collection: str) -> str:
+    from urllib.parse import quote
+
+    return "" if collection == "default" else f"?collection={quote(collection, safe='')}"
+
+
+@routes.get("/v1/documents", responses={200: {"model": DocumentPage}})
+async def documents(
+    desk: ReadDesk,
+    collection: Annotated[str | None, Query(min_length=1, max_length=240)] = None,
+    state: States = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+) -> Response:
+    """The newest first, failed ones too until they are deleted or tried again."""
+    found = await desk.corpus.documents(
+        tenant=desk.tenant, collection=collection, states=state, limit=limit, before=before
+    )
+    following = found[-1].generation if len(found) == limit else None
+    return reply({"documents": [one.as_dict() for one in found], "next": following})
+
+
+@routes.get("/v1/documents/{document_id:name}", responses={200: {"model": DocumentOut}})
+async def document(desk: ReadDesk, document_id: str, collection: Collection = "default") -> Response:
+    """How far it is, what was masked in it, and what went wrong."""
+    return reply((await desk.document(document_id, collection)).as_dict())
+
+
+@routes.get("/v1/documents/{document_id:name}/chunks", responses={200: {"model": Chunks}})
+async def chunks(desk: ReadDesk, document_id: str, collection: Collection = "default") -> Response:
+    """What of it can be found, in order."""
+    found = await desk.corpus.chunks(document_id, collection=collection, tenant=desk.tenant)
+    return reply({"chunks": [chunk.as_dict() for chunk in found]})
+
+
+@routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)
+async def delete(desk: WriteDesk, document_id: str, collection: Collection = "default") -> Response:
+    """Remove it, whatever is being done with it."""
+    await desk.corpus.delete(document_id, collection=collection, tenant=desk.tenant)
+    return Response(status_code=204)
+
+
+@routes.post(
+    "/v1/documents/{document_id:name}/retry",
+    status_code=202,
+    responses={202: {"model": DocumentOut}},
+)
+async def retry(
+    request: Request, desk: WriteDesk, document_id: str, collection: Collection = "default"
+) -> Response:
+    """Try a failed document again, from its original. What went wrong stays on it until then."""
+
+    async def make() -> Response:
+        await request.app.state.depth.check()
+        again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
+        where = at("documents", document_id) + _in(collection)
+        return reply(again.as_dict(), 202, location=where)
+
+    return await once(request, desk.tenant, fingerprint(request), document_id, make)
+
+
+@routes.put(
+    "/v1/index/{document_id:name}",
+    responses={200: {"model": Upserted}, 202: {"model": Upserted}},
+    openapi_extra={
+        "requestBody": {
+            "x-model": Upsert,
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
+        }
+    },
+)
+async def upsert(
+    request: Request, desk: WriteDesk, document_id: str, collection: Collection = "default"
+) -> Response:
+    """Have a document searchable when this answers 200. It takes JSON with a `text`, or the file
+    itself with any other content type. Past the server's deadline it answers 202 with the job that
+    goes on; a caller that hangs up changes nothing about that."""
+    state = request.app.state
+    await state.depth.check()
+    where = {"id": document_id, "collection": collection, "tenant": desk.tenant}
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() == JSON:
+        new = parse(await whole(request), Upsert)
+        accepted = await desk.corpus.add(
+            new.text, title=new.title, metadata=new.metadata, priority="high", **where
+        )
+    else:
+        body = stream(request, state.config.upload_bytes)
+        accepted = await desk.corpus.add(body, priority="high", **where)
+    return await _searchable(request, desk, accepted)
+
+
+async def _searchable(request: Request, desk: Desk, accepted: Document) -> Response:
+    state, ref = request.app.state, accepted.ref
+    try:
+        done = await state.draining.unless(
+            desk.corpus.wait(
+                ref.id,
+                collection=ref.collection,
+                tenant=ref.tenant,
+                timeout=state.config.deadline_seconds,
+            )
+        )
+    except WaitTimeout:
+        done = None
+    if done is None:
+        document = await desk.document(ref.id, ref.collection)
+        job = await desk.job_of(document)
+        body = {"document": document.as_dict(), "job": None if job is None else job.id}
+        where = at("documents", ref.id) + _in(ref.collection)
+        return reply(body, 202, location=where if job is None else at("jobs", job.id))
+    if done.state is DocumentState.FAILED:
+        error = done.error or {}
+        raise Problem(
+            422,
+            "document-failed",
+            str(error.get("message") or done.message),
+            document=done.as_dict(),
+        )
+    return reply({"document": done.as_dict(), "job": None})

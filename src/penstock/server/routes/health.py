@@ -1,0 +1,58 @@
+"""For those who look after the process: is it alive, is it of use, what does it do."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from penstock.model.errors import PenstockError
+from penstock.server.answers import reply
+from penstock.server.desk import AdminDesk
+from penstock.server.schemas import Alive, Ready
+
+routes = APIRouter(tags=["health"])
+
+CHECK_SECONDS = 5.0
+
+
+@routes.get("/healthz", responses={200: {"model": Alive}})
+async def alive() -> Response:
+    """The process answers."""
+    return reply({"status": "ok"})
+
+
+@routes.get("/readyz", responses={200: {"model": Ready}, 503: {"model": Ready}})
+async def ready(request: Request) -> Response:
+    """Queue and store can be reached, and it is not stopping."""
+    state = request.app.state
+    checks = {"accepting": "no: stopping" if state.draining.begun else "ok"}
+    for name, look in (("queue", _queue), ("store", _store)):
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await look(request)
+            checks[name] = "ok"
+        except (PenstockError, TimeoutError) as error:
+            checks[name] = f"no: {type(error).__name__}"
+    good = all(said == "ok" for said in checks.values())
+    return reply({"status": "ready" if good else "not ready", "checks": checks}, 200 if good else 503)
+
+
+async def _queue(request: Request) -> None:
+    await request.app.state.penstock.queue.versions([("default", "")])
+
+
+async def _store(request: Request) -> None:
+    await request.app.state.penstock.corpus.documents(limit=1)
+
+
+@routes.get(
+    "/metrics",
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    response_class=Response,
+)
+async def metrics(request: Request, desk: AdminDesk) -> Response:
+    """For Prometheus. Of all tenants together, so it is for admins."""
+    body, kind = await request.app.state.metrics.text(desk.app)
+    return Response(body, media_type=kind)

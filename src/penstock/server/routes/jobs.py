@@ -1,0 +1,158 @@
+"""Jobs, and those that failed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from penstock.model.errors import WaitTimeout
+from penstock.model.job import Job, JobState
+from penstock.ports.queue import JobFilter
+from penstock.server.answers import at, reply
+from penstock.server.bodies import parse, require, whole
+from penstock.server.desk import Desk, ReadDesk, WriteDesk, dead_letters
+from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.problems import Problem
+from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, State, Which
+
+routes = APIRouter(tags=["jobs"])
+
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Before = Annotated[str | None, Query(max_length=64, description="`next` of the page before.")]
+Wait = Annotated[
+    float, Query(ge=0, le=86400, description="Seconds; answers as soon as it is finished.")
+]
+
+
+@routes.post(
+    "/v1/jobs",
+    status_code=202,
+    responses={202: {"model": JobOut}},
+    openapi_extra={"requestBody": {"x-model": NewJob}},
+)
+async def enqueue(request: Request, desk: WriteDesk) -> Response:
+    """Store a job. Once this answers 202 it is never lost."""
+    require(request, "application/json")
+    body = await whole(request)
+    new = parse(body, NewJob)
+    made = made_id(request, desk.tenant)
+
+    async def make() -> Response:
+        await request.app.state.depth.check()
+        job = await desk.enqueue(
+            new.kind,
+            new.payload,
+            key=new.key,
+            job_id=made,
+            priority=new.priority,
+            delay=new.delay,
+            run_at=new.run_at,
+            deadline=new.deadline,
+            task=new.task,
+        )
+        return reply(job.as_dict(), 202, location=at("jobs", job.id))
+
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+
+
+@routes.get("/v1/jobs", responses={200: {"model": JobPage}})
+async def jobs(
+    desk: ReadDesk,
+    state: Annotated[list[State] | None, Query()] = None,
+    kind: Annotated[str | None, Query(max_length=200, description="`ingest.*` is one too.")] = None,
+    task: Annotated[str | None, Query(max_length=512)] = None,
+    parent: Annotated[str | None, Query(max_length=64)] = None,
+    error_type: Annotated[str | None, Query(max_length=240)] = None,
+    limit: Limit = 100,
+    before: Before = None,
+) -> Response:
+    """The newest first; every filter that is given must match."""
+    where = JobFilter(
+        states=None if state is None else [JobState(one) for one in state],
+        kind=kind,
+        task=task,
+        parent_id=parent,
+        error_type=error_type,
+    )
+    return await _page(desk, where, limit, before)
+
+
+async def _page(desk: Desk, where: JobFilter, limit: int, before: str | None) -> Response:
+    found = await desk.jobs(where, limit, before)
+    following = found[-1].id if len(found) == limit else None
+    return reply({"jobs": [job.as_dict() for job in found], "next": following})
+
+
+@routes.get("/v1/jobs/{job_id:name}", responses={200: {"model": JobOut}})
+async def job(request: Request, desk: ReadDesk, job_id: str, wait: Wait = 0.0) -> Response:
+    """The job as it stands; with `wait`, as soon as it is finished, or as it stands then."""
+    found = await desk.job(job_id)  # at once where there is none
+    if wait and not found.state.finished:
+        found = await _finished(request, desk, found, wait)
+    return reply(found.as_dict())
+
+
+async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Job:
+    state = request.app.state
+    try:
+        with state.metrics.long_poll():
+            seconds = min(wait, state.config.wait_seconds)
+            ended = await state.draining.unless(desk.wait(found.id, seconds))
+    except WaitTimeout:
+        ended = None
+    return ended or await desk.job(found.id)
+
+
+@routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
+async def cancel(desk: WriteDesk, job_id: str) -> Response:
+    """Cancel a job; the job as it stands then, which may have finished just before."""
+    await desk.job(job_id)
+    return reply((await desk.cancel(job_id)).as_dict())
+
+
+@routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
+async def failed(
+    desk: ReadDesk,
+    kind: Annotated[str | None, Query(max_length=200)] = None,
+    error_type: Annotated[str | None, Query(max_length=240)] = None,
+    task: Annotated[str | None, Query(max_length=512)] = None,
+    limit: Limit = 100,
+    before: Before = None,
+) -> Response:
+    """Failed jobs with their whole history, the newest first."""
+    return await _page(desk, dead_letters(kind, error_type, task), limit, before)
+
+
+@routes.post(
+    "/v1/dead-letters/redrive",
+    responses={200: {"model": Counted}},
+    openapi_extra={"requestBody": {"x-model": Which}},
+)
+async def redrive(request: Request, desk: WriteDesk) -> Response:
+    """Queue dead letters again, with fresh retries and their history."""
+    where = await _which(request)
+    await request.app.state.depth.check()
+    ids = await desk.redrive(where)
+    return reply({"count": len(ids), "ids": ids})
+
+
+@routes.post(
+    "/v1/dead-letters/discard",
+    responses={200: {"model": Counted}},
+    openapi_extra={"requestBody": {"x-model": Which}},
+)
+async def discard(request: Request, desk: WriteDesk) -> Response:
+    """Delete dead letters for good."""
+    ids = await desk.discard(await _which(request))
+    return reply({"count": len(ids), "ids": ids})
+
+
+async def _which(request: Request) -> JobFilter:
+    require(request, "application/json")
+    which = parse(await whole(request), Which)
+    given = (which.ids, which.kind, which.error_type, which.task)
+    if all(one is None for one in given) != which.all:
+        raise Problem(422, "invalid", "say which: ids, kind, error_type or task; or `all`: true")
+    return dead_letters(which.kind, which.error_type, which.task, which.ids)

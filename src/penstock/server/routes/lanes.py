@@ -1,0 +1,42 @@
+"""Lanes: shared by all tenants, seen by all, steered by admins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from penstock.model.errors import LaneNotFound
+from penstock.server.answers import reply
+from penstock.server.desk import AdminDesk, Desk, ReadDesk
+from penstock.server.schemas import LaneOut, Lanes
+
+routes = APIRouter(tags=["lanes"])
+
+
+@routes.get("/v1/lanes", responses={200: {"model": Lanes}})
+async def lanes(desk: ReadDesk) -> Response:
+    """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""
+    return reply({"lanes": [asdict(lane) for lane in await desk.app.lane_infos()]})
+
+
+@routes.post("/v1/lanes/{name:name}/pause", responses={200: {"model": LaneOut}})
+async def pause(desk: AdminDesk, name: str) -> Response:
+    """Let nothing start in a lane until it is resumed."""
+    await desk.app.steer_lane(name, "pause")
+    return await _lane(desk, name)
+
+
+@routes.post("/v1/lanes/{name:name}/resume", responses={200: {"model": LaneOut}})
+async def resume(desk: AdminDesk, name: str) -> Response:
+    """Lift a pause, or a block by refused credentials."""
+    await desk.app.steer_lane(name, "resume")
+    return await _lane(desk, name)
+
+
+async def _lane(desk: Desk, name: str) -> Response:
+    for lane in await desk.app.lane_infos():
+        if lane.name == name:
+            return reply(asdict(lane))
+    raise LaneNotFound(name)

@@ -1,0 +1,38 @@
+"""Search."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from penstock.server.answers import reply
+from penstock.server.bodies import parse, require, whole
+from penstock.server.desk import ReadDesk
+from penstock.server.schemas import Found, Question
+
+routes = APIRouter(tags=["documents"])
+
+
+@routes.post(
+    "/v1/search",
+    responses={200: {"model": Found}},
+    openapi_extra={"requestBody": {"x-model": Question}},
+)
+async def search(request: Request, desk: ReadDesk) -> Response:
+    """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
+    embedder cannot be reached."""
+    require(request, "application/json")
+    asked = parse(await whole(request), Question)
+    result = await desk.corpus.search(
+        asked.question,
+        tenant=desk.tenant,
+        collections=asked.collections,
+        documents=asked.documents,
+        metadata=asked.metadata,
+        limit=asked.limit,
+    )
+    found = result.as_dict()
+    if not asked.explain:
+        for passage in found["passages"]:
+            del passage["why"]
+    return reply(found)

@@ -1,0 +1,206 @@
+"""What goes over the wire. It follows the library's own words; nothing is renamed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
+Kind = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+PriorityName = Literal["high", "medium", "low"]
+State = Literal["queued", "running", "completed", "failed", "cancelled"]
+Metadata = dict[str, Any]
+
+
+class In(BaseModel):
+    """What a caller sends: a name nobody knows is a mistake, and said."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewJob(In):
+    kind: Kind
+    payload: dict[str, Any] = Field(default_factory=dict)
+    key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    priority: PriorityName = "medium"
+    delay: float | None = Field(None, ge=0, le=366 * 86400, description="Seconds; not before.")
+    run_at: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
+    deadline: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
+    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+
+
+class NewDocument(In):
+    text: str | None = Field(None, description="The text itself; or `url`.")
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
+    id: Name | None = None
+    title: str = ""
+    collection: Name = "default"
+    metadata: Metadata = Field(default_factory=dict)
+    priority: PriorityName = "medium"
+
+
+class Upsert(In):
+    text: str
+    title: str = ""
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class Question(In):
+    question: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    collections: list[Name] | None = Field(None, max_length=100)
+    documents: list[Name] | None = Field(None, max_length=1000)
+    metadata: Metadata = Field(default_factory=dict)
+    limit: int = Field(10, ge=1, le=100)
+    explain: bool = False
+
+
+class Which(In):
+    """Dead letters; every part that is given must match."""
+
+    ids: list[str] | None = Field(None, max_length=10_000)
+    kind: Kind | None = None
+    error_type: Name | None = None
+    task: str | None = None
+    all: bool = Field(False, description="Say so when nothing else is given.")
+
+
+class JobOut(BaseModel):
+    id: str
+    kind: str
+    state: State
+    tenant: str
+    priority: PriorityName
+    lane: str | None
+    key: str | None
+    task: str | None
+    parent_id: str | None
+    payload: dict[str, Any]
+    enqueued_at: float
+    run_at: float
+    started_at: float | None
+    finished_at: float | None
+    deadline: float | None
+    timeout: float | None
+    max_retries: int | None
+    attempts: int
+    releases: int
+    progress: float
+    message: str
+    result: Any = None
+    error: dict[str, Any] | None
+    history: list[dict[str, Any]]
+    waiting_for: str | None
+
+
+class JobPage(BaseModel):
+    jobs: list[JobOut]
+    next: str | None = Field(description="Give it as `before` for the next page.")
+
+
+class Counted(BaseModel):
+    count: int
+    ids: list[str]
+
+
+class DocumentOut(BaseModel):
+    id: str
+    collection: str
+    tenant: str
+    generation: int
+    state: Literal["processing", "completed", "failed"]
+    stage: str
+    progress: float
+    message: str
+    live: bool
+    title: str
+    mime: str
+    size: int
+    source: str
+    metadata: Metadata
+    chunks: int
+    masked: dict[str, int]
+    error: dict[str, Any] | None
+    accepted_at: float
+    started_at: float | None
+    finished_at: float | None
+
+
+class Documents(BaseModel):
+    documents: list[DocumentOut]
+
+
+class DocumentPage(Documents):
+    next: int | None = Field(description="Give it as `before` for the next page.")
+
+
+class ChunkOut(BaseModel):
+    ordinal: int
+    text: str
+    start: int
+    end: int
+    tokens: int
+    pages: list[int] | None
+    section: list[str]
+    script: str
+
+
+class Chunks(BaseModel):
+    chunks: list[ChunkOut]
+
+
+class Upserted(BaseModel):
+    document: DocumentOut
+    job: str | None = Field(description="The job that is at work on it.")
+
+
+class PassageOut(BaseModel):
+    document: str
+    collection: str
+    tenant: str
+    title: str
+    source: str
+    chunk: int
+    text: str
+    start: int
+    end: int
+    pages: list[int] | None
+    section: list[str]
+    snippet: str
+    marks: list[list[int]]
+    score: float
+    why: dict[str, Any] | None = None
+
+
+class Found(BaseModel):
+    mode: Literal["hybrid", "text"]
+    note: str
+    passages: list[PassageOut]
+
+
+class LaneOut(BaseModel):
+    name: str
+    parent: str | None
+    spacing: float
+    max_parallel: int
+    in_flight: int
+    waiting: int
+    breaker: Literal["closed", "suspect", "open"]
+    retry_at: float | None
+    blocked_until: float | None
+    blocked_why: str | None
+    per_day: int | None
+    used_today: int
+
+
+class Lanes(BaseModel):
+    lanes: list[LaneOut]
+
+
+class Alive(BaseModel):
+    status: Literal["ok"]
+
+
+class Ready(BaseModel):
+    status: Literal["ready", "not ready"]
+    checks: dict[str, str]
