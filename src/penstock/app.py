@@ -19,6 +19,7 @@ from penstock.model.errors import ConfigError, JobNotFound, LaneNotFound, WaitTi
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
+from penstock.ports.access import AccessStore
 from penstock.ports.queue import (
     JobFilter,
     JobQueue,
@@ -28,6 +29,7 @@ from penstock.ports.queue import (
     Steer,
     Topic,
 )
+from penstock.ports.store import Store
 
 if TYPE_CHECKING:
     from penstock.ingest.library import Library
@@ -67,7 +69,9 @@ class Penstock:
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self._opened = 0
+        self._store: Store | None = None
         self._library: Library | None = None
+        self._access: AccessStore | None = None
 
     @property
     def corpus(self) -> Library:
@@ -76,10 +80,10 @@ class Penstock:
         if self._library is None:
             from penstock.ingest.setup import open_library  # here: most apps have no documents
 
-            if self._opened:
-                raise ConfigError("ask for app.corpus before the app is opened")
+            self._refuse_late("app.corpus")
             self._library = open_library(
                 self.queue,
+                self._store_for("documents"),
                 self.settings,
                 self.config.embedder,
                 self.job,
@@ -87,6 +91,26 @@ class Penstock:
                 self._log_waiters,
             )
         return self._library
+
+    @property
+    def access(self) -> AccessStore:
+        """The API keys of the server, and what it has answered. Ask before the app is opened."""
+        if self._access is None:
+            self._refuse_late("app.access")
+            self._access = self._store_for("API keys").access()
+        return self._access
+
+    def _refuse_late(self, what: str) -> None:
+        if self._opened:
+            raise ConfigError(f"ask for {what} before the app is opened")
+
+    def _store_for(self, what: str) -> Store:
+        """One for all that is in it, so that they share its connections."""
+        if self._store is None:
+            from penstock.store import choose_store  # here: most apps have none
+
+            self._store = choose_store(self.queue, self.settings, what)
+        return self._store
 
     @property
     def settings(self) -> Settings:
@@ -124,6 +148,8 @@ class Penstock:
         # whether its caller has.
         if self._opened == 0:
             await self.queue.open()
+            if self._store is not None:
+                await self._store.open()
             if self._library is not None:
                 await self._library.open()
         self._opened += 1
@@ -141,6 +167,8 @@ class Penstock:
             await self._log_waiters.close()
             if self._library is not None:
                 await self._library.close()
+            if self._store is not None:
+                await self._store.close()
             await self.queue.close()
 
     async def enqueue(

@@ -12,6 +12,7 @@ import asyncpg
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.database import Database
+from penstock.adapters.postgres.store import PostgresStore
 from tests.support.servers import postgres_url
 
 
@@ -54,10 +55,13 @@ async def psql(url: str) -> AsyncIterator[Psql]:
 
 @asynccontextmanager
 async def corpus_at(url: str) -> AsyncIterator[PostgresCorpus]:
-    """A corpus with a pool of its own."""
-    corpus = PostgresCorpus(Database(parse(url)))
-    await corpus.open()
+    """A corpus in a store of its own."""
+    store = PostgresStore(Database(parse(url)))
+    await store.open()
+    corpus = store.corpus()
     try:
+        await corpus.open()
         yield corpus
-    finally:
         await corpus.close()
+    finally:
+        await store.close()

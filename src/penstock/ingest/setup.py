@@ -22,12 +22,14 @@ from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue
+from penstock.ports.store import Store
 
 Register = Callable[..., Callable[[Any], Any]]
 
 
 def open_library(
     queue: JobQueue,
+    store: Store,
     settings: Settings,
     embedder: EmbedderConfig,
     job: Register,
@@ -35,7 +37,6 @@ def open_library(
     logs: LogWaiters,
 ) -> Library:
     """The library of an app; registers the jobs that serve it."""
-    corpus, folder = _store(queue, settings)
     embedding = Embedding(embedder)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
@@ -43,8 +44,8 @@ def open_library(
     limits = ParseLimits(input_bytes=settings.document_bytes)
     parser = ParserPool(settings.parsers, limits)
     tools = Tools(
-        corpus=corpus,
-        blobs=LocalBlobs(Path(settings.blobs).expanduser() if settings.blobs else folder),
+        corpus=store.corpus(),
+        blobs=LocalBlobs(_originals(store, settings)),
         parser=parser,
         mask=Masker(),
         chunk=chunk,
@@ -60,47 +61,12 @@ def open_library(
     return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
 
 
-def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
-    """The corpus, and where its blobs are unless said otherwise."""
-    from penstock.adapters.sqlite.corpus import SqliteCorpus
-    from penstock.adapters.sqlite.file import SqliteFile
-
-    url = settings.store
-    if (url or queue.url).startswith(("postgresql:", "postgres:")):
-        return _postgres_store(queue, settings)
-    if not url and isinstance(queue, SqliteFile):
-        file: SqliteFile = queue
-        shared = True
-    elif url.startswith("sqlite:"):
-        file, shared = SqliteFile(url, durable=settings.durable), False
-    else:
-        raise ConfigError(
-            "documents need a store: set `store: sqlite:///corpus.db` or `store: postgresql://...` "
-            "(Redis does not hold them)"
-        )
-    folder = file.path.with_name(file.path.name + "-blobs")
-    return SqliteCorpus(file, shared=shared), folder
-
-
-def _postgres_store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
-    try:
-        from penstock.adapters.postgres import PostgresQueue
-        from penstock.adapters.postgres.address import parse
-        from penstock.adapters.postgres.corpus import PostgresCorpus
-        from penstock.adapters.postgres.database import Database
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        raise ConfigError("PostgreSQL stores need: pip install 'penstock[postgres]'") from None
-    if not settings.blobs:
+def _originals(store: Store, settings: Settings) -> Path:
+    if settings.blobs:
+        return Path(settings.blobs).expanduser()
+    if store.blobs is None:
         raise ConfigError(
             "documents in PostgreSQL need `blobs`, a folder for original files that all worker "
             "processes reach"
         )
-    folder = Path(settings.blobs).expanduser()
-    if isinstance(queue, PostgresQueue) and (
-        not settings.store or parse(settings.store) == queue.database.address
-    ):
-        return PostgresCorpus(queue.database, queue.pool), folder
-    database = Database(parse(settings.store), poll_only=settings.poll_only)
-    return PostgresCorpus(database), folder
+    return store.blobs

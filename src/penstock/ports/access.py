@@ -56,9 +56,7 @@ Beginning = Begun | InProgress | Done | Conflict
 
 
 class AccessStore(Protocol):
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
+    """Usable while the store it is in is open."""
 
     async def add_key(self, key: ApiKey, hash: str) -> None:  # noqa: A002 (the port's word)
         """Store a new key under the hash of its secret."""

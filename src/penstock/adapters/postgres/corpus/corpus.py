@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.corpus import documents, find, serving, vectors
 from penstock.adapters.postgres.corpus.schema import prepare
 from penstock.adapters.postgres.database import (
@@ -36,41 +35,31 @@ from penstock.ports.corpus import (
 )
 
 T = TypeVar("T")
-POOL_SIZE = 4
 SEARCHES = 2
 """How many run at once, so that jobs find a connection while many search."""
 
 
 class PostgresCorpus:
-    """See `penstock.ports.corpus.Corpus`. `shared` is the pool of a queue in the same place,
-    which opens and closes it; without it the corpus has one of its own."""
+    """See `penstock.ports.corpus.Corpus`. `pool` is that of the store it is in."""
 
-    def __init__(self, database: Database, shared: Callable[[], Pool] | None = None) -> None:
+    def __init__(self, database: Database, pool: Callable[[], Pool]) -> None:
         self._database = database
-        self._shared = shared
-        self._own: Pool | None = None
+        self._store_pool = pool
         self._opened = False
         self._searches = asyncio.Semaphore(SEARCHES)
         self._models: dict[tuple[str, int], int] = {}
 
     async def open(self) -> None:
-        if self._shared is None:
-            await schema.prepare(self._database)
-            self._own = Pool(self._database, "corpus", POOL_SIZE)
         await prepare(self._database)
         self._opened = True
 
     async def close(self) -> None:
         self._opened = False
-        own, self._own = self._own, None
-        if own is not None:
-            await own.close()
 
     def _pool(self) -> Pool:
-        pool = self._own if self._shared is None else self._shared()
-        if pool is None or not self._opened:
+        if not self._opened:
             raise QueueError("the corpus is not open; use it inside `async with app:`")
-        return pool
+        return self._store_pool()
 
     async def _write(self, operation: Callable[[Transaction], Awaitable[T]]) -> T:
         # A document may have ten thousand chunks: what is done with all of them takes long.

@@ -36,26 +36,21 @@ MATRICES = 8
 
 
 class SqliteCorpus:
-    """See `penstock.ports.corpus.Corpus`. `shared`: the queue is in the same file, and opens
-    and closes it. Searches have a thread and a connection of their own: no job waits for them."""
+    """See `penstock.ports.corpus.Corpus`. Searches have a thread and a connection of their
+    own: no job waits for them."""
 
-    def __init__(self, file: SqliteFile, *, shared: bool = True) -> None:
+    def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._shared = shared
         self._searcher: Reader | None = None
         self._matrices: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
 
     async def open(self) -> None:
-        if not self._shared:
-            await self._file.open()
         self._searcher = self._file.another_reader("penstock-search")
 
     async def close(self) -> None:
         if self._searcher is not None:
             searcher, self._searcher = self._searcher, None
             await searcher.stop()
-            if not self._shared:
-                await self._file.close()
 
     async def accept(self, upload: Upload) -> Accepted:
         return await self._file.write(lambda tx: documents.accept(tx, upload))

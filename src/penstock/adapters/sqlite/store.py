@@ -1,0 +1,33 @@
+"""A SQLite file as a store: the queue's own, or another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.adapters.sqlite.access import SqliteAccess
+from penstock.adapters.sqlite.corpus import SqliteCorpus
+from penstock.adapters.sqlite.file import SqliteFile
+
+
+class SqliteStore:
+    """See `penstock.ports.store.Store`. `shared`: the queue is in the same file, and opens and
+    closes it."""
+
+    def __init__(self, file: SqliteFile, *, shared: bool) -> None:
+        self._file = file
+        self._shared = shared
+        self.blobs: Path | None = file.path.with_name(file.path.name + "-blobs")
+
+    async def open(self) -> None:
+        if not self._shared:
+            await self._file.open()
+
+    async def close(self) -> None:
+        if not self._shared:
+            await self._file.close()
+
+    def corpus(self) -> SqliteCorpus:
+        return SqliteCorpus(self._file)
+
+    def access(self) -> SqliteAccess:
+        return SqliteAccess(self._file)

@@ -1,0 +1,26 @@
+"""The port to a store: one database for documents, API keys and what the server has answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from penstock.ports.access import AccessStore
+from penstock.ports.corpus import Corpus
+
+
+class Store(Protocol):
+    """Opened before what is in it, and closed after."""
+
+    @property
+    def blobs(self) -> Path | None:
+        """The folder for originals unless another is set; None: it has none beside it."""
+        ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def corpus(self) -> Corpus: ...
+
+    def access(self) -> AccessStore: ...

@@ -1,0 +1,72 @@
+"""Words shared by the conformance tests of access. Everything goes through the port."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from penstock.adapters.postgres.address import parse
+from penstock.adapters.postgres.database import Database
+from penstock.adapters.postgres.store import PostgresStore
+from penstock.adapters.sqlite.file import SqliteFile
+from penstock.adapters.sqlite.store import SqliteStore
+from penstock.ports.access import AccessStore, Beginning
+from penstock.ports.store import Store
+from tests.support.servers import postgres_url
+
+ROUTE = "POST /v1/jobs"
+BODY = "fingerprint of a body"
+
+STORES: dict[str, Callable[[str], Store]] = {
+    "postgres": lambda url: PostgresStore(Database(parse(url))),
+    "sqlite": lambda url: SqliteStore(SqliteFile(url, durable=False), shared=False),
+}
+"""Every store the suite runs against, by URL."""
+
+
+def new_place(name: str, folder: Path) -> str:
+    """The URL of a store that is not there yet."""
+    if name == "sqlite":
+        return f"sqlite:///{folder}/store.db"
+    return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
+
+
+@asynccontextmanager
+async def access_at(name: str, url: str) -> AsyncIterator[AccessStore]:
+    """What another process with the same store would have."""
+    store = STORES[name](url)
+    await store.open()
+    try:
+        yield store.access()
+    finally:
+        await store.close()
+
+
+async def begin(
+    access: AccessStore,
+    key: str = "k",
+    request: str = "r1",
+    *,
+    tenant: str = "default",
+    route: str = ROUTE,
+    body: str = BODY,
+    lease: float = 60.0,
+) -> Beginning:
+    return await access.begin(tenant, route, key, body, request, lease_seconds=lease)
+
+
+async def finish(
+    access: AccessStore,
+    key: str = "k",
+    request: str = "r1",
+    *,
+    tenant: str = "default",
+    body: bytes = b"made",
+) -> bool:
+    return await access.finish(tenant, ROUTE, key, request, 202, [("location", "/x")], body)
+
+
+async def abandon(access: AccessStore, key: str = "k", request: str = "r1") -> bool:
+    return await access.abandon("default", ROUTE, key, request)
