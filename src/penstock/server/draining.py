@@ -25,13 +25,20 @@ class Draining:
         if not self._begun.done():
             self._begun.set_result(None)
 
+    async def first(self, task: asyncio.Task[Any], timeout: float | None = None) -> bool:
+        """Whether `task` is done before the server is told to stop, and in time. It goes on
+        otherwise."""
+        await asyncio.wait(
+            [task, self._begun], timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+        )
+        return task.done()
+
     async def unless(self, work: Coroutine[Any, Any, T]) -> T | None:
         """What `work` gives; None when the server is told to stop before that, and `work` is
         then cancelled: only waits go in here."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(work)
         try:
-            await asyncio.wait([task, self._begun], return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
+            return task.result() if await self.first(task) else None
         finally:
             if not task.done():
                 await end_tasks([task])

@@ -1,0 +1,56 @@
+"""The API, put together around an app that is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+from penstock import __version__
+from penstock.engine.feeds import Feeds
+from penstock.model.server import ServerConfig
+from penstock.server import openapi, problems
+from penstock.server.callers import Callers
+from penstock.server.depth import Depth
+from penstock.server.draining import Draining
+from penstock.server.guard import Guard, is_loopback
+from penstock.server.metrics import Metrics
+from penstock.server.ratelimit import RateLimiter
+from penstock.server.routes import documents, events, health, jobs, lanes, search
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+ABOUT = "Durable jobs, lanes for every outside service, and searchable documents."
+
+
+def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
+    """The API of an app whose corpus and access are open."""
+    api = FastAPI(
+        title="Penstock",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,  # they load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    state = api.state
+    state.penstock = app
+    state.config = config
+    state.draining = draining
+    state.metrics = Metrics()
+    state.depth = Depth(app, config.max_queued)
+    state.access = app.access
+    state.feeds = Feeds(app.queue, app.settings.poll_seconds)
+    state.callers = Callers(
+        app.access,
+        RateLimiter(config.requests_per_minute),
+        anonymous=is_loopback(config.host) and not config.require_key,
+    )
+    # Those with more to their path come first: an id is any one part of a path.
+    for part in (events, documents, search, jobs, lanes, health):
+        api.include_router(part.routes)
+    problems.install(api)
+    openapi.install(api)
+    api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)
+    return api

@@ -1,0 +1,112 @@
+"""Server-sent events: what is in the logs, as it is written there, and a sign of life meanwhile.
+
+Every event but `bye` has the id to resume after it. `change` is an entry of a log, `reset` a
+snapshot for a reader whose id is too old or of another time, `bye` the server's stopping: come
+again with the last id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from penstock.server.draining import Draining
+from penstock.server.metrics import Metrics
+from penstock.tasks import end_tasks
+
+log = logging.getLogger("penstock.server")
+
+RETRY_MS = 1000
+STALL_SECONDS = 20.0
+"""A reader that takes nothing for so long is dropped. It can come again."""
+
+HELLO = f": here\nretry: {RETRY_MS}\n\n".encode()
+BEAT = b": still here\n\n"
+
+
+def event(name: str, data: Any, id: str | None = None) -> bytes:  # noqa: A002 (SSE's word)
+    body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
+    head = b"" if id is None else b"id: " + id.encode() + b"\n"
+    return head + b"event: " + name.encode() + b"\ndata: " + body + b"\n\n"
+
+
+class EventStream:
+    """An answer that goes on until its events end, its reader leaves, or the server stops."""
+
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes],
+        draining: Draining,
+        metrics: Metrics,
+        heartbeat: float,
+        stall: float = STALL_SECONDS,
+    ) -> None:
+        self._events = events
+        self._draining = draining
+        self._metrics = metrics
+        self._heartbeat = heartbeat
+        self._stall = stall
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._metrics.stream():
+            telling = asyncio.create_task(self._tell(send), name="penstock-stream")
+            leaving = asyncio.create_task(_left(receive), name="penstock-stream-reader")
+            try:
+                await asyncio.wait([telling, leaving], return_when=asyncio.FIRST_COMPLETED)
+                if telling.done():
+                    telling.result()
+            finally:
+                await end_tasks([task for task in (telling, leaving) if not task.done()])
+
+    async def _tell(self, send: Send) -> None:
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [
+                    (b"content-type", b"text/event-stream; charset=utf-8"),
+                    (b"cache-control", b"no-store"),
+                    (b"x-accel-buffering", b"no"),
+                ],
+            }
+        )
+        coming: asyncio.Task[bytes | None] | None = None
+        try:
+            await self._send(send, HELLO)
+            while True:
+                coming = coming or asyncio.create_task(_next(self._events))
+                if await self._draining.first(coming, self._heartbeat):
+                    came, coming = coming.result(), None
+                    if came is None:
+                        break
+                    await self._send(send, came)
+                elif self._draining.begun:
+                    await self._send(send, event("bye", {"why": "the server is stopping"}))
+                    break
+                else:
+                    await self._send(send, BEAT)
+            await self._send(send, b"", more=False)
+        except TimeoutError:
+            log.info("a stream is not read: dropped")
+        finally:
+            if coming is not None:
+                await end_tasks([coming])
+            await self._events.aclose()
+
+    async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
+        async with asyncio.timeout(self._stall):
+            await send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+async def _next(source: AsyncGenerator[bytes]) -> bytes | None:
+    return await anext(source, None)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,119 @@
+"""What stands before every route: which host is meant, whether the server is stopping, and the
+count of what was answered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import Headers, MutableHeaders
+
+from penstock.model.server import ServerConfig
+from penstock.server.draining import Draining
+from penstock.server.metrics import Metrics
+from penstock.server.problems import Problem, busy
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+ALWAYS = ("/healthz", "/readyz", "/metrics")
+"""Answered also while the server is stopping, and under any name: probes come by address."""
+
+
+class _Name(Convertor[str]):
+    """One part of a path, unescaped here and not before: an id may hold a slash."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        return unquote(value)
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("name", _Name())
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    def __init__(
+        self, app: App, config: ServerConfig, draining: Draining, metrics: Metrics
+    ) -> None:
+        self._app = app
+        self._draining = draining
+        self._metrics = metrics
+        self._hosts: frozenset[str] | None = frozenset((*LOOPBACK, config.host, *config.hosts))
+        if not is_loopback(config.host) and not config.hosts:
+            # It may be reached under any name. Nobody gets in without a key there, and a key is
+            # not sent by a browser that was led astray.
+            self._hosts = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun, status = time.monotonic(), 0
+        scope["path"] = scope["raw_path"].decode("latin-1")  # still escaped, see _Name
+        scope.setdefault("state", {})
+
+        async def answer(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Cache-Control", "no-store")
+                headers.update(scope["state"].get("headers", {}))
+                if self._draining.begun:
+                    headers["Connection"] = "close"
+                route = getattr(scope.get("route"), "path", "none")
+                seconds = time.monotonic() - begun
+                self._metrics.answered(scope["method"], route, status, seconds)
+            await send(message)
+
+        try:
+            self._check(scope)
+        except Problem as problem:
+            await problem.response()(scope, receive, answer)
+            return
+        await self._app(scope, receive, answer)
+
+    def _check(self, scope: Scope) -> None:
+        if scope["path"] in ALWAYS:
+            return
+        if self._draining.begun:
+            raise busy("stopping", "this server is stopping; another may take over", 1.0)
+        headers = Headers(scope=scope)
+        host = _name_of(f"//{headers.get('host', '')}")
+        if self._hosts is not None and host not in self._hosts:
+            raise Problem(
+                421,
+                "wrong-host",
+                f"this server is not {host or 'without a name'}; name it under server.hosts",
+            )
+        origin = headers.get("origin")
+        if origin is not None and _name_of(origin) != host:
+            raise Problem(403, "wrong-origin", "a page of another site may not call this server")
+
+
+def _name_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

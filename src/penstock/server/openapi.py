@@ -1,0 +1,107 @@
+"""The description of the API: what routes take and every way they may answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+
+from penstock.server.once import HEADER
+from penstock.server.problems import MEDIA_TYPE
+
+PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "What went wrong (RFC 9457).",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "For programs."},
+        "detail": {"type": "string", "description": "For people."},
+    },
+    "required": ["type", "title", "status", "code", "detail"],
+}
+ALWAYS = {
+    "401": "No key, or none that is known.",
+    "403": "The key lacks the scope, or a page of another site asks.",
+    "404": "There is none, or it is another tenant's.",
+    "421": "The Host header names another server.",
+    "422": "What was sent is not valid; it says what.",
+    "429": "Over the key's rate; Retry-After says when to come back.",
+    "503": "Nothing was stored: the queue or the store is away, the queue is full, or the "
+    "server is stopping; Retry-After says when to come back.",
+}
+WITH_BODY = {
+    "408": "The body stopped coming.",
+    "409": "The same request is being carried out, or what it names is taken.",
+    "413": "Too large.",
+    "415": "Another media type.",
+}
+OPEN = ("/healthz", "/readyz")
+
+
+def install(api: FastAPI) -> None:
+    def describe() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            api.openapi_schema = _describe(api)
+        return api.openapi_schema
+
+    api.openapi = describe  # type: ignore[method-assign]
+
+
+def _describe(api: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(
+        title=api.title,
+        version=api.version,
+        description=api.description,
+        routes=api.routes,
+    )
+    components = schema.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas["Problem"] = PROBLEM
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            _complete(path, method, operation, schemas)
+    return schema
+
+
+def _complete(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    if path in OPEN:
+        return
+    operation["security"] = [{"key": []}]
+    body = operation.get("requestBody")
+    if body is not None:
+        model: type[BaseModel] = body.pop("x-model")
+        content = {"application/json": {"schema": _schema_of(model, schemas)}}
+        operation["requestBody"] = {
+            "required": True,
+            "content": content | body.get("content", {}),
+        }
+    if method == "post":
+        operation.setdefault("parameters", []).append(
+            {
+                "name": HEADER,
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+            }
+        )
+    problems = ALWAYS | (WITH_BODY if method in ("post", "put", "delete") else {})
+    for status, about in problems.items():
+        responses[status] = {
+            "description": about,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+
+
+def _schema_of(model: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
+    whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(whole.pop("$defs", {}))
+    schemas[model.__name__] = whole
+    return {"$ref": f"#/components/schemas/{model.__name__}"}

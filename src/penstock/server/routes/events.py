@@ -1,0 +1,182 @@
+"""Streams of changes: of one document, and of everything a tenant has."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from starlette.responses import Response
+
+from penstock.engine.feeds import Feeds, TooSlow
+from penstock.ingest.jobs import log_of
+from penstock.model.document import DocumentRef, DocumentState
+from penstock.model.errors import DocumentNotFound, PenstockError, ValidationError
+from penstock.model.job import JobState
+from penstock.ports.queue import FEED_SECONDS, JobFilter
+from penstock.server.desk import Desk, ReadDesk
+from penstock.server.events import EventStream, event
+from penstock.server.problems import busy
+from penstock.server.routes.documents import Collection
+
+routes = APIRouter(tags=["events"])
+
+PAGE = 500
+LOOK_SECONDS = 5.0
+"""A stream also looks this often: not every change of a document is in its log."""
+SETTLE_SECONDS = 5.0
+"""How long the end of a document's last job is waited for once the document is finished."""
+SNAPSHOT = 100
+"""Documents in the snapshot of a tenant."""
+END = "-end"
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    204: {"description": "The stream has ended, and its end was seen."},
+}
+
+
+def _resume(
+    last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=2000)] = None,
+    last_event_id: Annotated[str | None, Query(max_length=2000)] = None,
+) -> str | None:
+    """Where a reader goes on: the header that browsers send, or the same as a query."""
+    return last if last is not None else last_event_id
+
+
+Resume = Annotated[str | None, Depends(_resume)]
+
+
+def _room(request: Request) -> None:
+    state = request.app.state
+    if state.metrics.open_streams >= state.config.max_streams:
+        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
+
+
+Room = Depends(_room)
+
+
+@routes.get(
+    "/v1/documents/{document_id:name}/events",
+    responses=STREAM,
+    response_class=Response,
+    dependencies=[Room],
+)
+async def document_events(
+    request: Request,
+    desk: ReadDesk,
+    document_id: str,
+    resume: Resume,
+    collection: Collection = "default",
+) -> Any:
+    """What happens to a document, until it is searchable or failed: then `done` with the document
+    as it is, once. 204 for who has seen that."""
+    document = await desk.document(document_id, collection)  # 404 before the stream begins
+    since, ended = _version(resume)
+    finished = document.state is not DocumentState.PROCESSING
+    if ended and finished and since == await desk.version(document.ref):
+        return Response(status_code=204)
+    return _stream(request, _of_document(request, desk, document.ref, since))
+
+
+def _version(resume: str | None) -> tuple[int | None, bool]:
+    """The version to go on after, and whether the end was seen there. None: no such id is ours."""
+    if resume is None:
+        return 0, False
+    number = resume.removesuffix(END)
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        return None, False
+    return int(number), resume.endswith(END)
+
+
+def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
+    state = request.app.state
+    return EventStream(events, state.draining, state.metrics, state.config.heartbeat_seconds)
+
+
+async def _of_document(
+    request: Request, desk: Desk, ref: DocumentRef, since: int | None
+) -> AsyncGenerator[bytes]:
+    give_up = 0.0
+    while True:
+        newest = await desk.version(ref)  # before the document: what comes later wakes us
+        try:
+            document = await desk.document(ref.id, ref.collection)
+        except DocumentNotFound:
+            yield event("done", {"deleted": True}, f"{newest}{END}")
+            return
+        if since is None or since > newest:  # of a log that is gone by now
+            since = newest
+            yield event("reset", {"document": document.as_dict()}, str(newest))
+        while since < newest:
+            changes = await desk.changes(ref, since, PAGE)
+            if not changes:
+                break
+            for change in changes:
+                since = change.version
+                yield event("change", asdict(change), str(since))
+        if document.state is not DocumentState.PROCESSING:
+            # Its job is settled a moment after the document, and that is a change too.
+            give_up = give_up or time.monotonic() + SETTLE_SECONDS
+            if time.monotonic() > give_up or not await _at_work(desk, ref):
+                if await desk.version(ref) > since and time.monotonic() <= give_up:
+                    continue
+                yield event("done", {"document": document.as_dict()}, f"{since}{END}")
+                return
+            await desk.app.changes(log_of(ref), since, tenant=desk.tenant, wait=0.5, limit=1)
+            continue
+        give_up = 0.0
+        await desk.app.changes(log_of(ref), since, tenant=desk.tenant, wait=LOOK_SECONDS, limit=1)
+
+
+async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
+    unfinished = JobFilter(task=log_of(ref), states=[JobState.QUEUED, JobState.RUNNING])
+    return bool(await desk.jobs(unfinished, 1, None))
+
+
+@routes.get("/v1/events", responses=STREAM, response_class=Response, dependencies=[Room])
+async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Any:
+    """Every change of everything the tenant has, from now on or after an id. It has no end."""
+    return _stream(request, _of_tenant(request, desk, resume))
+
+
+async def _of_tenant(request: Request, desk: Desk, resume: str | None) -> AsyncGenerator[bytes]:
+    feeds: Feeds = request.app.state.feeds
+    after = None if resume is None else _position(resume)
+    while True:
+        if after is None:
+            after = await desk.app.queue.feed_end(desk.tenant)
+            if resume is not None:
+                # From the end that was noted first: what happens meanwhile is told twice.
+                newest = await desk.corpus.documents(tenant=desk.tenant, limit=SNAPSHOT)
+                snapshot = {"documents": [one.as_dict() for one in newest]}
+                yield event("reset", snapshot, _id(after, desk.app.queue.now()))
+        try:
+            async with feeds.follow(desk.tenant, after) as batches:
+                async for batch in batches:
+                    for fed in batch:
+                        data = asdict(fed.change)
+                        yield event("change", data, _id(fed.position, fed.change.at))
+            return
+        except ValidationError:  # not a position of this queue
+            after, resume = None, resume or ""
+        except TooSlow:
+            return
+
+
+def _id(position: str, at: float) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at, position]).encode()).decode()
+
+
+def _position(given: str) -> str | None:
+    """The position in an id; None where it is older than what is kept, or not one of ours."""
+    try:
+        at, position = json.loads(base64.urlsafe_b64decode(given.encode()))
+        fresh = float(at) > time.time() - FEED_SECONDS
+    except (ValueError, TypeError):
+        return None
+    return str(position) if fresh else None

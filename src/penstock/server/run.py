@@ -1,0 +1,130 @@
+"""A process that serves: the API, and workers beside it unless told otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from penstock.model.errors import ConfigError
+from penstock.model.server import ServerConfig
+from penstock.server.api import build
+from penstock.server.draining import Draining
+from penstock.server.guard import is_loopback
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+log = logging.getLogger("penstock.server")
+
+BACKLOG = 2048
+KEEP_SECONDS = 24 * 3600.0
+"""How long the answers to requests with an Idempotency-Key are kept."""
+PURGE_SECONDS = 600.0
+
+
+class _Server(uvicorn.Server):
+    """Signals are somebody else's business."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Serving:
+    """The API while it listens."""
+
+    def __init__(self, address: str, server: _Server, done: asyncio.Task[None]) -> None:
+        self.address = address
+        self._server = server
+        self.done = done
+
+    def hasten(self) -> None:
+        """Wait for nothing any more."""
+        self._server.force_exit = True
+
+
+@asynccontextmanager
+async def listening(
+    app: Penstock, config: ServerConfig, draining: Draining
+) -> AsyncIterator[Serving]:
+    """Serve the API of an open app for as long as the block lasts. Then it stops: no new
+    connections, waits and streams end, requests finish within the limit."""
+    await _check_keys(app, config)
+    bound = _bind(config)
+    api = build(app, config, draining)
+    server = _Server(
+        uvicorn.Config(
+            api,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            http="httptools",
+            loop="none",
+            ws="none",
+            backlog=BACKLOG,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=round(config.shutdown_seconds) or 1,
+        )
+    )
+    done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
+    purging = asyncio.create_task(_purge(app), name="penstock-purge")
+    host, port = bound.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        yield Serving(f"http://{shown}:{port}", server, done)
+    finally:
+        draining.begin()
+        server.should_exit = True
+        purging.cancel()
+        await asyncio.gather(done, purging, return_exceptions=True)
+        await api.state.feeds.close()
+        bound.close()
+
+
+def _bind(config: ServerConfig) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {config.host}:{config.port}: {error.strerror or error}; "
+            "--port or server.port name another"
+        ) from None
+    bound.setblocking(False)
+    return bound
+
+
+async def _check_keys(app: Penstock, config: ServerConfig) -> None:
+    if is_loopback(config.host) and not config.require_key:
+        return
+    keys = await app.access.keys()
+    if all(key.revoked_at is not None for key in keys):
+        raise ConfigError(
+            f"listening on {config.host} needs a key, and there is none: "
+            "`penstock keys create NAME` makes one"
+        )
+
+
+async def _purge(app: Penstock) -> None:
+    """Forget answers that are kept long enough."""
+    while True:
+        try:
+            await app.access.purge(app.queue.now() - KEEP_SECONDS)
+        except Exception as error:
+            log.warning("cannot forget old answers now: %s", error)
+        await asyncio.sleep(PURGE_SECONDS)
+
+
+Announce = Callable[[str], None]
