@@ -8,6 +8,7 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.serving import Host
 from tests.support.shelf import Shelf
 
 
@@ -36,3 +37,9 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     cli = Cli(tmp_path)
     yield cli
     cli.close()
+
+
+@pytest.fixture
+def host(cli: Cli, embedder: EmbedderServer) -> Host:
+    """Where servers are started, ended with the test."""
+    return Host(cli, embedder)

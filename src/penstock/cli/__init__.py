@@ -30,6 +30,7 @@ from penstock.cli.options import (
     show_help,
 )
 from penstock.cli.search import search_documents
+from penstock.cli.serve import run_server
 from penstock.cli.status import show_status
 from penstock.cli.worker import run_worker
 
@@ -59,6 +60,7 @@ def penstock(
     show_help(ctx)
 
 
+cli.command("serve")(run_server)
 cli.command("worker")(run_worker)
 cli.command("enqueue")(enqueue_jobs)
 cli.add_typer(jobs_group, name="jobs")

@@ -64,7 +64,7 @@ def run_worker(
     import asyncio
     import logging
 
-    app = _load(target, queue, config)
+    app = load_for_work(target, queue, config)
     settings: dict[str, Any] = {"max_workers": max_workers, "grace_seconds": grace}
     given = {name: value for name, value in settings.items() if value is not None}
     app.config = replace(
@@ -79,7 +79,8 @@ def run_worker(
     raise typer.Exit(code)
 
 
-def _load(target: str | None, queue: str | None, config: str | None) -> Penstock:
+def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:
+    """The app that `target` names, or one that knows only what documents need."""
     from penstock.app import Penstock
     from penstock.cli.load_app import load_app
     from penstock.config import hide_secrets
@@ -125,7 +126,7 @@ async def _serve(
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if told.done():
             _say_stopping(orchestrator, app.settings.grace_seconds, as_json=as_json)
-        await _stop(orchestrator, signals)
+        await stop_workers(orchestrator, signals)
         for end in ends:
             end.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
@@ -138,7 +139,7 @@ async def _serve(
     return code
 
 
-async def _stop(orchestrator: JobOrchestrator, signals: Signals) -> None:
+async def stop_workers(orchestrator: JobOrchestrator, signals: Signals) -> None:
     """Stop gracefully, or at once when a second signal comes."""
     import asyncio
 

@@ -92,7 +92,7 @@ def _server_value(key: str, located: Located) -> Any:
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
             return tuple(value)
         raise ConfigError(f"{located.source}: server: {key} must be a list of names")
-    types = {"str": str, "int": int, "float": (int, float), "bool": bool}
+    types: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
     words = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
     if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):
         raise ConfigError(f"{located.source}: server: {key} must be {words[kind]}")

@@ -43,8 +43,10 @@ READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
 """Whoever waits for a document also looks this often: not every change is in its log."""
 
-Source = bytes | str | Path | AsyncIterable[bytes] | Blob
-"""Bytes as they are, text, a file, bytes as they come, or what was received before."""
+Content = bytes | str | Path | AsyncIterable[bytes]
+"""Bytes as they are, text, a file, or bytes as they come."""
+Source = Content | Blob
+"""Or what was received before."""
 
 
 class Library:
@@ -282,7 +284,7 @@ class Library:
         await self._tools.blobs.delete(blob)
 
 
-async def _parts(source: bytes | str | Path | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def _parts(source: Content) -> AsyncIterator[bytes]:
     match source:
         case bytes():
             yield source

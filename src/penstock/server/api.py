@@ -15,7 +15,6 @@ from penstock.server.depth import Depth
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard, is_loopback
 from penstock.server.metrics import Metrics
-from penstock.server.ratelimit import RateLimiter
 from penstock.server.routes import documents, events, health, jobs, lanes, search
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.feeds = Feeds(app.queue, app.settings.poll_seconds)
     state.callers = Callers(
         app.access,
-        RateLimiter(config.requests_per_minute),
+        config.requests_per_minute,
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Those with more to their path come first: an id is any one part of a path.

@@ -1,4 +1,4 @@
-"""Reading what a caller sends, within limits: of size, whatever Content-Length says, and of time."""
+"""Reading what a caller sends, within limits of size (whatever Content-Length says) and time."""
 
 from __future__ import annotations
 

@@ -13,11 +13,13 @@ from fastapi import Depends, Request, Response
 from penstock.model.access import ApiKey, KeyScope, hash_of
 from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem
-from penstock.server.ratelimit import Judgement, RateLimiter
+from penstock.server.ratelimit import Allowance, Limit, RateLimiter
 
 REMEMBER_SECONDS = 5.0
 """A key that was looked up is not looked up again for so long, nor is its being revoked noticed."""
 REMEMBERED = 10_000
+BURSTS = 10
+"""A tenth of a minute's requests may come at once."""
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 EVERYTHING = frozenset(KeyScope)
 
@@ -34,9 +36,10 @@ class Caller:
 class Callers:
     """Knows callers by their keys, and counts their requests."""
 
-    def __init__(self, access: AccessStore, limiter: RateLimiter, *, anonymous: bool) -> None:
+    def __init__(self, access: AccessStore, per_minute: int, *, anonymous: bool) -> None:
         self._access = access
-        self._limiter = limiter
+        self._limiter = RateLimiter()
+        self._per_minute = per_minute
         self._anonymous = anonymous
         self._known: OrderedDict[str, tuple[float, ApiKey | None]] = OrderedDict()
 
@@ -56,9 +59,13 @@ class Callers:
             raise _unauthorized("this key is not known, or was revoked")
         return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute)
 
-    def judge(self, caller: Caller) -> Judgement:
-        """Whether the caller may make one more request now."""
-        return self._limiter.ask(caller.key or "", caller.requests_per_minute)
+    def take(self, caller: Caller) -> Allowance:
+        """Count one more request of a caller, or refuse it."""
+        return self._limiter.take(caller.key or "", self._limit(caller.requests_per_minute))
+
+    def _limit(self, own: int | None) -> Limit:
+        per_minute = own or self._per_minute
+        return Limit(per_minute, max(1, per_minute // BURSTS))
 
     async def _key(self, hashed: str) -> ApiKey | None:
         now = time.monotonic()
@@ -93,15 +100,15 @@ def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
     async def check(request: Request, response: Response) -> Caller:
         callers: Callers = request.app.state.callers
         caller = await callers.caller(request)
-        judgement = callers.judge(caller)
-        headers = judgement.headers()
-        if not judgement.allowed:
-            wait = str(max(1, int(-(-judgement.retry_after // 1))))
+        allowance = callers.take(caller)
+        headers = allowance.headers()
+        if not allowance.allowed:
             raise Problem(
                 429,
                 "rate-limited",
-                f"over {judgement.limit} requests a minute; wait {wait} s",
-                headers={**headers, "Retry-After": wait},
+                f"over {allowance.limit.per_minute:,} requests a minute; "
+                f"wait {allowance.retry_after} s",
+                headers=headers,
             )
         # Put on the answer by the outermost layer, whatever the answer turns out to be.
         request.state.headers = headers

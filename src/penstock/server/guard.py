@@ -3,6 +3,7 @@ count of what was answered."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from ipaddress import ip_address
@@ -22,6 +23,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+LINGER_SECONDS = 1.0
+LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ALWAYS = ("/healthz", "/readyz", "/metrics")
 """Answered also while the server is stopping, and under any name: probes come by address."""
@@ -68,14 +71,23 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun, status = time.monotonic(), 0
+        begun = time.monotonic()
         scope["path"] = scope["raw_path"].decode("latin-1")  # still escaped, see _Name
         scope.setdefault("state", {})
 
+        received = False  # all of the body
+
+        async def take() -> MutableMapping[str, Any]:
+            nonlocal received
+            message = await receive()
+            received = received or not message.get("more_body", False)
+            return message
+
         async def answer(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if status >= 400 and not received and b"expect" not in dict(scope["headers"]):
+                    await _linger(take)
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers.setdefault("Cache-Control", "no-store")
@@ -90,9 +102,9 @@ class Guard:
         try:
             self._check(scope)
         except Problem as problem:
-            await problem.response()(scope, receive, answer)
+            await problem.response()(scope, take, answer)
             return
-        await self._app(scope, receive, answer)
+        await self._app(scope, take, answer)
 
     def _check(self, scope: Scope) -> None:
         if scope["path"] in ALWAYS:
@@ -110,6 +122,21 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and _name_of(origin) != host:
             raise Problem(403, "wrong-origin", "a page of another site may not call this server")
+
+
+async def _linger(take: Receive) -> None:
+    """Take in a little more of a body that is refused: a connection that is closed with bytes
+    unread loses the answer on its way to a caller that is still sending."""
+    size = 0
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            while size < LINGER_BYTES:
+                message = await take()
+                size += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+    except TimeoutError:
+        return
 
 
 def _name_of(url: str) -> str:

@@ -18,6 +18,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90, 300)
 
 class Metrics:
     def __init__(self) -> None:
+        self.open_streams = 0
         self._registry = registry = CollectorRegistry()
         route = ["method", "route"]
         self._requests = Counter(
@@ -59,8 +60,12 @@ class Metrics:
 
     @contextmanager
     def stream(self) -> Iterator[None]:
-        with self._streams.track_inprogress():
-            yield
+        self.open_streams += 1
+        try:
+            with self._streams.track_inprogress():
+                yield
+        finally:
+            self.open_streams -= 1
 
     async def text(self, app: Penstock) -> tuple[bytes, str]:
         """The whole of it, and its content type."""

@@ -42,6 +42,19 @@ WITH_BODY = {
 OPEN = ("/healthz", "/readyz")
 
 
+_bodies: dict[str, type[BaseModel]] = {}
+
+
+def takes(model: type[BaseModel], **more: Any) -> dict[str, Any]:
+    """What a route says of the body that it reads by itself: JSON as in `model`, or one of the
+    other media types. For `openapi_extra`."""
+    _bodies[model.__name__] = model
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content = {"application/json": {"schema": schema}}
+    content |= {name: {"schema": other} for name, other in more.items()}
+    return {"requestBody": {"required": True, "content": content}}
+
+
 def install(api: FastAPI) -> None:
     def describe() -> dict[str, Any]:
         if api.openapi_schema is None:
@@ -63,26 +76,22 @@ def _describe(api: FastAPI) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     schemas["Problem"] = PROBLEM
+    for name, model in _bodies.items():
+        whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(whole.pop("$defs", {}))
+        schemas[name] = whole
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
-            _complete(path, method, operation, schemas)
+            _complete(path, method, operation)
     return schema
 
 
-def _complete(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
     if path in OPEN:
         return
     operation["security"] = [{"key": []}]
-    body = operation.get("requestBody")
-    if body is not None:
-        model: type[BaseModel] = body.pop("x-model")
-        content = {"application/json": {"schema": _schema_of(model, schemas)}}
-        operation["requestBody"] = {
-            "required": True,
-            "content": content | body.get("content", {}),
-        }
     if method == "post":
         operation.setdefault("parameters", []).append(
             {
@@ -98,10 +107,3 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: dict[s
             "description": about,
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
-
-
-def _schema_of(model: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
-    whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(whole.pop("$defs", {}))
-    schemas[model.__name__] = whole
-    return {"$ref": f"#/components/schemas/{model.__name__}"}

@@ -1,4 +1,4 @@
-"""What goes wrong becomes `application/problem+json`: a code for programs, a sentence for people."""
+"""What goes wrong becomes `application/problem+json`: a code, and a sentence for people."""
 
 from __future__ import annotations
 
@@ -128,9 +128,7 @@ def install(api: FastAPI) -> None:
     @api.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
-        return Problem(
-            error.status_code, code, str(error.detail), headers=error.headers
-        ).response()
+        return Problem(error.status_code, code, str(error.detail), headers=error.headers).response()
 
     @api.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> Response:
@@ -143,8 +141,13 @@ def install(api: FastAPI) -> None:
 
 def _unforeseen(request: Request, error: Exception) -> Response:
     # The type alone: what an unforeseen error says may quote a document.
-    log.error("%s %s failed: %s", request.method, request.scope.get("route_path", "?"), error,
-              exc_info=error)
+    log.error(
+        "%s %s failed: %s",
+        request.method,
+        request.scope.get("route_path", "?"),
+        error,
+        exc_info=error,
+    )
     return Problem(
         500, "internal", f"something went wrong here ({type(error).__name__}); the log says more"
     ).response()

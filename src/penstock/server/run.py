@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.server")
 
 BACKLOG = 2048
+UNREAD_MS = 30_000
 KEEP_SECONDS = 24 * 3600.0
 """How long the answers to requests with an Idempotency-Key are kept."""
 PURGE_SECONDS = 600.0
@@ -96,7 +97,10 @@ def _bind(config: ServerConfig) -> socket.socket:
         )[0]
         bound = socket.socket(family, kind, protocol)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # A reader that takes nothing any more is dropped by the kernel, with what is buffered.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
         bound.bind(address)
+        bound.listen(BACKLOG)  # so that whoever is told the address can connect
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {config.host}:{config.port}: {error.strerror or error}; "
@@ -125,6 +129,3 @@ async def _purge(app: Penstock) -> None:
         except Exception as error:
             log.warning("cannot forget old answers now: %s", error)
         await asyncio.sleep(PURGE_SECONDS)
-
-
-Announce = Callable[[str], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import PurePath
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
@@ -18,6 +19,7 @@ from penstock.server.bodies import parse, require, stream, whole
 from penstock.server.desk import Desk, ReadDesk, WriteDesk
 from penstock.server.multipart import parts
 from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import (
     Chunks,
@@ -32,7 +34,17 @@ from penstock.server.schemas import (
 routes = APIRouter(tags=["documents"])
 
 FORM, JSON = "multipart/form-data", "application/json"
+BYTES = "application/octet-stream"
 FIELDS = ("id", "collection", "title", "metadata", "priority")
+
+FORM_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "file": {"type": "array", "items": {"type": "string", "format": "binary"}},
+        **{name: {"type": "string"} for name in FIELDS},
+    },
+    "required": ["file"],
+}
 
 Collection = Annotated[str, Query(min_length=1, max_length=240)]
 States = Annotated[list[DocumentState] | None, Query()]
@@ -49,26 +61,7 @@ class Received(BaseModel, arbitrary_types_allowed=True):
     "/v1/documents",
     status_code=202,
     responses={202: {"model": Documents}},
-    openapi_extra={
-        "requestBody": {
-            "x-model": NewDocument,
-            "content": {
-                FORM: {
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            "file": {
-                                "type": "array",
-                                "items": {"type": "string", "format": "binary"},
-                            },
-                            **{name: {"type": "string"} for name in FIELDS},
-                        },
-                        "required": ["file"],
-                    }
-                }
-            },
-        }
-    },
+    openapi_extra=takes(NewDocument, **{FORM: FORM_SCHEMA}),
 )
 async def add(request: Request, desk: WriteDesk) -> Response:
     """Accept documents: files of a form, or JSON with a text or an address. Once this answers 202
@@ -85,9 +78,7 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     async def make() -> Response:
         await request.app.state.depth.check()
         if new.url is not None:
-            document = await desk.corpus.add_url(
-                new.url, id=new.id, tenant=desk.tenant, **said
-            )
+            document = await desk.corpus.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
         else:
             assert new.text is not None
             document = await desk.corpus.add(
@@ -173,8 +164,6 @@ def _accepted(documents: list[Document]) -> Response:
 
 
 def _in(collection: str) -> str:
-    from urllib.parse import quote
-
     return "" if collection == "default" else f"?collection={quote(collection, safe='')}"
 
 
@@ -195,7 +184,9 @@ async def documents(
 
 
 @routes.get("/v1/documents/{document_id:name}", responses={200: {"model": DocumentOut}})
-async def document(desk: ReadDesk, document_id: str, collection: Collection = "default") -> Response:
+async def document(
+    desk: ReadDesk, document_id: str, collection: Collection = "default"
+) -> Response:
     """How far it is, what was masked in it, and what went wrong."""
     return reply((await desk.document(document_id, collection)).as_dict())
 
@@ -236,14 +227,7 @@ async def retry(
 @routes.put(
     "/v1/index/{document_id:name}",
     responses={200: {"model": Upserted}, 202: {"model": Upserted}},
-    openapi_extra={
-        "requestBody": {
-            "x-model": Upsert,
-            "content": {
-                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
-            },
-        }
-    },
+    openapi_extra=takes(Upsert, **{BYTES: {"type": "string", "format": "binary"}}),
 )
 async def upsert(
     request: Request, desk: WriteDesk, document_id: str, collection: Collection = "default"
@@ -253,7 +237,7 @@ async def upsert(
     goes on; a caller that hangs up changes nothing about that."""
     state = request.app.state
     await state.depth.check()
-    where = {"id": document_id, "collection": collection, "tenant": desk.tenant}
+    where: dict[str, Any] = {"id": document_id, "collection": collection, "tenant": desk.tenant}
     if request.headers.get("content-type", "").split(";")[0].strip().lower() == JSON:
         new = parse(await whole(request), Upsert)
         accepted = await desk.corpus.add(

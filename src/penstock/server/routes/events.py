@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import time
@@ -16,7 +15,7 @@ from starlette.responses import Response
 from penstock.engine.feeds import Feeds, TooSlow
 from penstock.ingest.jobs import log_of
 from penstock.model.document import DocumentRef, DocumentState
-from penstock.model.errors import DocumentNotFound, PenstockError, ValidationError
+from penstock.model.errors import DocumentNotFound, ValidationError
 from penstock.model.job import JobState
 from penstock.ports.queue import FEED_SECONDS, JobFilter
 from penstock.server.desk import Desk, ReadDesk

@@ -36,7 +36,9 @@ async def ready(request: Request) -> Response:
         except (PenstockError, TimeoutError) as error:
             checks[name] = f"no: {type(error).__name__}"
     good = all(said == "ok" for said in checks.values())
-    return reply({"status": "ready" if good else "not ready", "checks": checks}, 200 if good else 503)
+    return reply(
+        {"status": "ready" if good else "not ready", "checks": checks}, 200 if good else 503
+    )
 
 
 async def _queue(request: Request) -> None:

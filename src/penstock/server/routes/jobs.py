@@ -14,6 +14,7 @@ from penstock.server.answers import at, reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.desk import Desk, ReadDesk, WriteDesk, dead_letters
 from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, State, Which
 
@@ -30,7 +31,7 @@ Wait = Annotated[
     "/v1/jobs",
     status_code=202,
     responses={202: {"model": JobOut}},
-    openapi_extra={"requestBody": {"x-model": NewJob}},
+    openapi_extra=takes(NewJob),
 )
 async def enqueue(request: Request, desk: WriteDesk) -> Response:
     """Store a job. Once this answers 202 it is never lost."""
@@ -128,7 +129,7 @@ async def failed(
 @routes.post(
     "/v1/dead-letters/redrive",
     responses={200: {"model": Counted}},
-    openapi_extra={"requestBody": {"x-model": Which}},
+    openapi_extra=takes(Which),
 )
 async def redrive(request: Request, desk: WriteDesk) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
@@ -141,7 +142,7 @@ async def redrive(request: Request, desk: WriteDesk) -> Response:
 @routes.post(
     "/v1/dead-letters/discard",
     responses={200: {"model": Counted}},
-    openapi_extra={"requestBody": {"x-model": Which}},
+    openapi_extra=takes(Which),
 )
 async def discard(request: Request, desk: WriteDesk) -> Response:
     """Delete dead letters for good."""

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from penstock.server.answers import reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.desk import ReadDesk
+from penstock.server.openapi import takes
 from penstock.server.schemas import Found, Question
 
 routes = APIRouter(tags=["documents"])
@@ -16,7 +17,7 @@ routes = APIRouter(tags=["documents"])
 @routes.post(
     "/v1/search",
     responses={200: {"model": Found}},
-    openapi_extra={"requestBody": {"x-model": Question}},
+    openapi_extra=takes(Question),
 )
 async def search(request: Request, desk: ReadDesk) -> Response:
     """The passages that answer a question best. `mode` is `text`, and `note` says why, while the

@@ -1,0 +1,160 @@
+"""`penstock serve`: the HTTP API, and workers beside it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import ExitCode
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import note, print_json_line
+from penstock.cli.text import plural, printable
+from penstock.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.cli.stopping import Signals
+    from penstock.engine.orchestrator import JobOrchestrator
+    from penstock.model.server import ServerConfig
+    from penstock.server.run import Serving
+
+
+def run_server(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODULE:APP",
+            help="Where the Penstock object is: shop:app. None: only what documents need.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen. [127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free. [8321]"),
+    ] = None,
+    no_workers: Annotated[
+        bool, typer.Option("--no-workers", help="Run no jobs: other processes do.")
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve the HTTP API, with workers in the same process.
+
+    On this machine alone it needs no key. To be reached from elsewhere (--host 0.0.0.0) it needs
+    one: `penstock keys create NAME`. /openapi.json describes the API.
+
+    It ends on SIGTERM or Ctrl-C: no new requests, streams and long polls end so that callers can
+    resume, requests and running jobs finish within their limits. A second signal ends it at once.
+    """
+    import asyncio
+    import logging
+
+    from penstock.cli.worker import load_for_work
+
+    try:
+        import penstock.server.run  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError("the server needs: pip install 'penstock[server]'") from None
+    app = load_for_work(target, queue, config)
+    _ = app.corpus, app.access  # they have to be asked for before the app is opened
+    given: dict[str, Any] = {"host": host, "port": port}
+    server = replace(
+        app.config.server, **{name: value for name, value in given.items() if value is not None}
+    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
+    raise typer.Exit(code)
+
+
+async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json: bool) -> int:
+    """Serve until told to stop; the exit code."""
+    import asyncio
+
+    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.server.draining import Draining
+    from penstock.server.run import listening
+
+    signals, draining = Signals(), Draining()
+    async with app:
+        orchestrator: JobOrchestrator | None = None
+        if workers:
+            await app.apply_lanes()
+            orchestrator = app.orchestrator()
+            await orchestrator.start()
+        try:
+            async with listening(app, config, draining) as serving:
+                _announce(app, serving.address, workers=workers, as_json=as_json)
+                told = asyncio.create_task(signals.stop.wait())
+                ends: list[asyncio.Future[Any]] = [told, serving.done]
+                if orchestrator is not None:
+                    ends.append(orchestrator.dispatcher_task)
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                told.cancel()
+                draining.begin()
+                _say_stopping(orchestrator, as_json=as_json)
+                hasten = asyncio.create_task(_hasten(signals, serving))
+                # Workers stop taking jobs at once: no request waits for one any more.
+                stopping = asyncio.create_task(_stop(orchestrator, signals))
+            await stopping
+            hasten.cancel()
+        finally:
+            if orchestrator is not None and orchestrator.running:
+                await orchestrator.stop()
+    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
+    if as_json:
+        print_json_line({"event": "stopped", "exit_code": int(code)})
+    else:
+        note("stopped")
+    exit_after(EXIT_SECONDS, code)
+    return code
+
+
+async def _stop(orchestrator: JobOrchestrator | None, signals: Signals) -> None:
+    from penstock.cli.worker import stop_workers
+
+    if orchestrator is not None:
+        await stop_workers(orchestrator, signals)
+
+
+async def _hasten(signals: Signals, serving: Serving) -> None:
+    await signals.hasten.wait()
+    serving.hasten()
+
+
+def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> None:
+    from penstock.config import hide_secrets
+
+    url = hide_secrets(app.config.queue)
+    count = app.settings.max_workers if workers else 0
+    if as_json:
+        print_json_line(
+            {
+                "event": "started",
+                "address": address,
+                "queue": url,
+                "max_workers": count,
+                "pid": os.getpid(),
+            }
+        )
+    else:
+        what = plural(count, "worker") if workers else "no workers"
+        note(f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C stops it")
+
+
+def _say_stopping(orchestrator: JobOrchestrator | None, *, as_json: bool) -> None:
+    running = 0 if orchestrator is None else orchestrator.status["busy"]
+    if as_json:
+        print_json_line({"event": "stopping", "running": running})
+    elif running:
+        note(f"stopping: waiting for {plural(running, 'running job')}; signal again to end at once")
+    else:
+        note("stopping")
