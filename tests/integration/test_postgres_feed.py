@@ -160,9 +160,9 @@ async def test_dump_from_a_server_with_higher_ids_does_not_silence_its_logs(
     far = "feed = (feed::text::bigint + 1000000000)::text::xid8"
     await mine.execute(f"UPDATE penstock.logs SET {far}")
     await mine.execute(f"UPDATE penstock.changes SET {far}")
-    feed, *entry = _place(old.position)
+    feed, task, version = _place(old.position)
     with pytest.raises(ValidationError):
-        await queue.feed("default", _position(feed + 1000000000, *entry), ALL)
+        await queue.feed("default", _position(feed + 1000000000, task, version), ALL)
 
     (new,) = await add(queue, 1, task="paper")
 
