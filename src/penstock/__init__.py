@@ -32,13 +32,14 @@ from penstock.model.errors import (
     ResultTooLarge,
     RunLater,
     StoreUnavailable,
+    TooSlow,
     Unavailable,
     ValidationError,
     WaitTimeout,
 )
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import JobFilter
+from penstock.ports.queue import Fed, JobFilter
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "DocumentState",
     "DocumentTooLarge",
     "EmbedderError",
+    "Fed",
     "HttpError",
     "Job",
     "JobContext",
@@ -80,6 +82,7 @@ __all__ = [
     "ResultTooLarge",
     "RunLater",
     "StoreUnavailable",
+    "TooSlow",
     "Unavailable",
     "ValidationError",
     "WaitTimeout",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from penstock import config
 from penstock.engine.enqueuer import Enqueuer, When
+from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.waiters import JobWaiters, LogWaiters
@@ -21,6 +22,7 @@ from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
 from penstock.ports.access import AccessStore
 from penstock.ports.queue import (
+    Fed,
     JobFilter,
     JobQueue,
     KindCounts,
@@ -68,6 +70,7 @@ class Penstock:
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
+        self.feeds = Feeds(self.queue, self.settings)
         self._opened = 0
         self._store: Store | None = None
         self._library: Library | None = None
@@ -165,6 +168,7 @@ class Penstock:
         if self._opened == 0:
             await self._waiters.close()
             await self._log_waiters.close()
+            await self.feeds.close()
             if self._library is not None:
                 await self._library.close()
             if self._store is not None:
@@ -335,6 +339,26 @@ class Penstock:
         if wait > 0:
             await self._log_waiters.wait(tenant, task, since, wait)
         return await self.queue.changes(tenant, task, since, limit)
+
+    async def feed(
+        self,
+        tenant: str = "default",
+        after: str | None = None,
+        *,
+        wait: float = 0.0,
+        limit: int = 1000,
+    ) -> list[Fed]:
+        """Changes of all logs of a tenant after a position, or from the oldest kept (about an
+        hour); waits up to `wait` s for the first. `feeds.follow` is for a stream of them."""
+        start = await self.queue.feed_end(tenant) if after is None and wait > 0 else after
+        found = await self.queue.feed(tenant, after, limit)
+        if found or wait <= 0:
+            return found
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait), self.feeds.follow(tenant, start) as batches:
+                async for batch in batches:
+                    return batch[:limit]
+        return []
 
     async def drain(self, timeout: float | None = None) -> None:
         """Wait until no job is queued (also for later) or running: of the kinds registered

@@ -219,8 +219,24 @@ CHECKED = (
 )
 
 
+def feeds(url: str) -> None:
+    """The newest entries of every log are the newest of that log in its tenant's feed."""
+    tag = parse(url).tag
+    with redis.Redis.from_url(url.partition("?")[0], decode_responses=True) as server:
+        fed: dict[str, dict[str, list[tuple[int, str]]]] = {}
+        for key in set(server.scan_iter(f"{tag}:feed:*", 10_000)):
+            logs = fed.setdefault(key.removeprefix(f"{tag}:feed:"), {})
+            for _, entry in server.xrange(key):
+                logs.setdefault(entry["task"], []).append((int(entry["version"]), entry["entry"]))
+        for key in set(server.scan_iter(f"{tag}:log:*", 10_000)):
+            tenant, task = key.removeprefix(f"{tag}:log:").split("\n")
+            log = list(enumerate(server.lrange(key, 0, -1), 1))
+            assert fed[tenant][task][-len(log) :] == log, key
+
+
 def check(url: str) -> None:
     found, should = told(url)
+    feeds(url)
     for name in {*found, *should}:
         if name.startswith(CHECKED):
             assert (found.get(name) or None) == (should.get(name) or None), name

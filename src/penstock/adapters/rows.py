@@ -1,4 +1,4 @@
-"""Rows of a jobs table as jobs, for the queues that keep one."""
+"""Rows of a jobs table as jobs, and of a table of changes, for the queues that keep them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from penstock.lanes.view import clock
+from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
@@ -89,3 +90,9 @@ def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
         timeout=batch.timeout,
         max_retries=batch.max_retries,
     )
+
+
+def change_of(row: Sequence[Any]) -> Change:
+    """The entry in a row of task, version, at, what, job_id, data."""
+    task, version, at, what, job_id, data = row
+    return Change(task, version, at, what, job_id, json.loads(data))

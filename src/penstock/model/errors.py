@@ -12,13 +12,14 @@ PenstockError
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
+├── TooSlow                     a follower of a feed has not kept up
 ├── RunLater                    raised by a handler: run me later, this run does not count
 ├── Unavailable                 a dependency cannot be reached: the lane's fault or the job's
 │   └── RateLimited             it said to come back later
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
-    ├── ValidationError         the payload does not fit the handler, or is not JSON
+    ├── ValidationError         a payload does not fit its handler, or a value is malformed
     │   └── PayloadTooLarge
     ├── ResultTooLarge
     ├── ParserError             a document cannot be parsed; `reason` says why
@@ -114,6 +115,18 @@ class WaitTimeout(PenstockError, TimeoutError):
     """The job was not finished within the time given to wait; it goes on."""
 
 
+class TooSlow(PenstockError):
+    """A follower of a feed has not read for so long that some entries are not at hand any more;
+    follow again from the last position."""
+
+    def __init__(self, kept: int) -> None:
+        super().__init__(kept)
+        self.kept = kept
+
+    def __str__(self) -> str:
+        return f"more than {self.kept} changes behind; follow again from the last position read"
+
+
 class RunLater(PenstockError):
     """Raise in a handler to be run again after `delay` seconds without spending an attempt."""
 
@@ -187,7 +200,7 @@ class PermanentError(PenstockError):
 
 
 class ValidationError(PermanentError, ValueError):
-    """The payload does not fit the handler's signature, or is not JSON."""
+    """A payload does not fit the handler's signature or is not JSON, or a value is malformed."""
 
 
 class PayloadTooLarge(ValidationError):

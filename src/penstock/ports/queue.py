@@ -24,6 +24,8 @@ from penstock.model.job import Job, JobState, Priority
 NO_LANE = ""
 UNKNOWN_LANE = "?"
 """The lane of a job whose kind no process has known yet; see `KindDefaults`."""
+FEED_SECONDS = 3600.0
+"""How long an entry can be read in the feed of its tenant, unless its log is deleted sooner."""
 
 
 class NewJob(NamedTuple):
@@ -236,6 +238,14 @@ class Exchange(NamedTuple):
     """False when this membership has lapsed: all its leases are lost, it must join again."""
     spared: frozenset[Ref] = frozenset()
     """Leases whose failure was their lane's fault: the jobs wait, no attempt is spent."""
+
+
+class Fed(NamedTuple):
+    """An entry of a tenant's feed."""
+
+    position: str
+    """Where it stands: what to read on from. Opaque, printable ASCII without blanks."""
+    change: Change
 
 
 class Topic(Enum):
@@ -472,6 +482,20 @@ class JobQueue(Protocol):
 
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
         """The newest version of each log (tenant, task); 0 where there is none."""
+        ...
+
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+        """Entries of all logs of a tenant after a position, or from the oldest kept. Each log's
+        are in order, and nothing ever appears before a position that was given out.
+
+        Who comes back after longer than `FEED_SECONDS` may have missed some. An entry may be
+        readable a little later here than in its log, and its wake-up be early, so whoever follows
+        looks now and then besides. ValidationError if `after` is no position of this queue.
+        """
+        ...
+
+    async def feed_end(self, tenant: str) -> str:
+        """A position after everything that can be read in the feed now."""
         ...
 
     async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:

@@ -25,9 +25,11 @@ from penstock.adapters.postgres.database import (
 from penstock.adapters.postgres.enqueue import Stored, distinct, jobs_of, store, store_in
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
+from penstock.adapters.postgres.feed import FeedReader
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.rows import read_jobs
 from penstock.adapters.postgres.wakeups import Wakeups
+from penstock.adapters.rows import change_of
 from penstock.lanes import view
 from penstock.model.change import Change
 from penstock.model.errors import QueueError, QueueUnavailable
@@ -36,6 +38,7 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
     NO_LANE,
     UNKNOWN_LANE,
+    Fed,
     JobFilter,
     KindCounts,
     LaneInfo,
@@ -76,6 +79,7 @@ class PostgresQueue:
         self.weights = dict(weights or {})
         self.lane_config = lane_config
         self.wakeups = Wakeups(self.database)
+        self._feed = FeedReader(self)
         self.folder = Path()
         self._pool: Pool | None = None
 
@@ -90,6 +94,7 @@ class PostgresQueue:
     async def close(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
+            self._feed.close()
             await self.wakeups.close()
             await pool.close()
 
@@ -268,12 +273,18 @@ class PostgresQueue:
             since,
             limit,
         )
-        return [Change(**{**row, "data": json.loads(row["data"])}) for row in rows]
+        return [change_of(row) for row in rows]
 
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
         tenants, tasks = [log[0] for log in logs], [log[1] for log in logs]
         rows = await self.fetch("versions", tenants, tasks)
         return [version for (version,) in rows]
+
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+        return await self._feed.read(tenant, after, limit)
+
+    async def feed_end(self, tenant: str) -> str:
+        return await self._feed.end()
 
     async def join(
         self, kinds: Sequence[str], max_workers: int, lease_seconds: float

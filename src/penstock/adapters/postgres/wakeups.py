@@ -59,9 +59,10 @@ class Wakeups:
         """This process has changed something; for when there is no channel to hear it from."""
         if self._database.poll_only:
             self._busy = True
-            self._ring(topics)
+            self.ring(topics)
 
-    def _ring(self, topics: Iterable[Topic]) -> None:
+    def ring(self, topics: Iterable[Topic]) -> None:
+        """Wake who listens in this process."""
         for topic in topics:
             for listener in self._listeners[topic]:
                 listener.ring()
@@ -90,9 +91,9 @@ class Wakeups:
         """Listen to what is wanted, until that changes or it is time to ask for a sign of life."""
         for topic in self._wanted - self._heard:
             channel = f"{self._database.address.schema}.{topic.value}"
-            await connection.add_listener(channel, lambda *_, topic=topic: self._ring([topic]))
+            await connection.add_listener(channel, lambda *_, topic=topic: self.ring([topic]))
             self._heard.add(topic)
-            self._ring([topic])
+            self.ring([topic])
         try:
             async with asyncio.timeout(PING_SECONDS):
                 await self._stir.wait()
@@ -106,4 +107,4 @@ class Wakeups:
             await asyncio.sleep(pause)
             pause = POLL_FIRST if self._busy else min(pause * 1.5, POLL_LAST)
             self._busy = False
-            self._ring(Topic)
+            self.ring(Topic)

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.redis import address, lanes, rows
+from penstock.adapters.redis import address, feed, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
@@ -25,6 +25,7 @@ from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
+    Fed,
     JobFilter,
     KindCounts,
     LaneInfo,
@@ -271,6 +272,12 @@ class RedisQueue:
 
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
         return list(await self.connections.call("versions", {"logs": list(logs)}))
+
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+        return await feed.read(self.connections, tenant, after, limit, self.now())
+
+    async def feed_end(self, tenant: str) -> str:
+        return await feed.end(self.connections, tenant)
 
     async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:
         member = RedisMember(self, kinds, max_workers, lease_seconds)

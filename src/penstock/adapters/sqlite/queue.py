@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from penstock.adapters.sqlite import lane_view, selection
+from penstock.adapters.rows import change_of
+from penstock.adapters.sqlite import feed, lane_view, selection
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.file import SqliteFile
@@ -22,6 +23,7 @@ from penstock.model.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import (
+    Fed,
     JobFilter,
     KindCounts,
     LaneInfo,
@@ -143,7 +145,7 @@ class SqliteQueue(SqliteFile):
                 " WHERE tenant = ? AND task = ? AND version > ? ORDER BY version LIMIT ?",
                 (tenant, task, since, limit),
             )
-            return [_change(row) for row in rows]
+            return [change_of(row) for row in rows]
 
         return await self.read(read)
 
@@ -158,6 +160,12 @@ class SqliteQueue(SqliteFile):
 
         return await self.read(read)
 
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+        return await self.read(lambda connection: feed.read(connection, tenant, after, limit))
+
+    async def feed_end(self, tenant: str) -> str:
+        return await self.read(feed.end)
+
     async def join(
         self, kinds: Sequence[str], max_workers: int, lease_seconds: float
     ) -> SqliteMember:
@@ -166,10 +174,10 @@ class SqliteQueue(SqliteFile):
         return member
 
     async def retain(self) -> None:
-        """Delete completed and cancelled jobs that are past the retention, and spent logs."""
-        more = True
-        while more:
-            more = await self.write(partial(_forget, retention_seconds=self._retention_seconds))
+        """Delete completed and cancelled jobs that are past the retention, and what is spent."""
+        for forget in (partial(_forget, retention_seconds=self._retention_seconds), feed.forget):
+            while await self.write(forget):
+                pass
 
 
 def _forget(tx: Transaction, retention_seconds: float) -> bool:
@@ -219,8 +227,3 @@ def _process(row: Sequence[Any]) -> ProcessInfo:
         lease_until=lease_until,
         status=json.loads(status),
     )
-
-
-def _change(row: Sequence[Any]) -> Change:
-    task, version, at, what, job_id, data = row
-    return Change(task, version, at, what, job_id, json.loads(data))

@@ -31,6 +31,8 @@
 -- logs           bounded by the tasks that have jobs, or had their last one discarded lately
 --   log:TENANT,TASK    list; the n-th entry is version n
 --   spent              sorted set tenant, task by time: logs whose last job was discarded
+--   feed:TENANT        stream of what all logs of a tenant got: task, version, entry. Trimmed to the
+--                      last hour as it grows, and gone an hour after its last entry
 --
 -- A script is called with the namespace's tag as its key and one JSON object as its first
 -- argument. It reads first and writes after, so it does all or nothing. Its clock is the server's.

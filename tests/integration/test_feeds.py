@@ -1,0 +1,349 @@
+"""Following a feed: everybody gets each change once and in order, and nobody waits for another."""
+
+import asyncio
+import gc
+import logging
+import random
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Fed, Penstock, TooSlow, ValidationError
+from penstock.adapters.sqlite import SqliteQueue
+from penstock.engine.feeds import Feeds, Follower
+from penstock.model.errors import QueueUnavailable, QueueUnusable
+from penstock.model.ids import new_id
+from penstock.model.settings import Settings
+from penstock.ports.queue import JobQueue
+from tests.conformance.support import BACKENDS, Ledger, add
+from tests.support.proxy import Proxy
+from tests.support.servers import redis_url
+from tests.support.waiting import until
+
+SOON = 5.0
+QUIET = Settings(poll_seconds=60.0)
+"""A look without a wake-up would come too late to help."""
+
+
+class CountedQueue(SqliteQueue):
+    """Counts how often feeds are read."""
+
+    reads = 0
+    broken: Exception | None = None
+
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+        self.reads += 1
+        if self.broken is not None:
+            raise self.broken
+        return await super().feed(tenant, after, limit)
+
+
+@pytest.fixture
+async def queue(tmp_path: Path) -> AsyncIterator[CountedQueue]:
+    queue = CountedQueue(f"sqlite:///{tmp_path}/jobs.db", durable=False)
+    await queue.open()
+    yield queue
+    await queue.close()
+
+
+@pytest.fixture
+async def feeds(queue: CountedQueue) -> AsyncIterator[Feeds]:
+    feeds = Feeds(queue, QUIET, keep=200)
+    yield feeds
+    await feeds.close()
+
+
+async def take(batches: Follower, count: int) -> list[Fed]:
+    """The next entries, at least so many."""
+    found: list[Fed] = []
+    async with asyncio.timeout(SOON):
+        while len(found) < count:
+            found += await anext(batches)
+    return found
+
+
+def running() -> list[str]:
+    return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "penstock-feed"]
+
+
+async def test_thousand_followers_are_served_by_one_read_of_each_change(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    ready = 0
+    seen: list[list[Fed]] = [[] for _ in range(1000)]
+
+    async def follow(number: int) -> None:
+        nonlocal ready
+        async with feeds.follow("default") as batches:
+            ready += 1
+            while len(seen[number]) < 10:
+                seen[number] += await anext(batches)
+
+    def told(count: int) -> bool:
+        return all(len(each) == count for each in seen)
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for number in range(1000):
+            group.create_task(follow(number))
+        await until(lambda: ready == 1000, "all to follow")
+        before = queue.reads
+        for n in range(10):
+            await add(queue, 1, task=f"task{n % 3}")
+            await until(partial(told, n + 1), "all to be told")
+        reads = queue.reads - before
+
+    assert all(each == seen[0] for each in seen)
+    assert [entry.change.task for entry in seen[0]] == [f"task{n % 3}" for n in range(10)]
+    # A wake-up that comes while one looks is worth another look, for all.
+    assert 10 <= reads <= 30
+    assert running() == []
+
+
+async def test_follower_starts_where_the_feed_ends(queue: CountedQueue, feeds: Feeds) -> None:
+    await add(queue, 5, task="before")
+    async with feeds.follow("default") as first:
+        await add(queue, 1, task="a")
+        assert [e.change.task for e in await take(first, 1)] == ["a"]
+        async with feeds.follow("default") as second:
+            await add(queue, 1, task="b")
+            assert [e.change.task for e in await take(second, 1)] == ["b"]
+        assert [e.change.task for e in await take(first, 1)] == ["b"]
+
+
+async def test_follower_resumes_from_memory_without_a_read(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    async with feeds.follow("default") as first:
+        await add(queue, 50, task="paper")
+        entries = await take(first, 50)
+        async with feeds.follow("default", entries[9].position) as again:
+            before = queue.reads
+            assert await take(again, 40) == entries[10:]
+            assert queue.reads == before
+
+
+async def test_follower_resumes_from_the_queue_where_memory_ends(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    await add(queue, 1300, task="paper")
+    entries = await queue.feed("default", None, 2000)
+    for position in (entries[0].position, entries[700].position):
+        async with feeds.follow("default", position) as batches:
+            rest = entries[entries.index(_at(entries, position)) + 1 :]
+            assert await take(batches, len(rest)) == rest
+            (job,) = await add(queue, 1, task="paper")
+            (entry,) = await take(batches, 1)
+            assert entry.change.job_id == job.id
+            entries.append(entry)
+
+
+def _at(entries: list[Fed], position: str) -> Fed:
+    return next(entry for entry in entries if entry.position == position)
+
+
+async def test_follower_resumes_from_an_end_that_is_no_entry_of_its_tenant(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    await add(queue, 2, task="paper", tenant="mine")
+    async with feeds.follow("mine"):
+        await add(queue, 3, task="paper", tenant="theirs")
+        end = await queue.feed_end("mine")
+        async with feeds.follow("mine", end) as batches:
+            await add(queue, 1, task="book", tenant="mine")
+            assert [e.change.task for e in await take(batches, 1)] == ["book"]
+
+
+async def test_malformed_position_is_refused_before_anything_is_followed(feeds: Feeds) -> None:
+    with pytest.raises(ValidationError):
+        async with feeds.follow("default", "nonsense"):
+            pytest.fail("it must not get here")
+    assert running() == []
+
+
+async def test_follower_that_does_not_read_is_dropped_and_hurts_nobody(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    async with feeds.follow("default") as slow, feeds.follow("default") as quick:
+        await add(queue, 1, task="paper")
+        last = (await take(slow, 1))[-1]
+        await take(quick, 1)
+        for _ in range(10):
+            await add(queue, 50, task="paper")
+            assert len(await take(quick, 50)) == 50
+        with pytest.raises(TooSlow, match="200"):
+            await anext(slow)
+        await add(queue, 1, task="paper")
+        assert len(await take(quick, 1)) == 1
+        async with feeds.follow("default", last.position) as again:
+            versions = [entry.change.version for entry in await take(again, 501)]
+        assert versions == list(range(2, 503)), "what it missed is in the queue"
+
+
+async def test_follower_that_is_a_little_behind_gets_all_at_once(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    async with feeds.follow("default") as slow, feeds.follow("default") as quick:
+        for _ in range(4):
+            await add(queue, 50, task="paper")
+            await take(quick, 50)
+        assert [e.change.version for e in await anext(slow)] == list(range(1, 201))
+
+
+async def test_close_ends_every_follower_and_leaves_no_task(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    ready = 0
+
+    async def follow(tenant: str) -> int:
+        nonlocal ready
+        async with feeds.follow(tenant) as batches:
+            ready += 1
+            return len([batch async for batch in batches])
+
+    tasks = [asyncio.create_task(follow(f"t{n % 3}")) for n in range(30)]
+    await until(lambda: ready == 30, "all to follow")
+    assert len(running()) == 3
+    await feeds.close()
+    async with asyncio.timeout(SOON):
+        assert await asyncio.gather(*tasks) == [0] * 30
+    assert running() == []
+    async with feeds.follow("t1") as batches:
+        await add(queue, 1, task="paper", tenant="t1")
+        await take(batches, 1)
+
+
+async def test_follower_that_is_cancelled_leaves_nothing_behind(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    async def follow() -> None:
+        async with feeds.follow("default") as batches:
+            async for _ in batches:
+                pass
+
+    for _ in range(20):
+        tasks = [asyncio.create_task(follow()) for _ in range(3)]
+        for _ in range(random.randrange(30)):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert running() == []
+    gc.collect()  # a task that nobody awaited would say so now
+
+
+async def test_error_that_no_waiting_mends_reaches_every_follower(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    async with feeds.follow("default") as one, feeds.follow("default") as two:
+        queue.broken = QueueUnusable("damaged")
+        await add(queue, 1, task="paper")
+        for batches in (one, two):
+            with pytest.raises(QueueUnusable):
+                await take(batches, 1)
+        queue.broken = None
+        async with feeds.follow("default") as anew:
+            await add(queue, 1, task="paper")
+            assert len(await take(anew, 1)) == 1
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+async def test_who_comes_and_goes_sees_each_change_once_and_in_order(
+    backend: str, tmp_path: Path
+) -> None:
+    """Followers leave after every batch or two, at any moment, while two processes write."""
+    ledger = Ledger(backend, tmp_path)
+    queue, writers = await ledger.open(), [await ledger.open() for _ in range(2)]
+    feeds = Feeds(queue, Settings(poll_seconds=0.2), keep=20)
+    start, total = await queue.feed_end("default"), 2 * 40 * 3
+    chance = random.Random(1)
+
+    async def write(writer: JobQueue, number: int) -> None:
+        for n in range(40):
+            await add(writer, 3, task=f"task{(n + number) % 3}")
+            await add(writer, 1, task="noise", tenant="other")
+
+    async def follow() -> list[Fed]:
+        seen: list[Fed] = []
+        while len(seen) < total:
+            position = seen[-1].position if seen else start
+            async with feeds.follow("default", position) as batches:
+                for _ in range(chance.randint(1, 3)):
+                    if len(seen) < total:
+                        try:
+                            seen += await anext(batches)
+                        except TooSlow:
+                            break
+                    for _ in range(chance.randrange(10)):
+                        await asyncio.sleep(0)
+        return seen
+
+    async with asyncio.timeout(30):
+        results: list[Any] = await asyncio.gather(
+            *(follow() for _ in range(5)), *(write(writers[n], n) for n in range(2))
+        )
+    expected = await queue.feed("default", start, 1000)
+    assert len(expected) == total
+    assert all(seen == expected for seen in results[:5])
+    await feeds.close()
+    await ledger.close()
+
+
+async def test_followers_wait_while_the_queue_is_away_and_miss_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "penstock")
+    with Proxy(redis_url("redis")) as proxy:
+        url = f"{proxy.url}?namespace={new_id()}"
+        async with Penstock(url, reconnect_cap_seconds=0.2, poll_seconds=0.2) as app:
+            await app.enqueue("work", task="paper")
+            (first,) = await app.feed()
+            async with (
+                app.feeds.follow("default") as batches,
+                app.feeds.follow("default", first.position) as resumed,
+            ):
+                proxy.leave()
+                late = asyncio.create_task(_first_after(app, first.position))
+                waiting = [late, *(asyncio.create_task(take(b, 1)) for b in (batches, resumed))]
+                tries = "cannot read the feed of default"
+                await until(lambda: caplog.text.count(tries) > 3, "several tries in vain")
+                assert not any(task.done() for task in waiting)
+                proxy.come_back()
+                job = await until(lambda: _enqueued(app), "the queue to be back")
+                for told in await asyncio.gather(*waiting):
+                    assert [entry.change.job_id for entry in told] == [job]
+    assert running() == []
+
+
+async def _first_after(app: Penstock, position: str) -> list[Fed]:
+    """What one is told who begins to follow with the queue away."""
+    async with app.feeds.follow("default", position) as batches:
+        return await take(batches, 1)
+
+
+async def _enqueued(app: Penstock) -> str | None:
+    try:
+        return (await app.enqueue("work", task="paper", key="once")).id
+    except QueueUnavailable:
+        return None
+
+
+async def test_app_waits_for_the_first_change(tmp_path: Path) -> None:
+    async with Penstock(f"sqlite:///{tmp_path}/jobs.db", poll_seconds=60.0) as app:
+        assert await app.feed() == []
+        assert await app.feed(wait=0.05) == []
+        waiting = asyncio.create_task(app.feed(wait=30.0))
+        await until(running, "somebody to wait")
+        await app.enqueue_many("work", [{}] * 3, task="paper")
+        async with asyncio.timeout(SOON):
+            found = await waiting
+        assert [entry.change.version for entry in found] == [1, 2, 3][: len(found)]
+        assert found
+        assert len(await app.feed(limit=2)) == 2
+        assert len(await app.feed(after=(await app.feed())[0].position)) == 2
+        assert await app.feed("another") == []
+        with pytest.raises(ValidationError):
+            await app.feed(after="nonsense", wait=1.0)
+    assert running() == []

@@ -1,0 +1,218 @@
+"""The feed where transactions overlap: what commits late is told, and told in its place."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.adapters.postgres import PostgresQueue
+from penstock.adapters.postgres.feed import _place, _position
+from penstock.model.errors import ValidationError
+from penstock.ports.queue import Fed, Topic
+from tests.conformance.support import add, new_jobs, until
+from tests.support.postgres import Psql, new_url, psql
+
+ALL = 1000
+SOON = 5.0
+LOG = "SELECT penstock.log_changes_1('default', $1, 1, '{queued}', ARRAY[$2], ARRAY['{}'])"
+
+
+@pytest.fixture
+def url() -> str:
+    return new_url()
+
+
+@pytest.fixture
+async def queue(url: str) -> AsyncIterator[PostgresQueue]:
+    queue = PostgresQueue(url)
+    await queue.open()
+    yield queue
+    await queue.close()
+
+
+@pytest.fixture
+async def mine(queue: PostgresQueue, url: str) -> AsyncIterator[Psql]:
+    async with psql(url) as mine:
+        yield mine
+
+
+async def entries(queue: PostgresQueue, count: int, after: str | None = None) -> list[Fed]:
+    async def enough() -> list[Fed]:
+        found = await queue.feed("default", after, ALL)
+        return found if len(found) >= count else []
+
+    return await until(enough, f"{count} entries")
+
+
+def jobs_of(found: list[Fed]) -> list[str]:
+    return [entry.change.job_id for entry in found]
+
+
+async def test_transaction_that_commits_late_is_not_skipped(
+    queue: PostgresQueue, mine: Psql
+) -> None:
+    seen: list[Fed] = []
+    async with mine.connection.transaction():
+        late = (await queue.enqueue(new_jobs(task="late"), conn=mine.connection))[0]
+        for n in range(5):
+            await add(queue, 1, task=f"quick{n}")
+            seen += await queue.feed("default", seen[-1].position if seen else None, ALL)
+        end = await queue.feed_end("default")
+    after = seen[-1].position if seen else None
+    seen += await entries(queue, 6 - len(seen), after)
+
+    assert sorted(entry.change.task for entry in seen) == ["late", *(f"quick{n}" for n in range(5))]
+    assert late.id in jobs_of(seen)
+    assert late.id in jobs_of(await queue.feed("default", end, ALL))
+
+
+async def test_transaction_that_is_rolled_back_holds_nothing_up_for_good(
+    queue: PostgresQueue, mine: Psql
+) -> None:
+    transaction = mine.connection.transaction()
+    await transaction.start()
+    await queue.enqueue(new_jobs(task="never"), conn=mine.connection)
+    await add(queue, 1, task="quick")
+    await transaction.rollback()
+
+    assert [entry.change.task for entry in await entries(queue, 1)] == ["quick"]
+
+
+async def test_versions_ascend_where_the_older_transaction_writes_last(
+    queue: PostgresQueue, mine: Psql, url: str
+) -> None:
+    """The first to begin writes to the log after another that began later has committed."""
+    async with psql(url) as other, mine.connection.transaction():
+        await mine.fetchval("SELECT pg_current_xact_id()::text")
+        await other.execute(LOG, "paper", "second")
+        await mine.execute(LOG, "another", "first")
+        await mine.execute(LOG, "paper", "third")
+        await other.execute(LOG, "last", "fourth")
+
+    found = await entries(queue, 4)
+    paper = [(e.change.version, e.change.job_id) for e in found if e.change.task == "paper"]
+    assert paper == [(1, "second"), (2, "third")]
+
+
+async def test_new_log_that_two_begin_at_once_is_in_order(
+    queue: PostgresQueue, mine: Psql, url: str
+) -> None:
+    async with psql(url) as other:
+        async with mine.connection.transaction():
+            await other.execute("BEGIN")
+            await other.fetchval("SELECT pg_current_xact_id()::text")  # the older of the two
+            await mine.execute(LOG, "paper", "first")
+            waiting = asyncio.create_task(other.execute(LOG, "paper", "second"))
+            await until(lambda: _is_blocked(mine), "the other to wait for the log")
+        await waiting
+        await other.execute("COMMIT")
+
+    found = await entries(queue, 2)
+    assert [(e.change.version, e.change.job_id) for e in found] == [(1, "first"), (2, "second")]
+
+
+async def _is_blocked(mine: Psql) -> bool:
+    count = (
+        "SELECT count(*) FROM pg_locks"
+        " WHERE NOT granted AND transactionid = pg_current_xact_id()::xid"
+    )
+    return bool(await mine.fetchval(count))
+
+
+async def test_whoever_was_woken_too_early_is_woken_again(
+    queue: PostgresQueue, mine: Psql, url: str
+) -> None:
+    """The last wake-up comes while an older transaction, of somebody who wakes nobody, is open."""
+    wakeup = queue.listen(Topic.FINISHED)
+    while await wakeup.wait(0.3):
+        pass
+    async with mine.connection.transaction():
+        await mine.fetchval("SELECT pg_current_xact_id()::text")
+        await add(queue, 1, task="paper")
+        assert await wakeup.wait(SOON)
+        assert await queue.feed("default", None, ALL) == []
+    async with asyncio.timeout(SOON):
+        while not (found := await queue.feed("default", None, ALL)):
+            assert await wakeup.wait(SOON), "nobody woke the reader again"
+    assert [entry.change.task for entry in found] == ["paper"]
+    while await wakeup.wait(1.5):
+        pass
+    wakeup.close()
+
+
+async def test_nobody_is_woken_while_there_is_nothing_to_come(queue: PostgresQueue) -> None:
+    wakeup = queue.listen(Topic.FINISHED)
+    await add(queue, 1, task="paper")
+    (entry,) = await entries(queue, 1)
+    while await wakeup.wait(0.5):
+        pass
+    assert await queue.feed("default", entry.position, ALL) == []
+    assert not await wakeup.wait(0.2)
+    wakeup.close()
+
+
+async def test_dump_from_a_server_with_higher_ids_does_not_silence_its_logs(
+    queue: PostgresQueue, mine: Psql
+) -> None:
+    await add(queue, 1, task="paper")
+    (old,) = await entries(queue, 1)
+    far = "feed = (feed::text::bigint + 1000000000)::text::xid8"
+    await mine.execute(f"UPDATE penstock.logs SET {far}")
+    await mine.execute(f"UPDATE penstock.changes SET {far}")
+    feed, task, version = _place(old.position)
+    with pytest.raises(ValidationError):
+        await queue.feed("default", _position(feed + 1000000000, task, version), ALL)
+
+    (new,) = await add(queue, 1, task="paper")
+
+    assert jobs_of(await entries(queue, 1)) == [new.id]
+
+
+async def test_what_was_written_before_there_was_a_feed_stays_in_its_log_only(
+    queue: PostgresQueue, mine: Psql
+) -> None:
+    await add(queue, 2, task="paper")
+    await mine.execute("UPDATE penstock.logs SET feed = NULL")
+    await mine.execute("UPDATE penstock.changes SET feed = NULL")
+    (new,) = await add(queue, 1, task="paper")
+
+    assert jobs_of(await entries(queue, 1)) == [new.id]
+    assert len(await queue.changes("default", "paper", 0, ALL)) == 3
+
+
+async def test_insert_by_the_function_as_it_was_is_in_the_feed(
+    queue: PostgresQueue, mine: Psql
+) -> None:
+    """A transaction that began before the migration goes on with what it had read."""
+    await mine.execute(
+        "INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data)"
+        " VALUES ('default', 'paper', 1, 1, 'queued', 'j', '{}')"
+    )
+    assert jobs_of(await entries(queue, 1)) == ["j"]
+
+
+async def test_reading_a_feed_costs_what_is_read_whatever_the_table_holds(
+    queue: PostgresQueue, mine: Psql
+) -> None:
+    await mine.execute("ALTER TABLE penstock.changes SET (autovacuum_enabled = off)")
+    await pages(mine, "p1.0.")  # planned while there was nothing
+    await mine.execute(
+        "INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data)"
+        " SELECT 't' || n % 3, 'task' || n % 50, n, 1, 'queued', n::text, '{}'"
+        " FROM generate_series(1, 30000) AS n"
+    )
+    middle = (await queue.feed("t1", None, 5000))[-1]
+
+    assert await pages(mine, middle.position) < 60
+
+
+async def pages(mine: Psql, position: str) -> int:
+    """How many pages it takes to read ten entries after this."""
+    rows = await mine.fetch(
+        "EXPLAIN (ANALYZE, BUFFERS, TIMING off)"
+        " SELECT * FROM penstock.feed_1('t1', $1::bigint::text::xid8, $2, $3, 10)",
+        *_place(position),
+    )
+    text = next(row[0] for row in rows if "Buffers" in row[0])
+    return sum(int(number) for number in re.findall(r"(?:hit|read)=(\d+)", text))
