@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -72,6 +72,7 @@ class Penstock:
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.settings)
         self._opened = 0
+        self._parts = AsyncExitStack()
         self._store: Store | None = None
         self._library: Library | None = None
         self._access: AccessStore | None = None
@@ -150,11 +151,12 @@ class Penstock:
         # Counted, so that a function that needs the app open can say so without knowing
         # whether its caller has.
         if self._opened == 0:
-            await self.queue.open()
-            if self._store is not None:
-                await self._store.open()
-            if self._library is not None:
-                await self._library.open()
+            async with AsyncExitStack() as opened:  # all of it, or nothing
+                for part in (self.queue, self._store, self._library):
+                    if part is not None:
+                        await part.open()
+                        opened.push_async_callback(part.close)
+                self._parts = opened.pop_all()
         self._opened += 1
         return self
 
@@ -169,11 +171,7 @@ class Penstock:
             await self._waiters.close()
             await self._log_waiters.close()
             await self.feeds.close()
-            if self._library is not None:
-                await self._library.close()
-            if self._store is not None:
-                await self._store.close()
-            await self.queue.close()
+            await self._parts.aclose()
 
     async def enqueue(
         self,

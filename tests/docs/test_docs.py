@@ -148,9 +148,10 @@ def test_quickstart_runs_as_written(tmp_path: Path) -> None:
             run_console(text, tmp_path)
 
 
-def test_commands_of_the_guide_to_documents_run_as_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("guide", ["guide-documents.md", "guide-keys.md"])
+def test_commands_of_a_guide_run_as_written(guide: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "documents", tmp_path / "examples" / "documents")
-    for language, text, _ in blocks((DOCS / "guide-documents.md").read_text()):
+    for language, text, _ in blocks((DOCS / guide).read_text()):
         if language == "console":
             run_console(text, tmp_path)
 

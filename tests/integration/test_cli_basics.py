@@ -23,13 +23,15 @@ READ_COMMANDS = [
     ["dead-letters", "discard", "--all", "--yes"],
     ["lanes"],
     ["lanes", "pause", "embedder"],
+    ["keys", "list"],
+    ["keys", "revoke", NOBODY],
     ["status"],
 ]
 
 
 def test_help_names_every_command_and_exit_code(cli: Cli) -> None:
     shown = cli("--help").out
-    commands = "worker enqueue jobs dead-letters lanes ingest search documents status config"
+    commands = "worker enqueue jobs dead-letters lanes ingest search documents keys status config"
     for word in commands.split():
         assert f"\n  {word} " in shown
     for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 "):

@@ -216,10 +216,13 @@ def test_secrets_are_hidden(url: str, shown: str) -> None:
 
 
 def test_rows_show_every_setting_with_its_source_and_no_secret() -> None:
-    config = load({"queue": "redis://:s3cret@host/0", "max_workers": 3}, environment={})
+    store = "postgresql://me:s3cret@db/q"
+    given = {"queue": "redis://:s3cret@host/0", "store": store, "max_workers": 3}
+    config = load(given, environment={})
     rows = {name: (value, source) for name, value, source in config.rows()}
 
     assert rows["queue"] == ("redis://:***@host/0", "argument")
+    assert rows["store"] == ("postgresql://me:***@db/q", "argument")
     assert rows["max_workers"] == (3, "argument")
     assert rows["durable"] == (True, "default")
     assert len(rows) == 1 + len(fields(Settings))

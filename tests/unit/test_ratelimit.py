@@ -139,6 +139,11 @@ def test_what_is_said_of_the_next_requests_is_true(limit: Limit, pauses: list[in
     assert limiter.take("a", limit).allowed
 
 
+@given(LIMITS)
+def test_a_minute_of_intervals_has_no_more_than_the_limit(limit: Limit) -> None:
+    assert limit.per_minute * limit.interval >= MINUTE
+
+
 @given(LIMITS, st.integers(1, 100))
 def test_one_at_a_time_at_the_rate_is_never_refused(limit: Limit, count: int) -> None:
     clock = Clock()

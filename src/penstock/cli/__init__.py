@@ -19,6 +19,7 @@ from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
 from penstock.cli.ingest import ingest_documents
 from penstock.cli.jobs import group as jobs_group
+from penstock.cli.keys import group as keys_group
 from penstock.cli.lanes import group as lanes_group
 from penstock.cli.options import (
     HELP_NAMES,
@@ -69,6 +70,7 @@ cli.add_typer(lanes_group, name="lanes")
 cli.command("ingest")(ingest_documents)
 cli.command("search")(search_documents)
 cli.add_typer(documents_group, name="documents")
+cli.add_typer(keys_group, name="keys")
 cli.command("status")(show_status)
 cli.command("config")(show_config)
 

@@ -39,7 +39,7 @@ Exit codes:
   1    a job that was watched or waited for failed, was cancelled, or took too long;
        a document could not be ingested
   2    wrong usage or invalid input
-  3    no such job, lane or document, or no such queue yet
+  3    no such job, lane, document or key, or no such queue yet
   4    the queue or the store cannot be reached or used
   130  interrupted
   141  whoever read the output stopped reading"""

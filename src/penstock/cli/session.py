@@ -22,10 +22,15 @@ class Run(Protocol):
 
 @contextmanager
 def opened(
-    queue: str | None, config: str | None, *, create: bool = False, documents: bool = False
+    queue: str | None,
+    config: str | None,
+    *,
+    create: bool = False,
+    documents: bool = False,
+    keys: bool = False,
 ) -> Iterator[tuple[Penstock, Run]]:
     """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
-    looking at a queue must not make one. `documents`: with its corpus."""
+    looking at a queue must not make one. `documents`, `keys`: with its corpus, its API keys."""
     import asyncio
 
     from penstock.app import Penstock
@@ -33,6 +38,8 @@ def opened(
     app = Penstock(queue, config_file=config)
     if documents:
         _ = app.corpus  # it has to be asked for before the app is opened
+    if keys:
+        _ = app.access
     with asyncio.Runner() as runner:
         if not create and not runner.run(app.queue.exists()):
             place = app.queue.url.removeprefix("sqlite:///")

@@ -40,9 +40,8 @@ class Config:
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
-        values = {"queue": hide_secrets(self.queue)} | {
-            name: getattr(self.settings, name) for name in _TYPES if name != "queue"
-        }
+        values = {name: getattr(self.settings, name) for name in _TYPES if name != "queue"}
+        values["queue"], values["store"] = map(hide_secrets, (self.queue, self.settings.store))
         rows = [(name, values[name], self.sources[name]) for name in _TYPES]
         for lane, keys in self.lanes.items():
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]

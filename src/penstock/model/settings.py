@@ -63,7 +63,8 @@ class Settings:
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
     store: str = ""
-    """Where documents are: `sqlite:///corpus.db`, `postgresql://...`. Empty: where the queue is."""
+    """Where documents and API keys are: `sqlite:///corpus.db`, `postgresql://...`. Empty: where the
+    queue is."""
     blobs: str = ""
     """The folder of original files, until they are searchable. Empty: beside the store's file;
     PostgreSQL has none, so name one that all worker processes reach."""
@@ -76,6 +77,8 @@ class Settings:
     chunk_tokens: int = 500
     chunk_overlap: int = 128
     """The size of what is found, and how much neighbours share; at most a quarter of the size."""
+    idempotency_seconds: float = 86400.0
+    """How long the server gives the same answer to requests with the same Idempotency-Key."""
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""

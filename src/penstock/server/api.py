@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.engine.feeds import Feeds
 from penstock.model.server import ServerConfig
 from penstock.server import openapi, problems
 from penstock.server.callers import Callers
@@ -40,7 +39,6 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.metrics = Metrics()
     state.depth = Depth(app, config.max_queued)
     state.access = app.access
-    state.feeds = Feeds(app.queue, app.settings.poll_seconds)
     state.callers = Callers(
         app.access,
         config.requests_per_minute,

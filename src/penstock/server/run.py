@@ -86,7 +86,6 @@ async def listening(
         server.should_exit = True
         purging.cancel()
         await asyncio.gather(done, purging, return_exceptions=True)
-        await api.state.feeds.close()
         bound.close()
 
 

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
-from penstock.engine.feeds import Feeds, TooSlow
 from penstock.ingest.jobs import log_of
 from penstock.model.document import DocumentRef, DocumentState
-from penstock.model.errors import DocumentNotFound, ValidationError
+from penstock.model.errors import DocumentNotFound, TooSlow, ValidationError
 from penstock.model.job import JobState
 from penstock.ports.queue import FEED_SECONDS, JobFilter
 from penstock.server.desk import Desk, ReadDesk
@@ -144,7 +143,6 @@ async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Any
 
 
 async def _of_tenant(request: Request, desk: Desk, resume: str | None) -> AsyncGenerator[bytes]:
-    feeds: Feeds = request.app.state.feeds
     after = None if resume is None else _position(resume)
     while True:
         if after is None:
@@ -155,7 +153,7 @@ async def _of_tenant(request: Request, desk: Desk, resume: str | None) -> AsyncG
                 snapshot = {"documents": [one.as_dict() for one in newest]}
                 yield event("reset", snapshot, _id(after, desk.app.queue.now()))
         try:
-            async with feeds.follow(desk.tenant, after) as batches:
+            async with desk.app.feeds.follow(desk.tenant, after) as batches:
                 async for batch in batches:
                     for fed in batch:
                         data = asdict(fed.change)

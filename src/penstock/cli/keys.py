@@ -1,0 +1,148 @@
+"""`penstock keys`: create, list, revoke."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import NotFound
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption, new_group
+from penstock.cli.output import Column, note, print_json, print_table, say
+from penstock.cli.session import opened
+from penstock.cli.text import age, printable
+from penstock.model.access import KeyScope
+
+if TYPE_CHECKING:
+    from penstock.model.access import ApiKey
+
+group = new_group("Create, list and revoke the API keys of the server.")
+
+DEFAULT_SCOPES = [KeyScope.READ, KeyScope.WRITE]
+
+
+@group.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, or what for.")],
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="T", help="Whose rows it gives access to.")
+    ] = "default",
+    scope: Annotated[
+        list[KeyScope],
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help="read, write or admin; can be given several times. None includes another.",
+        ),
+    ] = DEFAULT_SCOPES,
+    requests_per_minute: Annotated[
+        int | None,
+        typer.Option(
+            "--requests-per-minute", metavar="N", min=1, help="Instead of the server's limit."
+        ),
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a key and print its secret, this once.
+
+    Only a hash of the secret is stored. The secret alone goes to standard output, so that
+    KEY=$(penstock keys create ci) has it and nothing else.
+    """
+    from penstock.model.access import hash_of, new_key
+
+    key, secret = new_key(
+        name, tenant=tenant, scopes=scope, requests_per_minute=requests_per_minute
+    )
+    with opened(queue, config, create=True, keys=True) as (app, run):
+        run(app.access.add_key(key, hash_of(secret.reveal())))
+    if as_json:
+        print_json({**_as_dict(key), "secret": secret.reveal()})
+        return
+    say(secret.reveal())
+    note(f"key {key.id} of tenant {printable(tenant)}: {_scopes(key)}")
+    note("keep the secret: it is not stored and cannot be shown again")
+
+
+@group.command("list")
+def list_keys(
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="T", help="Only keys of this tenant.")
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List keys, newest first, revoked ones too. Secrets are not known."""
+    with opened(queue, config, keys=True) as (app, run):
+        found = run(app.access.keys(tenant))
+    if as_json:
+        print_json([_as_dict(key) for key in found])
+    elif not found:
+        note("no keys match" if tenant is not None else "no keys")
+    else:
+        _print_keys(found)
+
+
+@group.command("revoke")
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="A key's id, not its secret.")],
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Revoke a key: it is refused from now on, and cannot be brought back."""
+    with opened(queue, config, keys=True) as (app, run):
+        key = run(app.access.revoke(key_id))
+    if key is None:
+        # What was given is not repeated: somebody may have pasted a secret.
+        raise NotFound("no key with that id; `penstock keys list` has them")
+    if as_json:
+        print_json(_as_dict(key))
+    else:
+        say(f"{key.id}  revoked")
+
+
+def _as_dict(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "tenant": key.tenant,
+        "scopes": sorted(key.scopes),
+        "requests_per_minute": key.requests_per_minute,
+        "created_at": key.created_at,
+        "last_used_at": key.last_used_at,
+        "revoked_at": key.revoked_at,
+    }
+
+
+def _scopes(key: ApiKey) -> str:
+    return ", ".join(scope for scope in KeyScope if scope in key.scopes)
+
+
+def _print_keys(keys: list[ApiKey]) -> None:
+    columns = [
+        Column("id"),
+        Column("name", fit="cut"),
+        Column("tenant", fit="fold"),
+        Column("scopes", fit="fold"),
+        Column("per minute", right=True),
+        Column("age", right=True),
+        Column("used", right=True),
+        Column("state", style=lambda cell: "bold red" if cell == "revoked" else None),
+    ]
+    rows = [
+        [
+            key.id,
+            printable(key.name),
+            printable(key.tenant),
+            _scopes(key),
+            "-" if key.requests_per_minute is None else f"{key.requests_per_minute:,}",
+            age(key.created_at),
+            "never" if key.last_used_at is None else f"{age(key.last_used_at)} ago",
+            "good" if key.revoked_at is None else "revoked",
+        ]
+        for key in keys
+    ]
+    print_table(columns, rows)
