@@ -175,14 +175,10 @@ async def test_uploads_over_the_limit_are_refused_and_leave_nothing(host: Host) 
 
 
 async def test_a_caller_that_lies_about_the_length_leaves_nothing(host: Host) -> None:
-    served = host.serve("--no-workers", body_seconds=0.5, deadline_seconds=0.1)
+    served = host.serve("--no-workers", body_seconds=0.5)
     address = served.url.removeprefix("http://").split(":")
     head = "PUT /v1/index/{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n"
-    for length, body, said in (
-        (10**12, b"", b" 413 "),
-        (1000, b"too little", b" 408 "),
-        (3, b"abcdef", b" 202 "),
-    ):
+    for length, body, said in ((10**12, b"", b" 413 "), (1000, b"too little", b" 408 ")):
         reader, writer = await asyncio.open_connection(address[0], int(address[1]))
         writer.write(head.format(f"l{length}", length).encode() + body)
         line = await asyncio.wait_for(reader.readline(), 20)
@@ -190,8 +186,8 @@ async def test_a_caller_that_lies_about_the_length_leaves_nothing(host: Host) ->
         writer.close()
         await writer.wait_closed()
     async with served.client() as client:
-        listed = (await client.get("/v1/documents")).json()["documents"]
-        assert [(one["id"], one["size"]) for one in listed] == [("l3", 3)]
+        assert (await client.get("/v1/documents")).json()["documents"] == []
+    assert originals(host) == []
 
 
 async def test_a_request_with_a_key_is_carried_out_once(host: Host) -> None:

@@ -34,10 +34,7 @@ async def stream(request: Request, most: int) -> AsyncIterator[bytes]:
                 chunk = await anext(source, None)
         except TimeoutError:
             raise Problem(
-                408,
-                "too-slow",
-                f"nothing was received for {config.body_seconds:g} s",
-                headers={"Connection": "close"},
+                408, "too-slow", f"nothing was received for {config.body_seconds:g} s"
             ) from None
         if chunk is None:
             return
@@ -48,10 +45,7 @@ async def stream(request: Request, most: int) -> AsyncIterator[bytes]:
 
 
 def _too_large(most: int) -> Problem:
-    # What is left of the body is not read: the connection ends with the answer.
-    return Problem(
-        413, "too-large", f"over {most:,} bytes in one request", headers={"Connection": "close"}
-    )
+    return Problem(413, "too-large", f"over {most:,} bytes in one request")
 
 
 async def whole(request: Request) -> bytes:

@@ -92,7 +92,7 @@ class Guard:
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers.setdefault("Cache-Control", "no-store")
                 headers.update(scope["state"].get("headers", {}))
-                if self._draining.begun:
+                if self._draining.begun or (status >= 400 and not received):
                     headers["Connection"] = "close"
                 route = getattr(scope.get("route"), "path", "none")
                 seconds = time.monotonic() - begun
