@@ -6,6 +6,7 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import (
+    AddressRefused,
     AuthenticationError,
     BlobMissing,
     ConfigError,
@@ -13,6 +14,7 @@ from penstock.model.errors import (
     DocumentNotFound,
     DocumentTooLarge,
     EmbedderError,
+    FetchError,
     HttpError,
     JobNotFound,
     JobTimeout,
@@ -43,6 +45,7 @@ from penstock.ports.queue import JobFilter
 __version__ = "0.1.0"
 
 __all__ = [
+    "AddressRefused",
     "AuthenticationError",
     "BlobMissing",
     "Change",
@@ -53,6 +56,7 @@ __all__ = [
     "DocumentState",
     "DocumentTooLarge",
     "EmbedderError",
+    "FetchError",
     "HttpError",
     "Job",
     "JobContext",

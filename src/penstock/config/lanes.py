@@ -1,4 +1,4 @@
-"""The `lanes`, `tenant_weights` and `embedder` sections of a config file."""
+"""The `lanes`, `tenant_weights`, `embedder` and `fetch` sections of a config file."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ def read_embedder(section: Located) -> EmbedderConfig:
         return EmbedderConfig(**given)
     except ConfigError as error:
         raise ConfigError(f"{section.source}: embedder: {error}") from None
+
+
+def read_fetch(section: Located) -> str:
+    """The setting `fetch_allow`, from the list `allow`."""
+    items: list[str] = []
+    for key, located in _mapping(section, "fetch", "a mapping with `allow`").items():
+        if key != "allow":
+            raise ConfigError(f"{located.source}: fetch has no key {key!r}; there is: allow")
+        given = located.value if isinstance(located.value, list) else [located.value]
+        if not all(isinstance(one, str) and one for one in given):
+            raise ConfigError(f"{located.source}: fetch: allow must be a list of host:port")
+        items += given
+    return ",".join(items)
 
 
 def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:
