@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from penstock.engine.http import REDIRECTS, JobHttp, host_lane, raise_for_status
 from penstock.engine.web_address import Allow, WebAddress, check, web_address
-from penstock.model.errors import AuthenticationError, DocumentTooLarge, FetchError
+from penstock.model.errors import AuthenticationError, DocumentTooLarge, FetchError, HttpError
 
 if TYPE_CHECKING:
     import httpx2
@@ -61,14 +61,17 @@ class JobFetch:
         for _ in range(HOPS + 1):
             check(address, self._allow)
             lane = lane_of(address.host)
-            async with self._http.exchange(
-                "GET", address.url, lane, options, HOP_PATIENCE
-            ) as response:
-                target = response.headers.get("location")
-                if response.status_code not in REDIRECTS or not target:
-                    _check_answer(response, lane, most)
-                    yield _fetched(response, address, most)
-                    return
+            try:
+                async with self._http.exchange(
+                    "GET", address.url, lane, options, HOP_PATIENCE
+                ) as response:
+                    target = response.headers.get("location")
+                    if response.status_code not in REDIRECTS or not target:
+                        _check_answer(response, lane, most)
+                        yield _fetched(response, address, most)
+                        return
+            except HttpError as error:
+                raise _failure(address, error) from error
             address = address.joined(target)
         raise FetchError(f"{address.host}: more than {HOPS} redirects", 0)
 
@@ -88,6 +91,16 @@ def _check_answer(response: httpx2.Response, lane: str, most: int) -> None:
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length) > most:
         raise DocumentTooLarge(f"over {most:,} bytes")
+
+
+def _failure(address: WebAddress, error: HttpError) -> FetchError:
+    """The same, said without the whole address: that may hold a secret."""
+    if isinstance(error, FetchError):
+        return error
+    what = f"HTTP {error.status}" if error.status else "its answer cannot be read"
+    failure = FetchError(f"{address.host}: {what}", error.status)
+    failure.lane, failure.told = error.lane, error.told
+    return failure
 
 
 def _fetched(response: httpx2.Response, address: WebAddress, most: int) -> Fetched:
