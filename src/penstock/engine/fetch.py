@@ -36,7 +36,7 @@ class Fetched:
     mime: str
     charset: str
     name: str
-    """Of the file: as the server calls it, else the last part of the address."""
+    """Of the file: as the server calls it, else the last part of the address, else the host."""
     parts: AsyncIterator[bytes]
 
 
@@ -109,12 +109,13 @@ def _fetched(response: httpx2.Response, address: WebAddress, most: int) -> Fetch
         if name in response.headers:
             said[name] = response.headers[name]
     charset = said.get_content_charset("")
-    name = said.get_filename() or unquote(urlsplit(address.url).path.rstrip("/"))
+    path = unquote(urlsplit(address.url).path.rstrip("/"))
+    name = (said.get_filename() or path or address.host).rpartition("/")[2]
     return Fetched(
         url=address.url,
         mime=said.get_content_type() if "content-type" in said else "",
         charset=charset,
-        name="".join(filter(str.isprintable, name.rpartition("/")[2]))[:NAME_LIMIT],
+        name="".join(filter(str.isprintable, name))[:NAME_LIMIT],
         parts=_parts(response, most),
     )
 

@@ -24,7 +24,8 @@ Allow = frozenset[tuple[str, int]]
 """Hosts and ports that may be fetched although they are not on the open internet."""
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+_NAME = re.compile(rf"(?=.{{1,190}}\Z){_LABEL}(?:\.{_LABEL})*")
+"""No longer than the name of a lane can hold."""
 _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 """What a resolver may take for an IPv4 address in another spelling: 2130706433, 0x7f.1, 0177.1."""
 _PORTED = re.compile(r"[^/@?#]+:[0-9]{1,5}")
@@ -131,8 +132,7 @@ def _literal(host: str) -> IPAddress | None:
 def _refused(host: str, port: int, why: str) -> AddressRefused:
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return AddressRefused(
-        f"{where} is not fetched: {why}. If it is meant, the setting fetch_allow allows it "
-        f'(`fetch: {{allow: ["{where}"]}}`)'
+        f"{where} is not fetched: {why}. If it is meant, name it in the setting fetch_allow"
     )
 
 
