@@ -4,7 +4,8 @@ import asyncio
 import gzip
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpcore2
@@ -12,7 +13,7 @@ import httpx2
 import pytest
 
 from penstock import AddressRefused, Job, JobContext, JobState
-from penstock.engine.guard import RESOLVERS, GuardedNetwork, Resolver, guarded_client
+from penstock.engine.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver
 from penstock.engine.web_address import parse_allow
 from penstock.model.lane import LaneConfig
 from tests.support.processes import Farm
@@ -315,15 +316,24 @@ class Wire(httpcore2.AsyncNetworkBackend):
         return await self._network.connect_tcp("127.0.0.1", self.port, timeout)
 
 
-def client_of(names: Names, wire: Wire) -> httpx2.AsyncClient:
-    return guarded_client(GuardedNetwork(parse_allow(""), names, wire))
+async def get(client: GuardedClient, url: str, **headers: str) -> int:
+    async with client.stream("GET", url, timeout=SOON, headers=headers) as response:
+        await response.aread()
+        return response.status_code
+
+
+@asynccontextmanager
+async def client_of(names: Names, wire: Wire) -> AsyncIterator[GuardedClient]:
+    client = GuardedClient(GuardedNetwork(parse_allow(""), names, wire))
+    yield client
+    await client.aclose()
 
 
 async def test_connection_goes_to_the_address_that_was_vetted(server: CountingServer) -> None:
     """The name has another address when it is asked for once more: nobody asks."""
     names, wire = Names([PUBLIC], ["127.0.0.1"]), Wire(server.port)
     async with client_of(names, wire) as client:
-        assert (await client.get("http://rebind.example/")).status_code == 200
+        assert await get(client, "http://rebind.example/") == 200
     assert (names.asked, wire.reached) == (1, [PUBLIC])
     assert server.hits[0].headers["host"] == "rebind.example"
 
@@ -334,9 +344,9 @@ async def test_name_that_turns_private_is_refused_on_the_next_connection(
     server.answers["/"] = Answer(headers={"connection": "close"})
     names, wire = Names([PUBLIC], ["169.254.169.254"]), Wire(server.port)
     async with client_of(names, wire) as client:
-        await client.get("http://rebind.example/", headers={"connection": "close"})
+        await get(client, "http://rebind.example/", connection="close")
         with pytest.raises(AddressRefused, match=r"rebind.example:80 .* link-local"):
-            await client.get("http://rebind.example/")
+            await get(client, "http://rebind.example/")
     assert wire.reached == [PUBLIC]
 
 
@@ -349,21 +359,21 @@ async def test_one_private_address_among_public_ones_is_enough_to_refuse(
     wire = Wire(server.port)
     async with client_of(Names([PUBLIC, bad]), wire) as client:
         with pytest.raises(AddressRefused):
-            await client.get("http://mixed.example/")
+            await get(client, "http://mixed.example/")
     assert wire.reached == []
 
 
 async def test_next_address_is_tried_where_the_first_is_dead(server: CountingServer) -> None:
     wire = Wire(server.port, dead=["2606:4700::1111"])
     async with client_of(Names(["2606:4700::1111", PUBLIC]), wire) as client:
-        assert (await client.get("http://two.example/")).status_code == 200
+        assert await get(client, "http://two.example/") == 200
     assert wire.reached == ["2606:4700::1111", PUBLIC]
 
 
 async def test_name_that_is_not_known_is_trouble_of_its_host(server: CountingServer) -> None:
     async with client_of(Names([]), Wire(server.port)) as client:
         with pytest.raises(httpx2.TransportError, match="no address"):
-            await client.get("http://nowhere.example/")
+            await get(client, "http://nowhere.example/")
 
 
 async def test_proxies_of_the_environment_are_not_used(
@@ -374,7 +384,7 @@ async def test_proxies_of_the_environment_are_not_used(
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     names = Names([PUBLIC])
     async with client_of(names, Wire(server.port)) as client:
-        assert (await client.get("http://open.example/")).status_code == 200
+        assert await get(client, "http://open.example/") == 200
     assert names.asked == 1
 
 

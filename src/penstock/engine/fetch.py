@@ -54,9 +54,7 @@ class JobFetch:
     ) -> AsyncIterator[Fetched]:
         """At most `most` bytes, packed and unpacked. Its time is the job's. `lane_of` names the
         lane of a host."""
-        from penstock.engine.guard import MOST_BYTES  # here: it loads the HTTP library
-
-        options: dict[str, Any] = {"headers": HEADERS, "extensions": {MOST_BYTES: most}}
+        options: dict[str, Any] = {"headers": HEADERS, "most_bytes": most}
         address = web_address(url)
         for _ in range(HOPS + 1):
             check(address, self._allow)

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
-from typing import Any
 
 import httpcore2
 import httpx2
@@ -27,8 +33,6 @@ TRIED = 3
 CONNECT_SECONDS = 10.0
 RESOLVERS = 8
 """Threads of their own: whoever makes us ask a slow name server holds up only other fetches."""
-MOST_BYTES = "penstock.most_bytes"
-"""The extension of a request that says how many bytes of an answer are read at most."""
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host."""
@@ -106,8 +110,10 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
 
-class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Requests over the guarded network. No proxy: it would resolve names by itself."""
+class GuardedClient:
+    """Requests over the guarded network, each for itself: no cookie of one answer goes along with
+    the next request, which may be another tenant's; no proxy, which would resolve names by itself;
+    no redirect that is not vetted; and no log, as addresses may hold personal data."""
 
     def __init__(self, network: httpcore2.AsyncNetworkBackend) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
@@ -118,28 +124,43 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             network_backend=network,
         )
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        url = request.url
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        most_bytes: int | None = None,
+    ) -> AsyncIterator[httpx2.Response]:
+        """An answer whose body is still to be read: at most `most_bytes` of it, as it comes over
+        the wire."""
+        request = httpx2.Request(method, url, headers=headers)
+        where = request.url
         target = httpcore2.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            scheme=where.raw_scheme, host=where.raw_host, port=where.port, target=where.raw_path
         )
-        assert isinstance(request.stream, httpx2.AsyncByteStream)
         with _as_httpx():
             answer = await self._pool.handle_async_request(
                 httpcore2.Request(
                     method=request.method,
                     url=target,
                     headers=request.headers.raw,
-                    content=request.stream,
-                    extensions=request.extensions,
+                    extensions={"timeout": httpx2.Timeout(timeout).as_dict()},
                 )
             )
-        return httpx2.Response(
+        response = httpx2.Response(
             answer.status,
             headers=answer.headers,
-            stream=_Body(answer, request.extensions.get(MOST_BYTES)),
+            stream=_Body(answer, most_bytes),
             extensions=answer.extensions,
+            request=request,
         )
+        try:
+            yield response
+        finally:
+            await response.aclose()
 
     async def aclose(self) -> None:
         await self._pool.aclose()
@@ -180,15 +201,3 @@ def _as_httpx() -> Iterator[None]:
         httpcore2.UnsupportedProtocol,
     ) as error:
         raise httpx2.TransportError(f"{type(error).__name__} {error}".strip()) from error
-
-
-def guarded_client(network: httpcore2.AsyncNetworkBackend) -> httpx2.AsyncClient:
-    """Nothing of one answer, such as a cookie, is sent with the next request: that may be
-    another tenant's."""
-    nothing_kept: Any = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-    return httpx2.AsyncClient(
-        transport=GuardedTransport(network),
-        cookies=nothing_kept,
-        follow_redirects=False,
-        trust_env=False,
-    )

@@ -26,7 +26,7 @@ from penstock.model.retry_after import LONGEST_RETRY_AFTER, retry_after
 if TYPE_CHECKING:
     import httpx2
 
-    from penstock.engine.guard import Resolver
+    from penstock.engine.guard import GuardedClient, Resolver
 
 READ_TRIES = 3
 """Times an idempotent read is tried within one run; each with a permit of its own."""
@@ -48,7 +48,7 @@ class HttpClient:
         self.allow = allow
         """What the guarded one may reach besides the open internet."""
         self._client: httpx2.AsyncClient | None = None
-        self._guarded: httpx2.AsyncClient | None = None
+        self._guarded: GuardedClient | None = None
         self._resolver: Resolver | None = None
 
     async def get(self) -> httpx2.AsyncClient:
@@ -63,15 +63,15 @@ class HttpClient:
             await anyio.lowlevel.checkpoint()
         return self._client
 
-    async def guarded(self) -> httpx2.AsyncClient:
+    async def guarded(self) -> GuardedClient:
         """The client for addresses that others name."""
         if self._guarded is None:
             import anyio.lowlevel
 
-            from penstock.engine.guard import GuardedNetwork, Resolver, guarded_client
+            from penstock.engine.guard import GuardedClient, GuardedNetwork, Resolver
 
             self._resolver = Resolver()
-            self._guarded = guarded_client(GuardedNetwork(self.allow, self._resolver))
+            self._guarded = GuardedClient(GuardedNetwork(self.allow, self._resolver))
             await anyio.lowlevel.checkpoint()
         return self._guarded
 
@@ -95,7 +95,7 @@ class JobHttp:
 
     def __init__(
         self,
-        client: Callable[[], Awaitable[httpx2.AsyncClient]],
+        client: Callable[[], Awaitable[httpx2.AsyncClient | GuardedClient]],
         run: Run,
         lanes: JobLanes,
         *,
