@@ -6,6 +6,7 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import (
+    AddressRefused,
     AuthenticationError,
     BlobMissing,
     ConfigError,
@@ -13,6 +14,7 @@ from penstock.model.errors import (
     DocumentNotFound,
     DocumentTooLarge,
     EmbedderError,
+    FetchError,
     HttpError,
     JobNotFound,
     JobTimeout,
@@ -44,6 +46,7 @@ from penstock.ports.queue import Fed, JobFilter
 __version__ = "0.1.0"
 
 __all__ = [
+    "AddressRefused",
     "AuthenticationError",
     "BlobMissing",
     "Change",
@@ -55,6 +58,7 @@ __all__ = [
     "DocumentTooLarge",
     "EmbedderError",
     "Fed",
+    "FetchError",
     "HttpError",
     "Job",
     "JobContext",

@@ -31,6 +31,8 @@ class Answer:
     """Takes the request and never answers."""
     reset: bool = False
     """Closes the connection instead of answering."""
+    endless: bool = False
+    """Sends its body again and again, until the client has had enough."""
 
 
 @dataclass(slots=True)
@@ -166,10 +168,19 @@ class _Connection(asyncio.Protocol):
         if answer.reset:
             self._transport.abort()
             return
-        headers = {"content-length": str(len(answer.body)), **answer.headers}
+        length = {} if answer.endless else {"content-length": str(len(answer.body))}
+        headers = {**length, **answer.headers}
         text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"HTTP/1.1 {answer.status} -\r\n{text}\r\n".encode("latin-1")
         self._transport.write(head + (b"" if hit.method == "HEAD" else answer.body))
+        if answer.endless:
+            self._go_on(answer.body)
+
+    def _go_on(self, body: bytes) -> None:
+        if not self._transport.is_closing():
+            if self._transport.get_write_buffer_size() == 0:
+                self._transport.write(body)
+            asyncio.get_running_loop().call_later(0.001, self._go_on, body)
 
 
 def redirect(to: str, status: int = 302) -> Answer:

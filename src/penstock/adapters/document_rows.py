@@ -10,7 +10,8 @@ from penstock.model.document import Document, DocumentRef, DocumentState, Stored
 
 COLUMNS = (
     "number, tenant, collection, id, generation, live, state, stage, progress, message, title,"
-    " mime, size, source, metadata, chunks, masked, error, accepted_at, started_at, finished_at"
+    " mime, size, source, metadata, chunks, masked, error, accepted_at, started_at, finished_at,"
+    " remote"
 )
 
 
@@ -35,6 +36,7 @@ def document_of(row: Sequence[Any]) -> Document:
         accepted_at=row[18],
         started_at=row[19],
         finished_at=row[20],
+        remote=bool(row[21]),
     )
 
 

@@ -32,6 +32,8 @@ def advice(error: Mapping[str, Any], document_id: str) -> str:
             return "ingest it again"
         case "InputError" | "ValidationError":
             return "nothing of it was accepted: ingest it again once that is mended"
+        case "AddressRefused" | "FetchError":
+            return f"look at the address; to fetch it again: {again}"
         case "AuthenticationError" | "EmbedderError" | "HttpError" | "ConfigError":
             return f"check the settings of the embedder, then: {again}"
         case _:

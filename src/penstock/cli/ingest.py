@@ -73,8 +73,9 @@ def ingest_documents(
     taken with all that is below them, but for hidden files and those of the queue. A file that
     is deleted stays searchable: see `penstock documents delete`.
 
-    An address is fetched by this command from this machine, so it reaches what this machine
-    does; redirects are followed, and the setting document_bytes bounds what is read.
+    An address is fetched by the workers, each time it is given, from the open internet only:
+    what is private is refused unless the setting fetch_allow names it. Redirects are followed,
+    and the setting document_bytes bounds what is read.
     """
     import asyncio
     import logging

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.app import Penstock
 from penstock.cli.errors import InputError
 from penstock.cli.ingest_view import Active, Tally, View, failure_of
-from penstock.cli.sources import Item, fetched, parts_of
+from penstock.cli.sources import Item, parts_of
 from penstock.cli.watch import POLL_SECONDS, looks
 from penstock.ingest.jobs import EMBED
 from penstock.ingest.pipeline import PARSED
@@ -63,8 +63,7 @@ class Ingest:
             if self._stop.is_set():
                 return
             try:
-                if (document := await self._add(item)) is None:
-                    return
+                document = await self._add(item)
             except (QueueError, StoreUnavailable):
                 raise
             except PenstockError as error:
@@ -78,26 +77,22 @@ class Ingest:
                 self._tally.waiting = len(self._pending)
                 self._view.accepted(document)
 
-    async def _add(self, item: Item) -> Document | None:
-        """None: told to stop before it could be fetched."""
-        content: Any = item.content
-        match content:
-            case Path():
-                content = parts_of(content)
+    async def _add(self, item: Item) -> Document:
+        corpus, given = self._app.corpus, self._given
+        about: dict[str, Any] = {
+            "id": item.id,
+            "collection": given.collection,
+            "title": given.title or item.title,
+            "metadata": given.metadata,
+            "tenant": given.tenant,
+        }
+        match item.content:
             case str():
-                most = self._app.settings.document_bytes
-                content = await _unless(self._stop, fetched(content, most))
-                if content is None:
-                    return None
-        return await self._app.corpus.add(
-            content,
-            id=item.id,
-            collection=self._given.collection,
-            title=self._given.title or item.title,
-            origin=item.id,
-            metadata=self._given.metadata,
-            tenant=self._given.tenant,
-        )
+                return await corpus.add_url(item.content, **about)
+            case Path():
+                return await corpus.add(parts_of(item.content), origin=item.id, **about)
+            case bytes():
+                return await corpus.add(item.content, origin=item.id, **about)
 
     async def follow(self, accepting: asyncio.Task[None]) -> None:
         """Show how the work goes on until all is accepted and done, or `stop`."""
@@ -157,6 +152,10 @@ class Ingest:
         match document.state:
             case DocumentState.PROCESSING:
                 return  # accepted once more, since the look
+            case DocumentState.COMPLETED if document.generation < self._pending[ref]:
+                # What was fetched is what is there.
+                self._tally.unchanged += 1
+                self._view.unchanged(document)
             case DocumentState.COMPLETED:
                 self._tally.completed += 1
                 self._tally.chunks += document.chunks
@@ -198,18 +197,6 @@ def _active(job: Job) -> Active:
     stage = job.kind.rpartition(".")[2]
     begins_at = PARSED if job.kind == EMBED else 0.0
     return Active(job.payload["document"], stage, max(begins_at, job.progress), job.message)
-
-
-async def _unless(stop: asyncio.Event, work: Any) -> Any:
-    """What `work` returns, or None if told to stop before."""
-    working, told = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait([working, told], return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        for task in (working, told):
-            task.cancel()
-        await asyncio.gather(working, told, return_exceptions=True)
 
 
 @asynccontextmanager

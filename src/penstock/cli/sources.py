@@ -11,13 +11,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from penstock.cli.errors import InputError
 
 READ_BYTES = 1 << 20
-FETCH_SECONDS = 30.0
-"""How long a server may take to connect, or between two parts of its answer."""
 SCAN_SECONDS = 1.0
 """Between two looks at a watched folder, at the least."""
 SETTLED_SECONDS = 1.0
@@ -45,12 +42,15 @@ def from_stdin(document_id: str, most: int) -> Item:
 
 
 def from_address(url: str) -> Item:
-    """The id is the address, without the part that only a browser uses, and without a password."""
-    parts = urlsplit(url)
-    if not parts.hostname:
-        raise InputError(f"{url!r} names no host")
-    shown = urlunsplit((*parts[:1], parts.netloc.rpartition("@")[2], *parts[2:4], ""))
-    return Item(shown, parts.path.rstrip("/").rpartition("/")[2] or parts.hostname, url)
+    """The id is the address, as far as it may be shown."""
+    from penstock.engine.web_address import web_address  # here: it loads the HTTP library
+    from penstock.ingest.remote import name_of
+    from penstock.model.errors import AddressRefused
+
+    try:
+        return Item(name_of(web_address(url)), "", url)
+    except AddressRefused as error:
+        raise InputError(str(error)) from None
 
 
 def from_path(source: str, exclude: Sequence[str], own: Sequence[Path]) -> list[Item]:
@@ -169,25 +169,3 @@ async def parts_of(path: Path) -> AsyncIterator[bytes]:
                 yield part
     except OSError as error:
         raise InputError(f"the file cannot be read: {error.strerror}") from error
-
-
-async def fetched(url: str, most: int) -> bytes:
-    """What a server answers, or no more of it than shows that it is too large."""
-    import httpx2  # here, because it costs a tenth of a second
-
-    body = bytearray()
-    try:
-        async with (
-            httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=True) as client,
-            client.stream("GET", url) as answer,
-        ):
-            if not answer.is_success:
-                raise InputError(f"the server answered {answer.status_code}")
-            async for part in answer.aiter_bytes():
-                body += part
-                if len(body) > most:
-                    break
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        what = str(error) or type(error).__name__
-        raise InputError(f"it cannot be fetched: {what}") from error
-    return bytes(body)

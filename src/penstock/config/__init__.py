@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from penstock.config.lanes import read_embedder, read_lanes, read_server, read_weights
+from penstock.config.sections import (
+    read_embedder,
+    read_fetch,
+    read_lanes,
+    read_server,
+    read_weights,
+)
 from penstock.config.yaml_file import read_mapping
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
@@ -20,7 +26,7 @@ from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder", "server")
+SECTIONS = ("lanes", "tenant_weights", "embedder", "fetch", "server")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -67,6 +73,9 @@ def load(
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
     embedder = read_embedder(given.pop("embedder")) if "embedder" in given else EmbedderConfig()
     server = read_server(given.pop("server")) if "server" in given else ServerConfig()
+    if "fetch" in given and (allow := read_fetch(given["fetch"])):
+        values["fetch_allow"], sources["fetch_allow"] = allow, given["fetch"].source
+    given.pop("fetch", None)
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))

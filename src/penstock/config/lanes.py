@@ -1,4 +1,4 @@
-"""The `lanes`, `tenant_weights`, `embedder` and `server` sections of a config file."""
+"""The sections of a config file."""
 
 from __future__ import annotations
 
@@ -97,6 +97,19 @@ def _server_value(key: str, located: Located) -> Any:
     if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):
         raise ConfigError(f"{located.source}: server: {key} must be {words[kind]}")
     return value
+
+
+def read_fetch(section: Located) -> str:
+    """The setting `fetch_allow`, from the list `allow`."""
+    items: list[str] = []
+    for key, located in _mapping(section, "fetch", "a mapping with `allow`").items():
+        if key != "allow":
+            raise ConfigError(f"{located.source}: fetch has no key {key!r}; there is: allow")
+        given = located.value if isinstance(located.value, list) else [located.value]
+        if not all(isinstance(one, str) and one for one in given):
+            raise ConfigError(f"{located.source}: fetch: allow must be a list of host:port")
+        items += given
+    return ",".join(items)
 
 
 def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:

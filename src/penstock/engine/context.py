@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.permits import JobLanes, PermitDesk
 from penstock.engine.run import Run
@@ -139,7 +140,15 @@ class JobContext:
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this job's deadline."""
-        return JobHttp(self._services.client, self._run, self.lanes)
+        return JobHttp(self._services.client.get, self._run, self.lanes)
+
+    @property
+    def fetch(self) -> JobFetch:
+        """`async with ctx.fetch(url, most=...) as fetched: ...` for addresses that others name:
+        only what is on the open internet is reached, on every hop."""
+        client = self._services.client
+        http = JobHttp(client.guarded, self._run, self.lanes, probed=False)
+        return JobFetch(http, client.allow)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""

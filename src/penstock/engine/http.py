@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from penstock.engine.permits import JobLanes
+from penstock.engine.permits import PATIENCE, JobLanes
 from penstock.engine.run import Run
+from penstock.engine.web_address import Allow
 from penstock.model.errors import (
     AuthenticationError,
     DeadlineExceeded,
@@ -24,6 +25,8 @@ from penstock.model.retry_after import LONGEST_RETRY_AFTER, retry_after
 
 if TYPE_CHECKING:
     import httpx2
+
+    from penstock.engine.guard import GuardedClient, Resolver
 
 READ_TRIES = 3
 """Times an idempotent read is tried within one run; each with a permit of its own."""
@@ -39,10 +42,14 @@ BRIEF = (502, 503, 504)
 
 
 class HttpClient:
-    """The one connection pool of a process."""
+    """The connection pools of a process: one for what its own code names, and a guarded one."""
 
-    def __init__(self) -> None:
+    def __init__(self, allow: Allow = frozenset()) -> None:
+        self.allow = allow
+        """What the guarded one may reach besides the open internet."""
         self._client: httpx2.AsyncClient | None = None
+        self._guarded: GuardedClient | None = None
+        self._resolver: Resolver | None = None
 
     async def get(self) -> httpx2.AsyncClient:
         """The client, with everything loaded that a first request would load: that takes longer
@@ -56,10 +63,25 @@ class HttpClient:
             await anyio.lowlevel.checkpoint()
         return self._client
 
+    async def guarded(self) -> GuardedClient:
+        """The client for addresses that others name."""
+        if self._guarded is None:
+            import anyio.lowlevel
+
+            from penstock.engine.guard import GuardedClient, GuardedNetwork, Resolver
+
+            self._resolver = Resolver()
+            self._guarded = GuardedClient(GuardedNetwork(self.allow, self._resolver))
+            await anyio.lowlevel.checkpoint()
+        return self._guarded
+
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        for client in (self._client, self._guarded):
+            if client is not None:
+                await client.aclose()
+        if self._resolver is not None:
+            self._resolver.close()
+        self._client = self._guarded = self._resolver = None
 
 
 class JobHttp:
@@ -71,10 +93,19 @@ class JobHttp:
     HttpError for other 4xx, which is not retried.
     """
 
-    def __init__(self, client: HttpClient, run: Run, lanes: JobLanes) -> None:
+    def __init__(
+        self,
+        client: Callable[[], Awaitable[httpx2.AsyncClient | GuardedClient]],
+        run: Run,
+        lanes: JobLanes,
+        *,
+        probed: bool = True,
+    ) -> None:
         self._client = client
         self._run = run
         self._lanes = lanes
+        self._probed = probed
+        """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
 
     async def get(self, url: str, **options: Any) -> httpx2.Response:
         return await self.request("GET", url, **options)
@@ -129,33 +160,50 @@ class JobHttp:
     async def _once(
         self, method: str, url: str, lane: str | None, limit: int, options: dict[str, Any]
     ) -> httpx2.Response:
+        name = lane or host_lane(_host(url))
+        async with self.exchange(method, url, name, options) as response:
+            whole = await _whole(response, url, limit)
+            raise_for_status(whole, name)
+            return whole
+
+    @asynccontextmanager
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        lane: str,
+        options: dict[str, Any],
+        patience: float = PATIENCE,
+    ) -> AsyncIterator[httpx2.Response]:
+        """One request under a permit, its answer still to be read. What goes wrong until the
+        block ends is raised as what it means."""
         import httpx2
 
-        name = lane or f"host:{_host(url)}"
-        client = await self._client.get()  # before the permit
+        client = await self._client()  # before the permit
         self._check_time()
-        async with self._permit(name):
+        async with self._permit(lane, patience):
             try:
                 left = max(MOMENT, self._left())
-                async with asyncio.timeout(left):
-                    response = await _send(client, method, url, limit, left, options)
+                async with (
+                    asyncio.timeout(left),
+                    client.stream(method, url, timeout=left, **options) as response,
+                ):
+                    yield response
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
                 raise HttpError(f"{url!r} cannot be requested: {error}", 0) from error
             except (httpx2.TransportError, TimeoutError) as error:
-                raise self._unreachable(url, name, error) from error
+                raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
                 raise HttpError(f"{url}: {error}", 0) from error
-            _raise_for_status(response, name)
-            return response
 
     @asynccontextmanager
-    async def _permit(self, name: str) -> AsyncIterator[None]:
+    async def _permit(self, name: str, patience: float) -> AsyncIterator[None]:
         run = self._run
         if name == run.lease.lane and not run.permit_used and run.member.now() <= run.lease.void_at:
             run.permit_used = True
             yield
             return
-        async with self._lanes.permit(name):
+        async with self._lanes.permit(name, patience=patience):
             yield
 
     def _check_time(self) -> None:
@@ -169,31 +217,27 @@ class JobHttp:
     def _left(self) -> float:
         return self._run.deadline - self._run.member.now()
 
-    @staticmethod
-    def _unreachable(url: str, lane: str, error: Exception) -> Unavailable:
+    def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)
         problem = Unavailable(f"{parts.netloc}: {type(error).__name__}: {error}".rstrip(": "))
         problem.lane = lane
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        problem.address = f"{parts.hostname}:{port}"
+        if self._probed:
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            problem.address = f"{parts.hostname}:{port}"
         return problem
 
 
-async def _send(
-    client: httpx2.AsyncClient,
-    method: str,
-    url: str,
-    limit: int,
-    left: float,
-    options: dict[str, Any],
-) -> httpx2.Response:
-    """Read the body up to `limit`, whatever its length is said to be."""
-    async with client.stream(method, url, timeout=left, **options) as response:
-        body = bytearray()
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) > limit:
-                raise HttpError(f"{url}: body over {limit:,} bytes", response.status_code)
+def host_lane(host: str) -> str:
+    return f"host:{host}"
+
+
+async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Response:
+    """The answer with its body read up to `limit`, whatever its length is said to be."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > limit:
+            raise HttpError(f"{url}: body over {limit:,} bytes", response.status_code)
     headers = [  # the body is decoded now
         (name, value)
         for name, value in response.headers.multi_items()
@@ -227,7 +271,7 @@ def _host(url: str) -> str:
     return host
 
 
-def _raise_for_status(response: httpx2.Response, lane: str) -> None:
+def raise_for_status(response: httpx2.Response, lane: str) -> None:
     status = response.status_code
     if status < 400:
         return

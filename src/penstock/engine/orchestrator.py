@@ -22,6 +22,7 @@ from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
 from penstock.engine.watchdog import Watchdog
+from penstock.engine.web_address import parse_allow
 from penstock.engine.worker import Worker
 from penstock.model.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
 from penstock.model.settings import Settings
@@ -119,7 +120,7 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(),
+                client=HttpClient(parse_allow(self._settings.fetch_allow)),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,

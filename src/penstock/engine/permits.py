@@ -138,14 +138,15 @@ class JobLanes:
         self._run = run
 
     @asynccontextmanager
-    async def permit(self, name: str) -> AsyncIterator[Permit]:
+    async def permit(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[Permit]:
         """Hold the right to make one request in lane `name`, for the lane's timeout at most.
 
         For the job's own lane it takes rate only: the job has its slot already. Waits up to a
-        second, else raises LaneBusy. A connection error or time-out inside becomes Unavailable.
+        second (`patience`), else raises LaneBusy. A connection error or time-out inside becomes
+        Unavailable.
         """
         lease = self._run.lease
-        patience = min(PATIENCE, max(0.0, self._run.deadline - self._run.member.now()))
+        patience = min(patience, max(0.0, self._run.deadline - self._run.member.now()))
         permit = await self._desk.take(
             name, lease.seq, rate_only=name == lease.lane, patience=patience
         )

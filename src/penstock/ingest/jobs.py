@@ -1,4 +1,4 @@
-"""The two jobs of a document: what they are called and given, and by which id they are found.
+"""The jobs of a document: what they are called and given, and by which id they are found.
 
 A job's id follows from the original and the generation. So a document's jobs can be asked for
 without having been noted anywhere, and enqueueing one twice makes one.
@@ -15,7 +15,7 @@ from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
 from penstock.ports.corpus import Version
 
-PARSE, EMBED = "ingest.parse", "ingest.embed"
+FETCH, PARSE, EMBED = "ingest.fetch", "ingest.parse", "ingest.embed"
 EMBEDDER_LANE = "embedder"
 
 Enqueue = Callable[..., Awaitable[Job]]
@@ -24,6 +24,11 @@ Enqueue = Callable[..., Awaitable[Job]]
 def log_of(ref: DocumentRef) -> str:
     """The log that tells what becomes of a document."""
     return f"document:{ref.collection}/{ref.id}"
+
+
+def fetch_id(version: Version, blob: str) -> str:
+    """`blob` holds the address."""
+    return child_id(f"{blob}@{version.generation}", FETCH, "", 1)
 
 
 def parse_id(version: Version, blob: str) -> str:

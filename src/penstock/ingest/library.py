@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import AsyncIterable, AsyncIterator, Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,12 +12,14 @@ from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
+from penstock.engine.web_address import check, web_address
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.jobs import EMBED, PARSE, Enqueue, log_of, start
+from penstock.ingest.jobs import EMBED, FETCH, PARSE, Enqueue, log_of, start
 from penstock.ingest.names import Names
 from penstock.ingest.pipeline import Tools
 from penstock.ingest.reconcile import Reconciler
 from penstock.ingest.reembed import Reembedding
+from penstock.ingest.remote import Remote, Request, digest_of, name_of, shown
 from penstock.model.document import (
     DEFAULT_COLLECTION,
     Document,
@@ -59,6 +59,7 @@ class Library:
         enqueue: Enqueue,
         logs: LogWaiters,
         embedding: Embedding,
+        remote: Remote,
         most_bytes: int,
         fingerprint: str,
     ) -> None:
@@ -67,6 +68,7 @@ class Library:
         self._enqueue = enqueue
         self._logs = logs
         self._embedding = embedding
+        self._remote = remote
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
         self._names = Names(tools.mask)
@@ -82,11 +84,11 @@ class Library:
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
         """What a process that works on documents does beside its jobs."""
-        if PARSE not in kinds and EMBED not in kinds:
+        if not any(kind in kinds for kind in (FETCH, PARSE, EMBED)):
             return []
         tools = self._tools
         return [
-            Reconciler(tools, self._queue, self._enqueue),
+            Reconciler(tools, self._remote, self._queue, self._enqueue),
             Reembedding(tools.corpus, tools.model, self._enqueue),
         ]
 
@@ -157,24 +159,56 @@ class Library:
         blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
         if not id:
             ref = names.ref(tenant, collection, blob.key[:16])
-        decides = [blob.key[:64], title, origin, known, self._fingerprint]
-        digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-        before = await self._tools.corpus.original(ref)
+        digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint)
+        upload = Upload(ref, blob.key, digest, blob.size, title, origin, known)
+        return await self._accept(upload, rank)
+
+    async def add_url(
+        self,
+        url: str,
+        *,
+        id: str | None = None,  # noqa: A002
+        collection: str = DEFAULT_COLLECTION,
+        title: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        tenant: str = "default",
+        priority: PriorityName = "medium",
+    ) -> Document:
+        """Accept a document that the workers fetch, from the open internet or from what the
+        setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
+        returns it is not lost. Without an `id` the address is its id. The same again fetches
+        again; if that brings the same content, nothing changes."""
+        names, rank, address = self._names, Priority.parse(priority), web_address(url)
+        check(address, self._remote.allow)
+        ref = names.ref(tenant, collection, id or name_of(address))
+        known, title = names.metadata(metadata or {}), names.text(title)
+        source = names.text(shown(address))
+        blob = await Request(address.url, title).keep(self._tools.blobs)
+        digest = digest_of(address.url, title, source, known, self._fingerprint)
+        upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True)
+        return await self._accept(upload, rank)
+
+    async def _accept(self, upload: Upload, priority: Priority) -> Document:
+        before = await self._tools.corpus.original(upload.ref)
         try:
-            accepted = await self._tools.corpus.accept(
-                Upload(ref, blob.key, digest, blob.size, title, origin, known)
-            )
+            accepted = await self._tools.corpus.accept(upload)
         except PenstockError:
-            await self._tools.blobs.delete(blob.key)
+            await self._tools.blobs.delete(upload.blob)
             raise
         # Interrupted before here, it may be accepted or not: then the reconciler finds out.
         if not accepted.new:
-            await self._tools.blobs.delete(blob.key)
+            await self._tools.blobs.delete(upload.blob)
             return accepted.document
-        await start(self._enqueue, accepted.document, blob.key, rank)
+        await self._start(accepted.document, upload.blob, priority)
         if before is not None:
             await self._tools.let_go(before)
         return accepted.document
+
+    async def _start(self, document: Document, blob: str, priority: Priority) -> None:
+        if document.remote:
+            await self._remote.start(self._enqueue, document, blob, priority)
+        else:
+            await start(self._enqueue, document, blob, priority)
 
     async def retry(
         self,
@@ -184,7 +218,8 @@ class Library:
         tenant: str = "default",
         priority: PriorityName = "medium",
     ) -> Document:
-        """Try a failed document again, from its original. What went wrong stays on it until it is
+        """Try a failed document again, from its original, or from its address where that was not
+        fetched. What went wrong stays on it until it is
         published. BlobMissing where the original is gone: add it again."""
         rank = Priority.parse(priority)
         document = await self.get(id, collection=collection, tenant=tenant)
@@ -198,7 +233,7 @@ class Library:
             async with self._tools.blobs.local(blob):
                 again = await self._tools.corpus.retry(Version(ref, document.generation))
             if again is not None:
-                await start(self._enqueue, again, blob, rank)
+                await self._start(again, blob, rank)
                 return again
         return await self.get(id, collection=collection, tenant=tenant)  # somebody was faster
 

@@ -38,6 +38,10 @@ class Names:
     def collection(self, name: str) -> str:
         return self._name("collection", name)
 
+    def host(self, name: str) -> str:
+        """Of a server, which names a lane."""
+        return self._marked(name)
+
     def _name(self, what: str, name: str) -> str:
         _check(what, name)
         return self._marked(name)

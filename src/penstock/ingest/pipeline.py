@@ -78,7 +78,7 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
         ctx: JobContext, collection: str, document: str, generation: int, blob: str, title: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = _Work(tools, ctx, version, blob)
+        work = Work(tools, ctx, version, blob)
         return await work.do("parse", 0.0, lambda: work.parse(title))
 
     @job(EMBED, lane=EMBEDDER_LANE)
@@ -86,13 +86,13 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
         ctx: JobContext, collection: str, document: str, generation: int, blob: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = _Work(tools, ctx, version, blob)
+        work = Work(tools, ctx, version, blob)
         with tools.embedding(ctx) as ask:
             return await work.do("embed", PARSED, lambda: work.embed(ask))
 
 
 @dataclass(slots=True, frozen=True)
-class _Work:
+class Work:
     """One run of one of the jobs."""
 
     tools: Tools

@@ -12,9 +12,11 @@ import logging
 import time
 from typing import Any
 
-from penstock.ingest.jobs import Enqueue, embed_id, parse_id, start
+from penstock.ingest.jobs import FETCH, Enqueue, embed_id, fetch_id, parse_id, start
 from penstock.ingest.pipeline import Tools
+from penstock.ingest.remote import Remote
 from penstock.model.document import DocumentState
+from penstock.model.errors import BlobMissing, DeadlineExceeded, describe
 from penstock.model.job import Job, JobState
 from penstock.ports.corpus import Pending, Version
 from penstock.ports.queue import JobQueue
@@ -35,8 +37,9 @@ _LIVE = (JobState.QUEUED, JobState.RUNNING)
 class Reconciler:
     """Done by every process that ingests, and harmless when several do it at once."""
 
-    def __init__(self, tools: Tools, queue: JobQueue, enqueue: Enqueue) -> None:
+    def __init__(self, tools: Tools, remote: Remote, queue: JobQueue, enqueue: Enqueue) -> None:
         self._tools = tools
+        self._remote = remote
         self._queue = queue
         self._enqueue = enqueue
         self._after = 0
@@ -57,23 +60,34 @@ class Reconciler:
             return
         jobs = await self._queue.get([job for one in page for job in _job_ids(one)])
         for one in page:
-            parse, embed = (jobs.get(job) for job in _job_ids(one))
-            if any(job is not None and job.state in _LIVE for job in (parse, embed)):
+            known = [jobs[job] for job in _job_ids(one) if job in jobs]
+            if any(job.state in _LIVE for job in known):
                 continue
-            last = embed or parse
-            if last is None:
-                log.warning("a document had no job: %s", one.document.generation)
-                await start(self._enqueue, one.document, one.blob)
+            if known:
+                await self._fail(one, _error_of(known[-1]))
             else:
-                await self._fail(one, last)
+                log.warning("a document had no job: %s", one.document.generation)
+                await self._start(one)
 
-    async def _fail(self, pending: Pending, job: Job) -> None:
-        """The job was read after the document: it may have had the last word in between."""
+    async def _start(self, pending: Pending) -> None:
+        document, blob = pending
+        if not document.remote:
+            await start(self._enqueue, document, blob)
+            return
+        try:
+            await self._remote.start(self._enqueue, document, blob)
+        except BlobMissing as error:
+            await self._fail(pending, describe(error, retryable=False))
+
+    async def _fail(self, pending: Pending, error: dict[str, Any]) -> None:
+        """The jobs were read after the document: the next of them may be under way by now, or
+        have had the last word."""
         corpus, document = self._tools.corpus, pending.document
-        now = await corpus.get(document.ref)
+        now, blob = await corpus.get(document.ref), await corpus.original(document.ref)
         if now is None or (now.generation, now.state) != (document.generation, document.state):
             return
-        error = _error_of(job)
+        if blob != pending.blob:
+            return
         await corpus.mark(
             Version(document.ref, document.generation),
             state=DocumentState.FAILED,
@@ -92,12 +106,19 @@ class Reconciler:
             log.warning("%d originals that nothing referred to were deleted", deleted)
 
 
-def _job_ids(pending: Pending) -> tuple[str, str]:
-    version = Version(pending.document.ref, pending.document.generation)
-    return parse_id(version, pending.blob), embed_id(version, pending.blob)
+def _job_ids(pending: Pending) -> list[str]:
+    """Of a document's jobs, in the order in which they work."""
+    document, blob = pending
+    version = Version(document.ref, document.generation)
+    if document.remote:
+        return [fetch_id(version, blob)]
+    return [parse_id(version, blob), embed_id(version, blob)]
 
 
 def _error_of(job: Job) -> dict[str, Any]:
-    if job.error is not None:
-        return dict(job.error)
-    return {"type": "JobGone", "message": f"{job.kind} was {job.state}", "retryable": True}
+    if job.error is None:
+        return {"type": "JobGone", "message": f"{job.kind} was {job.state}", "retryable": True}
+    error = dict(job.error)
+    if job.kind == FETCH and error["type"] == DeadlineExceeded.__name__:
+        error["message"] = "its address could not be fetched in the time given to it"
+    return error

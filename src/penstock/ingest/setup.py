@@ -9,15 +9,19 @@ from typing import Any
 
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.engine.waiters import LogWaiters
-from penstock.ingest import reembed
+from penstock.engine.web_address import parse_allow
+from penstock.ingest import fetch, reembed
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
+from penstock.ingest.fetch import Fetching
 from penstock.ingest.jobs import Enqueue
 from penstock.ingest.library import Library
 from penstock.ingest.mask import Masker
+from penstock.ingest.names import Names
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools, register
+from penstock.ingest.remote import Remote
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.settings import Settings
@@ -58,7 +62,16 @@ def open_library(
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
     fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
-    return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
+    most = settings.document_bytes
+    fetch.register(Fetching(tools, enqueue, most, fingerprint), job)
+    remote = Remote(
+        blobs=tools.blobs,
+        names=Names(tools.mask),
+        allow=parse_allow(settings.fetch_allow),
+        seconds=settings.fetch_seconds,
+        now=queue.now,
+    )
+    return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint)
 
 
 def _originals(store: Store, settings: Settings) -> Path:

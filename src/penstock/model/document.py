@@ -35,7 +35,7 @@ class Document:
     """Greater for every later upload or delete of any document; only the newest may publish."""
     state: DocumentState
     stage: str
-    """What is being done: waiting, parse, embed, done."""
+    """What is being done: fetch, waiting, parse, embed, done."""
     progress: float
     message: str
     live: bool
@@ -54,6 +54,8 @@ class Document:
     accepted_at: float
     started_at: float | None
     finished_at: float | None
+    remote: bool = False
+    """Whether its original is still to be fetched."""
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form; what `--json` prints."""
@@ -75,6 +77,8 @@ class Upload:
     title: str = ""
     source: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    remote: bool = False
+    """The blob only says what to fetch."""
 
 
 class NewChunk(NamedTuple):

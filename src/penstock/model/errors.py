@@ -20,7 +20,8 @@ PenstockError
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
     ├── ValidationError         a payload does not fit its handler, or a value is malformed
-    │   └── PayloadTooLarge
+    │   ├── PayloadTooLarge
+    │   └── AddressRefused      an address that is not fetched: not http(s), or not public
     ├── ResultTooLarge
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
@@ -28,6 +29,7 @@ PenstockError
     ├── EmbedderError           an embedder's answer is not one vector for each text
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
+    │   └── FetchError          an address that others named brings no document
     ├── DeadlineExceeded        the job's absolute deadline has passed
     └── ReleasedTooOften        asked to be run later more often than allowed
 """
@@ -207,6 +209,11 @@ class PayloadTooLarge(ValidationError):
     """The payload is over the limit; store the data elsewhere and enqueue a reference."""
 
 
+class AddressRefused(ValidationError):
+    """An address that is not fetched: no plain http(s) URL, or not on the open internet and not
+    named by the setting `fetch_allow`."""
+
+
 class ResultTooLarge(PermanentError):
     """The handler's result is over the limit; store it elsewhere and return a reference."""
 
@@ -264,6 +271,10 @@ class HttpError(PermanentError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class FetchError(HttpError):
+    """An address that somebody named brings no document: 404, too many redirects, not for us."""
 
 
 class DeadlineExceeded(PermanentError, TimeoutError):

@@ -18,6 +18,7 @@ _LEAST = {
     "reconnect_cap_seconds": 0.001,
     "ageing_seconds": 0.01,
     "document_bytes": 1,
+    "fetch_seconds": 0.1,
     "parsers": 1,
     "chunk_tokens": 50,
     "chunk_overlap": 8,
@@ -79,6 +80,11 @@ class Settings:
     """The size of what is found, and how much neighbours share; at most a quarter of the size."""
     idempotency_seconds: float = 86400.0
     """How long the server gives the same answer to requests with the same Idempotency-Key."""
+    fetch_allow: str = ""
+    """`host:port`, several with commas between: may be fetched although not on the open internet.
+    Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
+    fetch_seconds: float = 86400.0
+    """A document whose address could not be fetched within this time fails."""
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""

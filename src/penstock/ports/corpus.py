@@ -40,6 +40,15 @@ class Accepted(NamedTuple):
     """False: the same bytes are there or on their way already."""
 
 
+class Arrived(NamedTuple):
+    """What was fetched: see `Upload`."""
+
+    blob: str
+    digest: str
+    size: int
+    title: str
+
+
 class Pending(NamedTuple):
     """A document under way, and its original."""
 
@@ -119,6 +128,12 @@ class Corpus(Protocol):
         """Take the next generation for an upload, unless it would only repeat what is there."""
         ...
 
+    async def fetched(self, version: Version, blob: str, arrived: Arrived) -> Document | None:
+        """Let what was fetched be the original, instead of `blob`, which said what to fetch. Where
+        the version that can be searched was made of the same, it is the newest again, and the
+        document completed. None: a newer generation is there, or this one's was fetched before."""
+        ...
+
     async def stage(self, version: Version, staged: Staged) -> bool:
         """Store what parsing made, not to be searched yet. False: a newer generation is there, or
         this one is published."""
@@ -163,7 +178,8 @@ class Corpus(Protocol):
         ...
 
     async def original(self, ref: DocumentRef) -> str | None:
-        """The blob of the newest version, which may be deleted if that is published."""
+        """The blob of the newest version, which may be deleted if that is published. Where that
+        is still to be fetched, it says what."""
         ...
 
     async def blobs_in_use(self, keys: Sequence[str], *, published: bool) -> set[str]:

@@ -25,8 +25,6 @@ log = logging.getLogger("penstock.server")
 
 BACKLOG = 2048
 UNREAD_MS = 30_000
-KEEP_SECONDS = 24 * 3600.0
-"""How long the answers to requests with an Idempotency-Key are kept."""
 PURGE_SECONDS = 600.0
 
 
@@ -124,7 +122,7 @@ async def _purge(app: Penstock) -> None:
     """Forget answers that are kept long enough."""
     while True:
         try:
-            await app.access.purge(app.queue.now() - KEEP_SECONDS)
+            await app.access.purge(app.queue.now() - app.settings.idempotency_seconds)
         except Exception as error:
             log.warning("cannot forget old answers now: %s", error)
         await asyncio.sleep(PURGE_SECONDS)

@@ -26,6 +26,7 @@ from penstock.model.document import (
 from penstock.model.errors import QueueError
 from penstock.ports.corpus import (
     Accepted,
+    Arrived,
     Findings,
     Pending,
     Serving,
@@ -71,6 +72,9 @@ class PostgresCorpus:
 
     async def accept(self, upload: Upload) -> Accepted:
         return await self._write(lambda tx: documents.accept(tx, upload))
+
+    async def fetched(self, version: Version, blob: str, arrived: Arrived) -> Document | None:
+        return await self._write(lambda tx: documents.fetched(tx, version, blob, arrived))
 
     async def stage(self, version: Version, staged: Staged) -> bool:
         return await self._write(lambda tx: documents.stage(tx, version, staged))

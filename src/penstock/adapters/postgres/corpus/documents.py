@@ -18,7 +18,7 @@ from penstock.model.document import (
     StoredChunk,
     Upload,
 )
-from penstock.ports.corpus import Accepted, Pending, Version
+from penstock.ports.corpus import Accepted, Arrived, Pending, Version
 
 STAGED_AT_ONCE = 500
 """Chunks in one statement: none takes long, and none is large."""
@@ -42,11 +42,47 @@ async def accept(tx: Transaction, upload: Upload) -> Accepted:
         upload.digest,
         upload.blob,
         tx.now,
+        upload.remote,
     )
     row = await tx.fetchrow(f"SELECT {COLUMNS} FROM penstock.documents WHERE {_REF}", *upload.ref)
     if number is not None:
         await _drop_versions(tx, number, keep=row["live"])
     return Accepted(document_of(row), new=number is not None)
+
+
+async def fetched(
+    tx: Transaction, version: Version, blob: str, arrived: Arrived
+) -> Document | None:
+    row = await tx.fetchrow(
+        f"SELECT number, live_digest FROM penstock.documents WHERE {_REF} AND generation = $4"
+        " AND blob = $5 AND remote FOR UPDATE",
+        *version.ref,
+        version.generation,
+        blob,
+    )
+    if row is None:
+        return None
+    same = row["live_digest"] == arrived.digest
+    await tx.execute(
+        "UPDATE penstock.documents SET blob = $2, digest = $3, size = $4, remote = false"
+        " WHERE number = $1",
+        *(row["number"], arrived.blob, arrived.digest, arrived.size),
+    )
+    if same:
+        await tx.execute(
+            "UPDATE penstock.documents SET generation = live, state = 'completed', stage = 'done',"
+            " progress = 1, message = '', error = NULL, finished_at = $2 WHERE number = $1",
+            *(row["number"], tx.now),
+        )
+    else:
+        await tx.execute(
+            "UPDATE penstock.documents SET stage = 'waiting', title = $2 WHERE number = $1",
+            *(row["number"], arrived.title),
+        )
+    changed = await tx.fetchrow(
+        f"SELECT {COLUMNS} FROM penstock.documents WHERE number = $1", row["number"]
+    )
+    return document_of(changed)
 
 
 async def lock(tx: Transaction, version: Version) -> Any:
@@ -124,8 +160,8 @@ async def mark(
 async def retry(tx: Transaction, version: Version) -> Document | None:
     row = await tx.fetchrow(
         "UPDATE penstock.documents SET generation = nextval('penstock.generations'),"
-        " state = 'processing', stage = 'waiting', progress = 0, message = '', accepted_at = $5,"
-        " started_at = NULL, finished_at = NULL"
+        " state = 'processing', stage = CASE WHEN remote THEN 'fetch' ELSE 'waiting' END,"
+        " progress = 0, message = '', accepted_at = $5, started_at = NULL, finished_at = NULL"
         f" WHERE {_REF} AND generation = $4 AND state = 'failed' RETURNING {COLUMNS}",
         *version.ref,
         version.generation,
@@ -178,9 +214,9 @@ async def publish(tx: Transaction, version: Version, document: int, live: int | 
     """Of a document that is locked."""
     await counts.replace(tx, version.ref.tenant, document, live, version.generation)
     await tx.execute(
-        "UPDATE penstock.documents SET live = generation, state = 'completed', stage = 'done',"
-        " progress = 1, message = '', error = NULL, finished_at = $2,"
-        " started_at = coalesce(started_at, $2) WHERE number = $1",
+        "UPDATE penstock.documents SET live = generation, live_digest = digest,"
+        " state = 'completed', stage = 'done', progress = 1, message = '', error = NULL,"
+        " finished_at = $2, started_at = coalesce(started_at, $2) WHERE number = $1",
         document,
         tx.now,
     )

@@ -1,16 +1,20 @@
 -- documents: an upload takes the next generation, unless the same is there or on its way; then no
 -- number is returned, and the row is locked all the same. In the update the generation is taken
--- after the wait for the lock, so whoever comes last has the greatest.
+-- after the wait for the lock, so whoever comes last has the greatest. One that is still to be
+-- fetched keeps title and size: what is there may turn out to be what is fetched.
 INSERT INTO penstock.documents AS d
     (tenant, collection, id, generation, state, stage, progress, message, title, size, source,
-     metadata, facts, digest, blob, accepted_at)
+     metadata, facts, digest, blob, accepted_at, remote)
 VALUES
-    ($1, $2, $3, nextval('penstock.generations'), 'processing', 'waiting', 0, '', $4, $5, $6,
-     $7, $8, $9, $10, $11)
+    ($1, $2, $3, nextval('penstock.generations'), 'processing',
+     CASE WHEN $12::boolean THEN 'fetch' ELSE 'waiting' END, 0, '', $4, $5, $6,
+     $7, $8, $9, $10, $11, $12)
 ON CONFLICT (tenant, collection, id) DO UPDATE SET
     generation = nextval('penstock.generations'), state = excluded.state, stage = excluded.stage,
-    progress = 0, message = '', title = excluded.title, size = excluded.size,
-    source = excluded.source, metadata = excluded.metadata, facts = excluded.facts,
+    progress = 0, message = '',
+    title = CASE WHEN excluded.remote THEN d.title ELSE excluded.title END,
+    size = CASE WHEN excluded.remote THEN d.size ELSE excluded.size END,
+    remote = excluded.remote, source = excluded.source, metadata = excluded.metadata, facts = excluded.facts,
     digest = excluded.digest, blob = excluded.blob, error = NULL,
     accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL
 WHERE d.digest <> excluded.digest OR d.state = 'failed'

@@ -18,7 +18,7 @@ from penstock.model.document import (
     StoredChunk,
     Upload,
 )
-from penstock.ports.corpus import Accepted, Pending, Version
+from penstock.ports.corpus import Accepted, Arrived, Pending, Version
 
 Queryable = Transaction | sqlite3.Connection
 
@@ -43,28 +43,58 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
         return Accepted(document, new=False)
     row = tx.execute(
         "INSERT INTO documents (tenant, collection, id, generation, state, stage, progress,"
-        " message, title, size, source, metadata, digest, blob, accepted_at)"
-        " VALUES (?, ?, ?, ?, 'processing', 'waiting', 0, '', ?, ?, ?, ?, ?, ?, ?)"
+        " message, title, size, source, metadata, digest, blob, remote, accepted_at)"
+        " VALUES (?, ?, ?, ?, 'processing', ?, 0, '', ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (tenant, collection, id) DO UPDATE SET generation = excluded.generation,"
         " state = excluded.state, stage = excluded.stage, progress = 0, message = '',"
-        " title = excluded.title, size = excluded.size, source = excluded.source,"
+        # What is there may turn out to be what is fetched.
+        " title = iif(excluded.remote, title, excluded.title),"
+        " size = iif(excluded.remote, size, excluded.size), source = excluded.source,"
         " metadata = excluded.metadata, digest = excluded.digest, blob = excluded.blob,"
-        " error = NULL, accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL"
+        " remote = excluded.remote, error = NULL, accepted_at = excluded.accepted_at,"
+        " started_at = NULL, finished_at = NULL"
         f" RETURNING {COLUMNS}",
         (
             *upload.ref,
             _next_generation(tx),
+            "fetch" if upload.remote else "waiting",
             upload.title,
             upload.size,
             upload.source,
             json.dumps(dict(upload.metadata)),
             upload.digest,
             upload.blob,
+            upload.remote,
             tx.now,
         ),
     ).fetchone()
     _drop_versions(tx, row[0], keep=row[5])
     return Accepted(document_of(row), new=True)
+
+
+def fetched(tx: Transaction, version: Version, blob: str, arrived: Arrived) -> Document | None:
+    found = tx.execute(
+        "SELECT number, live_digest FROM documents WHERE (tenant, collection, id) = (?, ?, ?)"
+        " AND generation = ? AND blob = ? AND remote",
+        (*version.ref, version.generation, blob),
+    ).fetchone()
+    if found is None:
+        return None
+    number, live_digest = found
+    if live_digest == arrived.digest:
+        row = tx.execute(
+            "UPDATE documents SET generation = live, state = 'completed', stage = 'done',"
+            " progress = 1, message = '', error = NULL, finished_at = ?, size = ?, blob = ?,"
+            f" digest = ?, remote = 0 WHERE number = ? RETURNING {COLUMNS}",
+            (tx.now, arrived.size, arrived.blob, arrived.digest, number),
+        ).fetchone()
+    else:
+        row = tx.execute(
+            "UPDATE documents SET stage = 'waiting', title = ?, size = ?, blob = ?, digest = ?,"
+            f" remote = 0 WHERE number = ? RETURNING {COLUMNS}",
+            (arrived.title, arrived.size, arrived.blob, arrived.digest, number),
+        ).fetchone()
+    return document_of(row)
 
 
 def _next_generation(tx: Transaction) -> int:
@@ -158,8 +188,9 @@ def retry(tx: Transaction, version: Version) -> Document | None:
     if failed is None:
         return None
     row = tx.execute(
-        "UPDATE documents SET generation = ?, state = 'processing', stage = 'waiting',"
-        " progress = 0, message = '', accepted_at = ?, started_at = NULL, finished_at = NULL"
+        "UPDATE documents SET generation = ?, state = 'processing',"
+        " stage = iif(remote, 'fetch', 'waiting'), progress = 0, message = '', accepted_at = ?,"
+        " started_at = NULL, finished_at = NULL"
         f" WHERE (tenant, collection, id) = (?, ?, ?) RETURNING {COLUMNS}",
         (_next_generation(tx), tx.now, *version.ref),
     ).fetchone()
@@ -211,8 +242,8 @@ def publish(tx: Transaction, version: Version, scope: str) -> bool:
         (scope, document, version.generation),
     )
     tx.execute(
-        "UPDATE documents SET live = generation, state = 'completed', stage = 'done',"
-        " progress = 1, message = '', error = NULL, finished_at = ?,"
+        "UPDATE documents SET live = generation, live_digest = digest, state = 'completed',"
+        " stage = 'done', progress = 1, message = '', error = NULL, finished_at = ?,"
         " started_at = coalesce(started_at, ?) WHERE number = ?",
         (tx.now, tx.now, document),
     )

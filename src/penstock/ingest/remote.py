@@ -1,0 +1,108 @@
+"""Documents that are still to be fetched.
+
+What is asked for, the address above all, may hold personal data or a secret (`?user=...`,
+`?token=...`), and the workers need it as it is. So it is kept where originals are, and is the
+document's original until that is there: the row and the job name its blob. Stored elsewhere are
+only the address as it may be shown, and the host, which names the lane.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from penstock.engine.web_address import Allow, WebAddress, web_address
+from penstock.ingest.jobs import FETCH, Enqueue, fetch_id, log_of, payload_of
+from penstock.ingest.names import NAME_LIMIT, Names
+from penstock.model.document import Document
+from penstock.model.job import Job, Priority, PriorityName
+from penstock.ports.blobs import Blob, BlobStore
+from penstock.ports.corpus import Version
+
+REQUEST_BYTES = 64 * 1024
+_SECRET = re.compile(
+    r"(?i)([?&](?:[^=&]*(?:passw|secret|token|signature|credential|session)[^=&]*"
+    r"|(?:[^=&]*[-_.])?(?:api-?key|key|sig|auth|code|pass)))=[^&]*"
+)
+"""A parameter by whose name it is one."""
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+
+
+class Request(NamedTuple):
+    """What is to be fetched, and the title it was given."""
+
+    url: str
+    title: str
+
+    async def keep(self, blobs: BlobStore) -> Blob:
+        return await blobs.put(_whole(json.dumps(self._asdict()).encode()), most=REQUEST_BYTES)
+
+    @classmethod
+    async def read(cls, blobs: BlobStore, key: str) -> Request:
+        async with blobs.local(key) as path:
+            return cls(**json.loads(path.read_bytes()))
+
+
+async def _whole(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+def shown(address: WebAddress) -> str:
+    """The address without what looks like a secret."""
+    return _SECRET.sub(r"\1=***", address.url)
+
+
+def name_of(address: WebAddress) -> str:
+    """The id of a document that was given none: its address. One that is cut or not shown as it
+    is has a mark, so that no two are taken for one."""
+    name = shown(address)
+    if name == address.url and len(name) <= NAME_LIMIT:
+        return name
+    mark = hashlib.sha256(address.url.encode()).hexdigest()[:8].translate(_LETTERS)
+    return f"{name[: NAME_LIMIT - 9]}-{mark}"
+
+
+def digest_of(
+    content: str, title: str, source: str, metadata: Mapping[str, Any], fingerprint: str
+) -> str:
+    """Of all that decides what becomes of a document. `content` stands for its bytes."""
+    decides = [content, title, source, metadata, fingerprint]
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(slots=True, frozen=True)
+class Remote:
+    """What it takes to have documents fetched."""
+
+    blobs: BlobStore
+    names: Names
+    allow: Allow
+    seconds: float
+    """For how long it is tried."""
+    now: Callable[[], float]
+    """The queue's clock."""
+
+    async def start(
+        self,
+        enqueue: Enqueue,
+        document: Document,
+        blob: str,
+        priority: PriorityName | Priority = Priority.MEDIUM,
+    ) -> Job:
+        """Enqueue what fetches a document; once, however often this is called. BlobMissing where
+        it is not known any more what to fetch."""
+        version = Version(document.ref, document.generation)
+        address = web_address((await Request.read(self.blobs, blob)).url)
+        return await enqueue(
+            FETCH,
+            {**payload_of(version, blob), "host": self.names.host(address.host)},
+            job_id=fetch_id(version, blob),
+            tenant=document.ref.tenant,
+            task=log_of(document.ref),
+            deadline=self.now() + self.seconds,
+            priority=priority,
+        )

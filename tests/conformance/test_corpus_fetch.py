@@ -1,0 +1,118 @@
+"""Documents that are still to be fetched, on every corpus."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from penstock.model.document import Document, DocumentState
+from penstock.ports.corpus import Arrived, Corpus, Version
+from tests.conformance.corpus_support import (
+    CORPORA,
+    accept,
+    add,
+    find,
+    publish,
+    ref_of,
+    texts,
+    there,
+    upload_of,
+)
+
+ADDRESS = "what says what to fetch"
+
+
+@pytest.fixture(params=sorted(CORPORA))
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+    async with CORPORA[request.param](tmp_path) as corpus:
+        yield corpus
+
+
+async def fail(corpus: Corpus, version: Version) -> None:
+    assert await corpus.mark(version, state=DocumentState.FAILED, stage="fetch", progress=0.0)
+
+
+async def arrive(corpus: Corpus, version: Version, content: str) -> Document | None:
+    """What the document's address holds, as if it had been fetched."""
+    upload = upload_of(version.ref, content)
+    address = upload_of(version.ref, ADDRESS).blob
+    arrived = Arrived(upload.blob, upload.digest, upload.size, "as fetched")
+    return await corpus.fetched(version, address, arrived)
+
+
+async def test_document_to_be_fetched_is_accepted_before_it_is_there(corpus: Corpus) -> None:
+    version = await accept(corpus, ref_of("a"), ADDRESS, remote=True, title="as given")
+    waiting = await there(corpus, version.ref)
+    assert (waiting.state, waiting.stage, waiting.remote) == ("processing", "fetch", True)
+    again = await corpus.accept(upload_of(version.ref, ADDRESS, remote=True))
+    assert not again.new, "the same is on its way already"
+    assert (await corpus.processing(after=0, older_than=0.0, limit=9))[0].document.remote
+
+    arrived = await arrive(corpus, version, "sun")
+    assert arrived is not None
+    assert arrived == await there(corpus, version.ref)
+    assert (arrived.stage, arrived.remote, arrived.size) == ("waiting", False, 3)
+    assert (arrived.generation, arrived.title) == (version.generation, "as fetched")
+    assert await corpus.original(version.ref) == upload_of(version.ref, "sun").blob
+    assert await arrive(corpus, version, "moon") is None, "it was fetched before"
+    assert await publish(corpus, version, "sun")
+    assert texts(await find(corpus, "sun")) == ["sun"]
+
+
+async def test_same_content_fetched_again_leaves_what_is_published(corpus: Corpus) -> None:
+    live = await add(corpus, ref_of("a"), "sun")
+    before = await there(corpus, live.ref)
+    version = await accept(corpus, live.ref, ADDRESS, remote=True, title="another")
+    between = await there(corpus, live.ref)
+    assert (between.title, between.size) == (before.title, before.size)
+    arrived = await arrive(corpus, version, "sun")
+    assert arrived is not None
+    assert (arrived.state, arrived.stage, arrived.progress) == ("completed", "done", 1.0)
+    assert (arrived.generation, arrived.title) == (live.generation, before.title)
+    assert texts(await find(corpus, "sun")) == ["sun"]
+    assert not await corpus.mark(
+        version, state=DocumentState.PROCESSING, stage="fetch", progress=0.0
+    ), "its generation is closed"
+    # The bytes are known by now, so the address is worth another look.
+    newer = await accept(corpus, live.ref, ADDRESS, remote=True)
+    assert newer.generation > version.generation
+    assert await arrive(corpus, newer, "moon")
+    assert await publish(corpus, newer, "moon")
+    assert texts(await find(corpus, "sun moon")) == ["moon"]
+
+
+async def test_same_content_as_a_version_that_was_never_published_is_new(corpus: Corpus) -> None:
+    live = await add(corpus, ref_of("a"), "sun")
+    await accept(corpus, live.ref, "moon")
+    version = await accept(corpus, live.ref, ADDRESS, remote=True)
+    arrived = await arrive(corpus, version, "moon")
+    assert arrived is not None
+    assert (arrived.state, arrived.generation) == ("processing", version.generation)
+
+
+@pytest.mark.parametrize("what", ["upload", "fetch", "delete", "another tenant"])
+async def test_late_fetch_changes_nothing(corpus: Corpus, what: str) -> None:
+    version = await accept(corpus, ref_of("a"), ADDRESS, remote=True)
+    match what:
+        case "upload":
+            await accept(corpus, version.ref, "moon")
+        case "fetch":
+            await accept(corpus, version.ref, "another address", remote=True)
+        case "delete":
+            await corpus.delete(version.ref)
+        case _:
+            version = Version(ref_of("a", tenant="other"), version.generation)
+    before = await corpus.get(version.ref)
+    assert await arrive(corpus, version, "sun") is None
+    assert await corpus.get(version.ref) == before
+
+
+async def test_failed_fetch_is_tried_again_as_a_fetch(corpus: Corpus) -> None:
+    version = await accept(corpus, ref_of("a"), ADDRESS, remote=True)
+    await fail(corpus, version)
+    again = await corpus.retry(version)
+    assert again is not None
+    assert (again.stage, again.remote) == ("fetch", True)
+    await fail(corpus, Version(version.ref, again.generation))
+    uploaded = await corpus.accept(upload_of(version.ref, "sun"))
+    assert (uploaded.document.stage, uploaded.document.remote) == ("waiting", False)
