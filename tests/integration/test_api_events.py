@@ -156,7 +156,7 @@ async def test_a_reader_that_does_not_read_hurts_nobody(host: Host) -> None:
                 await client.post("/v1/jobs", json=body)
                 assert (await asyncio.wait_for(anext(coming), 20)).data["version"] == n + 1
         for _, writer in slow:
-            writer.transport.abort()  # type: ignore[attr-defined]
+            writer.transport.abort()
         await until(lambda: _open(client, 0), "the streams to be closed")
 
 
