@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from penstock.server.draining import Draining
@@ -35,7 +36,7 @@ def event(name: str, data: Any, id: str | None = None) -> bytes:  # noqa: A002 (
     return head + b"event: " + name.encode() + b"\ndata: " + body + b"\n\n"
 
 
-class EventStream:
+class EventStream(Response):
     """An answer that goes on until its events end, its reader leaves, or the server stops."""
 
     def __init__(
@@ -46,6 +47,7 @@ class EventStream:
         heartbeat: float,
         stall: float = STALL_SECONDS,
     ) -> None:
+        super().__init__(media_type="text/event-stream")
         self._events = events
         self._draining = draining
         self._metrics = metrics

@@ -70,7 +70,7 @@ async def document_events(
     document_id: str,
     resume: Resume,
     collection: Collection = "default",
-) -> Any:
+) -> Response:
     """What happens to a document, until it is searchable or failed: then `done` with the document
     as it is, once. 204 for who has seen that."""
     document = await desk.document(document_id, collection)  # 404 before the stream begins
@@ -137,7 +137,7 @@ async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
 
 
 @routes.get("/v1/events", responses=STREAM, response_class=Response, dependencies=[Room])
-async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Any:
+async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
     return _stream(request, _of_tenant(request, desk, resume))
 
