@@ -25,6 +25,7 @@ log = logging.getLogger("penstock.server")
 
 BACKLOG = 2048
 UNREAD_MS = 30_000
+LATE_SECONDS = 0.2
 PURGE_SECONDS = 600.0
 
 
@@ -81,6 +82,9 @@ async def listening(
         yield Serving(f"http://{shown}:{port}", server, done)
     finally:
         draining.begin()
+        # Requests that are on their way are still answered, if only with 503: a connection that
+        # is closed under a request looks to its caller as if the request might have been done.
+        await asyncio.sleep(LATE_SECONDS)
         server.should_exit = True
         purging.cancel()
         await asyncio.gather(done, purging, return_exceptions=True)
