@@ -7,7 +7,7 @@ from tests.support.serving import Host
 
 
 def test_it_does_not_listen_elsewhere_without_a_key(cli: Cli) -> None:
-    done = cli("serve", "--host", "0.0.0.0", "--port", "0", code=2)
+    done = cli("serve", "--host", "0.0.0.0", "--port", "0", code=2)  # noqa: S104
     assert "penstock keys create" in done.err
 
 

@@ -25,6 +25,9 @@ class ServerConfig:
     """A caller that sends nothing for so long is given up."""
     heartbeat_seconds: float = 15.0
     """A stream with nothing to tell sends a sign of life this often."""
+    stream_seconds: float = 3600.0
+    """A stream ends after so long, and its reader comes again: with a key that may be revoked by
+    then, and perhaps to another server."""
     shutdown_seconds: float = 30.0
     """How long a stop waits for requests."""
     requests_per_minute: int = 6000

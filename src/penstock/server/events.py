@@ -1,8 +1,8 @@
 """Server-sent events: what is in the logs, as it is written there, and a sign of life meanwhile.
 
 Every event but `bye` has the id to resume after it. `change` is an entry of a log, `reset` a
-snapshot for a reader whose id is too old or of another time, `bye` the server's stopping: come
-again with the last id.
+snapshot for a reader whose id is too old or of another time, `bye` the end of the stream but not
+of what it tells of: come again with the last id.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from penstock.model.server import ServerConfig
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.tasks import end_tasks
@@ -44,15 +46,13 @@ class EventStream(Response):
         events: AsyncGenerator[bytes],
         draining: Draining,
         metrics: Metrics,
-        heartbeat: float,
-        stall: float = STALL_SECONDS,
+        config: ServerConfig,
     ) -> None:
         super().__init__(media_type="text/event-stream")
         self._events = events
         self._draining = draining
         self._metrics = metrics
-        self._heartbeat = heartbeat
-        self._stall = stall
+        self._config = config
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._metrics.stream():
@@ -80,15 +80,19 @@ class EventStream(Response):
         coming: asyncio.Task[bytes | None] | None = None
         try:
             await self._send(send, HELLO)
+            over = time.monotonic() + self._config.stream_seconds
             while True:
                 coming = coming or asyncio.create_task(_next(self._events))
-                if await self._draining.first(coming, self._heartbeat):
+                left = over - time.monotonic()
+                patience = max(0.0, min(self._config.heartbeat_seconds, left))
+                if await self._draining.first(coming, patience):
                     came, coming = coming.result(), None
                     if came is None:
                         break
                     await self._send(send, came)
-                elif self._draining.begun:
-                    await self._send(send, event("bye", {"why": "the server is stopping"}))
+                elif self._draining.begun or left <= 0:
+                    why = "the server is stopping" if self._draining.begun else "it was long enough"
+                    await self._send(send, event("bye", {"why": why}))
                     break
                 else:
                     await self._send(send, BEAT)
@@ -101,7 +105,7 @@ class EventStream(Response):
             await self._events.aclose()
 
     async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
-        async with asyncio.timeout(self._stall):
+        async with asyncio.timeout(STALL_SECONDS):
             await send({"type": "http.response.body", "body": data, "more_body": more})
 
 

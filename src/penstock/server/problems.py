@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Match
 
 from penstock.model.errors import (
     BlobMissing,
@@ -137,6 +138,15 @@ def install(api: FastAPI) -> None:
     @api.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
         return _unforeseen(request, error)
+
+
+def _methods(request: Request) -> set[str]:
+    """What may be done at this path: each method is a route of its own."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods
+    return found
 
 
 def _unforeseen(request: Request, error: Exception) -> Response:

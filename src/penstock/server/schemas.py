@@ -6,8 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from penstock.engine.handlers import KIND
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
-Kind = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 PriorityName = Literal["high", "medium", "low"]
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 Metadata = dict[str, Any]
@@ -59,7 +62,7 @@ class Which(In):
     """Dead letters; every part that is given must match."""
 
     ids: list[str] | None = Field(None, max_length=10_000)
-    kind: Kind | None = None
+    kind: Pattern | None = None
     error_type: Name | None = None
     task: str | None = None
     all: bool = Field(False, description="Say so when nothing else is given.")

@@ -32,8 +32,21 @@ SETTLE_SECONDS = 5.0
 SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
 END = "-end"
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["change", "reset", "done", "bye"]},
+        "id": {"type": "string", "description": "To resume after it, as Last-Event-ID."},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"type": "object"},
+        },
+        "retry": {"type": "integer"},
+    },
+}
 STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    200: {"content": {"text/event-stream": {"schema": EVENT}}},
     204: {"description": "The stream has ended, and its end was seen."},
 }
 
@@ -93,7 +106,7 @@ def _version(resume: str | None) -> tuple[int | None, bool]:
 
 def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
     state = request.app.state
-    return EventStream(events, state.draining, state.metrics, state.config.heartbeat_seconds)
+    return EventStream(events, state.draining, state.metrics, state.config)
 
 
 async def _of_document(
