@@ -24,26 +24,39 @@ from tests.support.servers import redis_url
 from tests.support.waiting import until
 
 SOON = 5.0
+READER = "penstock-feed"
 QUIET = Settings(poll_seconds=60.0)
 """A look without a wake-up would come too late to help."""
 
 
 class CountedQueue(SqliteQueue):
-    """Counts how often feeds are read."""
+    """Counts how often feeds are read, and can hold up those who do."""
 
-    reads = 0
-    broken: Exception | None = None
+    def __init__(self, url: str) -> None:
+        super().__init__(url, durable=False)
+        self.reads = 0
+        self.broken: Exception | None = None
+        self.reader_may_ask = asyncio.Event()
+        self.reader_may_ask.set()
+        self.others_may_hear = asyncio.Event()
+        self.others_may_hear.set()
 
     async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
         self.reads += 1
         if self.broken is not None:
             raise self.broken
-        return await super().feed(tenant, after, limit)
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == READER:
+            await self.reader_may_ask.wait()
+            return await super().feed(tenant, after, limit)
+        found = await super().feed(tenant, after, limit)
+        await self.others_may_hear.wait()
+        return found
 
 
 @pytest.fixture
 async def queue(tmp_path: Path) -> AsyncIterator[CountedQueue]:
-    queue = CountedQueue(f"sqlite:///{tmp_path}/jobs.db", durable=False)
+    queue = CountedQueue(f"sqlite:///{tmp_path}/jobs.db")
     await queue.open()
     yield queue
     await queue.close()
@@ -66,7 +79,7 @@ async def take(batches: Follower, count: int) -> list[Fed]:
 
 
 def running() -> list[str]:
-    return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "penstock-feed"]
+    return [task.get_name() for task in asyncio.all_tasks() if task.get_name() == READER]
 
 
 async def test_thousand_followers_are_served_by_one_read_of_each_change(
@@ -154,6 +167,47 @@ async def test_follower_resumes_from_an_end_that_is_no_entry_of_its_tenant(
         async with feeds.follow("mine", end) as batches:
             await add(queue, 1, task="book", tenant="mine")
             assert [e.change.task for e in await take(batches, 1)] == ["book"]
+
+
+async def test_follower_that_is_ahead_of_the_reader_gets_nothing_twice(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    await add(queue, 3, task="paper")
+    before = await queue.feed("default", None, 100)
+    async with feeds.follow("default"):
+        queue.reader_may_ask.clear()
+        await add(queue, 3, task="paper")
+        told = asyncio.create_task(_versions(feeds, before[0].position, 6))
+        await asyncio.sleep(0.1)  # in which it could get ahead of the reader
+        queue.reader_may_ask.set()
+        await until(lambda: not told.done() and queue.reads > 3, "it to have read")
+        await add(queue, 1, task="paper")
+        assert await told == [2, 3, 4, 5, 6, 7]
+
+
+async def test_follower_is_told_what_came_while_it_heard_that_there_was_nothing(
+    queue: CountedQueue, feeds: Feeds
+) -> None:
+    await add(queue, 1, task="paper", tenant="other")
+    end = await queue.feed_end("default")
+    await add(queue, 1, task="paper", tenant="other")
+    async with feeds.follow("default") as first:
+        queue.others_may_hear.clear()
+        before = queue.reads
+        told = asyncio.create_task(_versions(feeds, end, 2))
+        await until(lambda: queue.reads > before + 1, "it to ask")
+        await asyncio.sleep(0.1)  # in which the queue answers: nothing
+        await add(queue, 1, task="paper")
+        await take(first, 1)
+        queue.others_may_hear.set()
+        await add(queue, 1, task="paper")
+        assert await told == [1, 2]
+
+
+async def _versions(feeds: Feeds, position: str, count: int) -> list[int]:
+    """The versions that one is told who follows from there, at least so many."""
+    async with feeds.follow("default", position) as batches:
+        return [entry.change.version for entry in await take(batches, count)]
 
 
 async def test_malformed_position_is_refused_before_anything_is_followed(feeds: Feeds) -> None:

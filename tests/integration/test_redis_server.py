@@ -282,7 +282,9 @@ async def test_nothing_is_left_when_everything_is_over(flavour: str) -> None:
         await queue.retain()
         await queue.retain()  # a parent goes after its children
         await keeper.leave()
-        left = {key.removeprefix(tag_of(url)) for key in admin.scan_iter(f"{tag_of(url)}*", 10_000)}
+        keys = admin.scan_iter(f"{tag_of(url)}*", 10_000)
+        # Feeds end by themselves, an hour after their last entry.
+        left = {key.removeprefix(tag_of(url)) for key in keys if admin.ttl(key) < 0}
 
     assert left <= {":numbers", ":turns:"}, "counters, and whose turn it is"
     await queue.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from tests.support.cli import Cli, Done, Running
+from tests.support.cli import Cli, Done, Running, wait_until
 from tests.support.embedder import EmbedderServer
 
 PATIENCE = 30.0
@@ -21,7 +21,7 @@ class Served:
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        running.said('"started"')
+        wait_until(lambda: '"started"' in running.out, f"the server: {running.err}", PATIENCE)
         self.url = str(json.loads(running.out.splitlines()[0])["address"])
 
     def client(self, key: str | None = None, **options: Any) -> httpx.AsyncClient:

@@ -113,9 +113,9 @@ class Follower:
 
     async def _catch_up(self) -> list[Fed]:
         """The next page from the queue, until the reader can take over. Positions cannot be
-        compared, only looked up. Where this one is not among the reader's, it can take over if
-        it has read all up to it, and nothing past it: it has looked since the position was
-        given out, and the queue has nothing after the position that the reader could have."""
+        compared, only looked up. Where this one is not among the reader's but the queue has nothing
+        after it, the reader has nothing after it either, so far; and it has looked since the
+        position was given out, so all that it reads from then on is after it."""
         reader = self._reader
         await reader.look(reader.looks_begun + 1)
         self._place = reader.place_of(self._position)
@@ -125,7 +125,7 @@ class Follower:
         page = await reader.page(self._position)
         if page:
             self._position = page[-1].position
-        elif count == reader.count:
+        else:
             self._place = count
         return page
 

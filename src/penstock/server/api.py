@@ -45,8 +45,10 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Those with more to their path come first: an id is any one part of a path.
-    for part in (events, documents, search, jobs, lanes, health):
+    parts = (events, documents, search, jobs, lanes, health)
+    for part in parts:
         api.include_router(part.routes)
+    state.routes = [route for part in parts for route in part.routes.routes]
     problems.install(api)
     openapi.install(api)
     api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)

@@ -128,7 +128,12 @@ def install(api: FastAPI) -> None:
 
     @api.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
-        code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
+        if error.status_code == 405:
+            allowed = ", ".join(sorted(_methods(request)))
+            return Problem(
+                405, "method-not-allowed", f"allowed here: {allowed}", headers={"Allow": allowed}
+            ).response()
+        code = "not-found" if error.status_code == 404 else "bad-request"
         return Problem(error.status_code, code, str(error.detail), headers=error.headers).response()
 
     @api.exception_handler(ClientDisconnect)
@@ -143,7 +148,7 @@ def install(api: FastAPI) -> None:
 def _methods(request: Request) -> set[str]:
     """What may be done at this path: each method is a route of its own."""
     found: set[str] = set()
-    for route in request.app.routes:
+    for route in request.app.state.routes:
         if route.matches(request.scope)[0] is not Match.NONE:
             found |= route.methods
     return found

@@ -28,8 +28,8 @@ def end(connection: sqlite3.Connection) -> str:
 
 
 def _last(connection: sqlite3.Connection) -> int:
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'feed'").fetchone()
-    return 0 if row is None else int(row[0])
+    last: int = connection.execute("SELECT coalesce(max(position), 0) FROM feed").fetchone()[0]
+    return last
 
 
 def forget(tx: Transaction) -> bool:
