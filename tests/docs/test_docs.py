@@ -125,8 +125,8 @@ def test_yaml_of_a_guide_is_a_config(guide: Path, tmp_path: Path) -> None:
             (tmp_path / "lanes.yaml").write_text("catalogue: {max_parallel: 2}\n")
             (tmp_path / "penstock.yaml").write_text(text)
             config = load({}, file=tmp_path / "penstock.yaml", environment={})
-            known = config.lanes or config.tenant_weights or config.embedder != EmbedderConfig()
-            known = known or config.settings.fetch_allow
+            sections = config.lanes or config.tenant_weights or config.settings.fetch_allow
+            known = sections or config.embedder != EmbedderConfig()
             assert known, f"{name(guide)} line {line}"
 
 

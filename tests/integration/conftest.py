@@ -8,7 +8,9 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.server import Answer, CountingServer
 from tests.support.shelf import Shelf
+from tests.support.web import SLUICE, Web
 
 
 @pytest.fixture
@@ -36,3 +38,15 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     cli = Cli(tmp_path)
     yield cli
     cli.close()
+
+
+@pytest.fixture
+def site() -> Iterator[CountingServer]:
+    with CountingServer() as site:
+        site.answers["/a"] = Answer(headers={"content-type": "text/plain"}, body=SLUICE)
+        yield site
+
+
+@pytest.fixture
+def web(shelf: Shelf, site: CountingServer) -> Web:
+    return Web(shelf, site)
