@@ -1,5 +1,6 @@
 """Documents by their address: what is refused, away, lost or late, and what becomes of it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from penstock import AddressRefused, BlobMissing, Job, QueueUnavailable
 from penstock.ingest.jobs import EMBED, FETCH, PARSE
 from penstock.model.document import DocumentState
+from penstock.ports.corpus import Pending
 from penstock.ports.queue import JobFilter
 from tests.support.server import Answer, CountingServer, redirect
 from tests.support.shelf import SOON, completed, failed, found
@@ -167,6 +169,39 @@ async def test_run_after_the_bytes_arrived_only_hands_on(
         await app.drain(SOON)
         assert (refused, len(site.hits)) == (1, 1)
         await until(lambda: not web.shelf.blobs(), "the originals to be gone")
+
+
+async def test_fetch_that_is_about_to_hand_on_is_left_alone(
+    web: Web, site: CountingServer, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The bytes are there, the next job is not: its priority is known to the fetch alone."""
+    looks = 0
+    async with web.running() as app:
+        enqueue, processing = app.queue.enqueue, app.corpus._tools.corpus.processing
+        looked = asyncio.Event()
+
+        async def slow(batch: Any, conn: Any = None) -> list[Job]:
+            if batch.kind == PARSE:
+                web.shelf.farm.execute("UPDATE documents SET accepted_at = accepted_at - 60")
+                await asyncio.wait_for(looked.wait(), SOON)
+            return await enqueue(batch, conn)
+
+        async def noted(**options: Any) -> list[Pending]:
+            nonlocal looks
+            found = await processing(**options)
+            # The look after one that found it has dealt with what that one found.
+            if looks:
+                looked.set()
+            looks += any(not one.document.remote for one in found)
+            return found
+
+        monkeypatch.setattr(app.queue, "enqueue", slow)
+        monkeypatch.setattr(app.corpus._tools.corpus, "processing", noted)
+        await app.corpus.add_url(site.url("/a"), id="a", priority="high")
+        await completed(app, "a")
+        (parse,) = await app.jobs(kind=PARSE)
+        assert parse.priority.name == "HIGH"
+    assert "had no job" not in caplog.text
 
 
 @pytest.mark.parametrize(
