@@ -46,14 +46,19 @@ async def test_document_to_be_fetched_is_accepted_before_it_is_there(corpus: Cor
     assert (waiting.state, waiting.stage, waiting.remote) == ("processing", "fetch", True)
     again = await corpus.accept(upload_of(version.ref, ADDRESS, remote=True))
     assert not again.new, "the same is on its way already"
-    assert (await corpus.processing(after=0, older_than=0.0, limit=9))[0].document.remote
+    address = upload_of(version.ref, ADDRESS).blob
+    (pending,) = await corpus.processing(after=0, older_than=0.0, limit=9)
+    assert (pending.document.remote, *pending[1:]) == (True, address, address)
 
     arrived = await arrive(corpus, version, "sun")
     assert arrived is not None
     assert arrived == await there(corpus, version.ref)
     assert (arrived.stage, arrived.remote, arrived.size) == ("waiting", False, 3)
     assert (arrived.generation, arrived.title) == (version.generation, "as fetched")
-    assert await corpus.original(version.ref) == upload_of(version.ref, "sun").blob
+    blob = upload_of(version.ref, "sun").blob
+    assert await corpus.original(version.ref) == blob
+    (pending,) = await corpus.processing(after=0, older_than=0.0, limit=9)
+    assert pending == (arrived, blob, address)
     assert await arrive(corpus, version, "moon") is None, "it was fetched before"
     assert await publish(corpus, version, "sun")
     assert texts(await find(corpus, "sun")) == ["sun"]
@@ -116,3 +121,5 @@ async def test_failed_fetch_is_tried_again_as_a_fetch(corpus: Corpus) -> None:
     await fail(corpus, Version(version.ref, again.generation))
     uploaded = await corpus.accept(upload_of(version.ref, "sun"))
     assert (uploaded.document.stage, uploaded.document.remote) == ("waiting", False)
+    (pending,) = await corpus.processing(after=0, older_than=0.0, limit=9)
+    assert pending.request is None

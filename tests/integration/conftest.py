@@ -9,7 +9,9 @@ from tests.support.cli import Cli
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
 from tests.support.serving import Host
+from tests.support.server import Answer, CountingServer
 from tests.support.shelf import Shelf
+from tests.support.web import SLUICE, Web
 
 
 @pytest.fixture
@@ -43,3 +45,15 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 def host(cli: Cli, embedder: EmbedderServer) -> Host:
     """Where servers are started, ended with the test."""
     return Host(cli, embedder)
+
+
+@pytest.fixture
+def site() -> Iterator[CountingServer]:
+    with CountingServer() as site:
+        site.answers["/a"] = Answer(headers={"content-type": "text/plain"}, body=SLUICE)
+        yield site
+
+
+@pytest.fixture
+def web(shelf: Shelf, site: CountingServer) -> Web:
+    return Web(shelf, site)

@@ -103,6 +103,7 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
         (["shop.py", "--metadata", "year"], "--metadata takes KEY=VALUE, not 'year'"),
         (["shop.py", "--watch"], "--watch is for folders"),
         (["http://"], "names no host"),
+        (["http://me:secret@example.org/"], "holds a user name or password"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_accepted(
@@ -130,7 +131,7 @@ def test_standard_input_titles_and_metadata(cli: Cli) -> None:
     assert shown["state"] == "processing"
 
 
-def test_addresses_are_fetched_within_limits_and_shown_without_passwords(cli: Cli) -> None:
+def test_addresses_are_fetched_by_the_workers_within_limits(cli: Cli) -> None:
     with CountingServer() as server:
         page = b"<html><title>Sluices</title><p>The sluice opens at dawn.</p></html>"
         server.answers |= {
@@ -140,19 +141,31 @@ def test_addresses_are_fetched_within_limits_and_shown_without_passwords(cli: Cl
             "/large": Answer(body=b"x" * 20_001),
         }
         at = f"127.0.0.1:{server.port}"
-        urls = [f"http://me:pass@{at}/page#top", f"http://{at}/moved", f"http://{at}/gone"]
-        refused = "http://127.0.0.1:9/refused"
-        done = cli(
-            *("ingest", *urls, f"http://{at}/large", refused, "--no-wait"),
-            code=1,
-            environment={"PENSTOCK_DOCUMENT_BYTES": "20000"},
+        (cli.folder / "penstock.yaml").write_text(
+            f"document_bytes: 20000\nfetch: {{allow: [{at}]}}\n"
+            "lanes: {'host:*': {min_interval_seconds: 0.0}}\n"
         )
-    assert f"accepted   http://{at}/page\n" in done.out
-    assert f"accepted   http://{at}/moved\n" in done.out
-    assert f"failed     http://{at}/gone  the server answered 404\n" in done.out
+        paths = ("page#top", "moved", "gone", "large")
+        urls = [f"http://{at}/{path}" for path in paths]
+        refused = "http://127.0.0.1:9/refused"
+        done = cli("ingest", *urls, refused, code=1)
+        again = cli("ingest", urls[0], "--json").lines
+        accepted = cli("ingest", urls[1], "--id", "later", "--no-wait")
+        shown = cli("documents", "show", "later", "--json").json
+    assert f"completed  http://{at}/page  1 chunk\n" in done.out
+    assert f"completed  http://{at}/moved  1 chunk\n" in done.out
+    assert f"failed     http://{at}/gone  127.0.0.1: HTTP 404\n" in done.out
     assert f"failed     http://{at}/large  over 20,000 bytes\n" in done.out
-    assert f"failed     {refused}  it cannot be fetched: " in done.out
-    assert "pass" not in done.out
+    assert f"to fetch it again: penstock documents retry 'http://{at}/gone'" in done.out
+    assert f"failed     {refused}  127.0.0.1:9 is not fetched: the port is neither" in done.out
+    assert "name it in the setting fetch_allow" in done.out
+    assert [one["event"] for one in again if one["event"] != "progress"] == [
+        *("accepted", "unchanged", "summary"),
+    ]
+    assert {one["stage"] for one in again if one["event"] == "progress"} <= {"fetch"}
+    assert (again[0]["stage"], again[0]["title"]) == ("fetch", "Sluices")
+    assert "accepted   later" in accepted.out
+    assert (shown["state"], shown["stage"], shown["remote"]) == ("processing", "fetch", True)
 
 
 def test_accepted_documents_are_done_by_a_worker_without_an_app(cli: Cli, folder: Path) -> None:
@@ -160,7 +173,7 @@ def test_accepted_documents_are_done_by_a_worker_without_an_app(cli: Cli, folder
     assert done.out.count("accepted   papers/") == 2
     assert "waiting         2  they are in the queue" in done.out
     worker = cli("worker", "--drain")
-    assert "for ingest.embed, ingest.parse" in worker.err
+    assert "for ingest.embed, ingest.fetch, ingest.parse" in worker.err
     assert set(states(cli).values()) == {"completed"}
 
 

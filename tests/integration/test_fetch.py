@@ -1,20 +1,14 @@
 """`ctx.fetch`: what others name is fetched, and nothing else is reached on the way."""
 
-import asyncio
 import gzip
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
-import httpcore2
-import httpx2
 import pytest
 
-from penstock import AddressRefused, Job, JobContext, JobState
-from penstock.engine.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver
-from penstock.engine.web_address import parse_allow
+from penstock import Job, JobContext, JobState
 from penstock.model.lane import LaneConfig
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer, redirect
@@ -26,7 +20,6 @@ COUNTED = LaneConfig(
     min_interval_seconds=0.0, max_parallel=20, requests_per_day=100, parent="fetch"
 )
 PARENT = LaneConfig(min_interval_seconds=0.0, max_parallel=1, requests_per_day=100)
-PUBLIC = "93.184.216.34"
 
 
 @pytest.fixture
@@ -279,127 +272,3 @@ async def test_cookies_are_not_kept_for_whoever_comes_next(
     )
     await desk.fetch(server.url("/a"))
     assert [hit.headers.get("cookie") for hit in server.hits] == [None, None]
-
-
-class Names:
-    """A name server that answers as it was told, each time with the next answer."""
-
-    def __init__(self, *answers: list[str]) -> None:
-        self.answers = list(answers)
-        self.asked = 0
-
-    async def __call__(self, host: str, port: int) -> list[str]:
-        self.asked += 1
-        return self.answers[min(self.asked, len(self.answers)) - 1]
-
-
-class Wire(httpcore2.AsyncNetworkBackend):
-    """Notes where connections go, and takes them all to one server."""
-
-    def __init__(self, port: int, dead: Iterable[str] = ()) -> None:
-        self.port = port
-        self.dead = set(dead)
-        self.reached: list[str] = []
-        self._network = httpcore2.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        self.reached.append(host)
-        if host in self.dead:
-            raise httpcore2.ConnectError("nobody there")
-        return await self._network.connect_tcp("127.0.0.1", self.port, timeout)
-
-
-async def get(client: GuardedClient, url: str, **headers: str) -> int:
-    async with client.stream("GET", url, timeout=SOON, headers=headers) as response:
-        await response.aread()
-        return response.status_code
-
-
-@asynccontextmanager
-async def client_of(names: Names, wire: Wire) -> AsyncIterator[GuardedClient]:
-    client = GuardedClient(GuardedNetwork(parse_allow(""), names, wire))
-    yield client
-    await client.aclose()
-
-
-async def test_connection_goes_to_the_address_that_was_vetted(server: CountingServer) -> None:
-    """The name has another address when it is asked for once more: nobody asks."""
-    names, wire = Names([PUBLIC], ["127.0.0.1"]), Wire(server.port)
-    async with client_of(names, wire) as client:
-        assert await get(client, "http://rebind.example/") == 200
-    assert (names.asked, wire.reached) == (1, [PUBLIC])
-    assert server.hits[0].headers["host"] == "rebind.example"
-
-
-async def test_name_that_turns_private_is_refused_on_the_next_connection(
-    server: CountingServer,
-) -> None:
-    server.answers["/"] = Answer(headers={"connection": "close"})
-    names, wire = Names([PUBLIC], ["169.254.169.254"]), Wire(server.port)
-    async with client_of(names, wire) as client:
-        await get(client, "http://rebind.example/", connection="close")
-        with pytest.raises(AddressRefused, match=r"rebind.example:80 .* link-local"):
-            await get(client, "http://rebind.example/")
-    assert wire.reached == [PUBLIC]
-
-
-@pytest.mark.parametrize(
-    "bad", ["127.0.0.1", "10.0.0.1", "::1", "fe80::1%eth0", "::ffff:127.0.0.1", "2002:7f00:1::"]
-)
-async def test_one_private_address_among_public_ones_is_enough_to_refuse(
-    server: CountingServer, bad: str
-) -> None:
-    wire = Wire(server.port)
-    async with client_of(Names([PUBLIC, bad]), wire) as client:
-        with pytest.raises(AddressRefused):
-            await get(client, "http://mixed.example/")
-    assert wire.reached == []
-
-
-async def test_next_address_is_tried_where_the_first_is_dead(server: CountingServer) -> None:
-    wire = Wire(server.port, dead=["2606:4700::1111"])
-    async with client_of(Names(["2606:4700::1111", PUBLIC]), wire) as client:
-        assert await get(client, "http://two.example/") == 200
-    assert wire.reached == ["2606:4700::1111", PUBLIC]
-
-
-async def test_name_that_is_not_known_is_trouble_of_its_host(server: CountingServer) -> None:
-    async with client_of(Names([]), Wire(server.port)) as client:
-        with pytest.raises(httpx2.TransportError, match="no address"):
-            await get(client, "http://nowhere.example/")
-
-
-async def test_proxies_of_the_environment_are_not_used(
-    server: CountingServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A proxy would resolve the name by itself."""
-    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    names = Names([PUBLIC])
-    async with client_of(names, Wire(server.port)) as client:
-        assert await get(client, "http://open.example/") == 200
-    assert names.asked == 1
-
-
-async def test_slow_name_server_holds_up_nobody_but_fetches() -> None:
-    """What else runs in threads has threads of its own."""
-    resolver = Resolver()
-    gate = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    held = [
-        loop.run_in_executor(
-            resolver._threads, lambda: asyncio.run_coroutine_threadsafe(gate.wait(), loop).result()
-        )
-        for _ in range(2 * RESOLVERS)
-    ]
-    assert await asyncio.wait_for(asyncio.to_thread(lambda: "free"), SOON) == "free"
-    gate.set()
-    await asyncio.gather(*held)
-    resolver.close()

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from penstock import JobState, Penstock
 from penstock.ingest.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
-from tests.support.apps.library import STEPS
+from tests.support.apps.library import FETCH_STEPS, STEPS
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
-from tests.support.shelf import SOON, Shelf, completed, failed
+from tests.support.server import Answer, CountingServer
+from tests.support.shelf import LANE, SOON, Shelf, completed, failed
 from tests.support.waiting import until
 
 HOURS_AGO = time.time() - 7200
@@ -71,6 +73,51 @@ async def test_death_at_any_step_changes_nothing(
         await until(lambda: not shelf.blobs(), "the originals to be gone")
 
     assert shelf.stored() == undisturbed
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[CountingServer]:
+    with CountingServer() as site:
+        site.answers["/"] = Answer(body=TEXT.encode())
+        yield site
+
+
+def allowing(site: CountingServer) -> dict[str, Any]:
+    lanes = {"embedder": LANE, "host:*": {"min_interval_seconds": 0.0}}
+    return {"fetch_allow": f"127.0.0.1:{site.port}", "lanes": lanes}
+
+
+@pytest.fixture(scope="module")
+def fetched(undisturbed: dict[str, Any], site: CountingServer) -> dict[str, Any]:
+    """What is stored of a document that was fetched: only where it came from is different."""
+    (row,) = undisturbed["documents"]
+    source, digest = 11, 13
+    assert row[source] == ""
+    row = (*row[:source], site.url("/a"), *row[source + 1 : digest], *row[digest + 1 :])
+    return {**undisturbed, "documents": [row]}
+
+
+@pytest.mark.parametrize("step", FETCH_STEPS)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_death_at_any_step_of_a_fetch_changes_nothing(
+    shelf: Shelf, site: CountingServer, fetched: dict[str, Any], when: str, step: str
+) -> None:
+    settings = allowing(site)
+    worker = await shelf.farm.start("library", die=f"{when} {step}", **settings)
+    async with shelf.farm.app("library", **settings) as app:
+        await app.enqueue("upload_url", {"name": "a", "url": site.url("/a")})
+    assert await worker.exit(SOON) == -signal.SIGKILL
+    for path in shelf.blobs():
+        os.utime(path, (HOURS_AGO, HOURS_AGO))
+
+    async with shelf.running(**settings) as app:
+        await uploaded(app)
+        await until(lambda: not shelf.blobs(), "the originals to be gone")
+
+    stored = shelf.stored()
+    digest = 13
+    stored["documents"] = [(*row[:digest], *row[digest + 1 :]) for row in stored["documents"]]
+    assert stored == fetched
 
 
 async def orphan(shelf: Shelf, app: Penstock) -> None:

@@ -1,5 +1,6 @@
 """Settings from arguments, the environment and penstock.yaml."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,26 @@ def test_rows_show_every_setting_with_its_source_and_no_secret() -> None:
     assert rows["durable"] == (True, "default")
     assert len(rows) == 1 + len(fields(Settings))
     assert "s3cret" not in str(config.rows())
+
+
+def test_what_may_be_fetched_is_a_list_in_the_file_and_a_text_elsewhere(folder: Path) -> None:
+    (folder / "penstock.yaml").write_text("\nfetch:\n  allow: ['a.example:80', '[::1]:81']\n")
+    config = load(environment={})
+    assert config.settings.fetch_allow == "a.example:80,[::1]:81"
+    assert config.sources["fetch_allow"] == "penstock.yaml line 2"
+    assert load(environment={"PENSTOCK_FETCH_ALLOW": "b:1"}).settings.fetch_allow == "b:1"
+    assert load({"fetch_allow": "c:1"}, environment={}).settings.fetch_allow == "c:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("fetch: {deny: [a]}", "fetch has no key 'deny'; there is: allow"),
+        ("fetch: {allow: [80]}", "fetch: allow must be a list of host:port"),
+        ("fetch: [a]", "fetch must be a mapping with `allow`"),
+    ],
+)
+def test_fetch_section_that_is_wrong_is_refused(folder: Path, text: str, says: str) -> None:
+    (folder / "penstock.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(f"penstock.yaml line 1: {says}")):
+        load(environment={})

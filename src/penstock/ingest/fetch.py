@@ -54,6 +54,7 @@ async def _fetch(fetching: Fetching, work: Work) -> Result | None:
         return None
     if not document.remote:  # a run before this one came as far
         await start(fetching.enqueue, document, original, ctx.job.priority)
+        await blobs.delete(work.blob)
         return {"size": document.size}
     request, names = await Request.read(blobs, work.blob), Names(tools.mask)
     try:

@@ -58,10 +58,11 @@ class Reconciler:
         self._after = page[-1].document.generation if len(page) == PAGE else 0
         if not page:
             return
-        jobs = await self._queue.get([job for one in page for job in _job_ids(one)])
+        jobs = await self._queue.get([job for one in page for job in (*_before(one), *_now(one))])
         for one in page:
-            known = [jobs[job] for job in _job_ids(one) if job in jobs]
-            if any(job.state in _LIVE for job in known):
+            known = [jobs[job] for job in _now(one) if job in jobs]
+            handing_on = [jobs[job] for job in _before(one) if job in jobs]
+            if any(job.state in _LIVE for job in (*handing_on, *known)):
                 continue
             if known:
                 await self._fail(one, _error_of(known[-1]))
@@ -70,7 +71,7 @@ class Reconciler:
                 await self._start(one)
 
     async def _start(self, pending: Pending) -> None:
-        document, blob = pending
+        document, blob, _ = pending
         if not document.remote:
             await start(self._enqueue, document, blob)
             return
@@ -106,13 +107,21 @@ class Reconciler:
             log.warning("%d originals that nothing referred to were deleted", deleted)
 
 
-def _job_ids(pending: Pending) -> list[str]:
-    """Of a document's jobs, in the order in which they work."""
-    document, blob = pending
+def _now(pending: Pending) -> list[str]:
+    """The jobs that work on a document as it is, in their order."""
+    document, blob, _ = pending
     version = Version(document.ref, document.generation)
     if document.remote:
         return [fetch_id(version, blob)]
     return [parse_id(version, blob), embed_id(version, blob)]
+
+
+def _before(pending: Pending) -> list[str]:
+    """The job that fetched it, which may be about to enqueue the next."""
+    document, _, request = pending
+    if document.remote or request is None:
+        return []
+    return [fetch_id(Version(document.ref, document.generation), request)]
 
 
 def _error_of(job: Job) -> dict[str, Any]:

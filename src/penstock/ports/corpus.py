@@ -54,6 +54,8 @@ class Pending(NamedTuple):
 
     document: Document
     blob: str
+    request: str | None
+    """The blob that said what to fetch; it may be deleted by now. None: it was uploaded."""
 
 
 class Serving(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock import JobContext, Penstock
-from penstock.ingest.jobs import EMBED
+from penstock.ingest.jobs import EMBED, PARSE
 from tests.support.side import Side
 
 FIRST, SECOND, THIRD = 1, 2, 3
@@ -25,6 +25,17 @@ STEPS = {
     "publish": ("corpus", "publish", FIRST),
     "blob deletion": ("blobs", "delete", FIRST),
 }
+FETCH_STEPS = {
+    "address": ("blobs", "put", FIRST),
+    "accept": ("corpus", "accept", FIRST),
+    "enqueue": ("library", "_enqueue", FIRST),
+    "original": ("blobs", "put", SECOND),
+    "arrival": ("corpus", "fetched", FIRST),
+    "hand over": ("queue", "enqueue", FIRST),
+    "deletion of the address": ("blobs", "delete", FIRST),
+    "fetched parse": ("parser", "parse", FIRST),
+}
+"""Of a document that is to be fetched, until it goes on as one that was uploaded."""
 
 
 def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
@@ -37,20 +48,25 @@ def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
         """As a client does that tries again until it is told that the document is accepted."""
         await library.add(text.encode(), id=name, title=name, metadata={"of": name})
 
+    @app.job("upload_url")
+    async def upload_url(ctx: JobContext, name: str, url: str) -> None:
+        await library.add_url(url, id=name, title=name, metadata={"of": name})
+
     @app.job("noop")
     async def noop(ctx: JobContext) -> None:
         """Needs nothing from anybody."""
 
     if die:
         when, _, step = die.partition(" ")
-        owner, method, number = STEPS[step]
+        owner, method, number = {**STEPS, **FETCH_STEPS}[step]
         tools = library._tools
         owners = {"library": library, "queue": app.queue}
-        _kill(owners.get(owner) or getattr(tools, owner), method, when, number)
+        kind = PARSE if step in FETCH_STEPS else EMBED
+        _kill(owners.get(owner) or getattr(tools, owner), method, when, number, kind)
     return app
 
 
-def _kill(owner: Any, method: str, when: str, number: int) -> None:
+def _kill(owner: Any, method: str, when: str, number: int, kind: str) -> None:
     """Let the number-th call of a method be the last thing this process does."""
     called: Callable[..., Awaitable[Any]] = getattr(owner, method)
     calls = 0
@@ -58,7 +74,7 @@ def _kill(owner: Any, method: str, when: str, number: int) -> None:
     async def last(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
         # Of what goes into the queue only that is meant which one job hands to the next.
-        calls += getattr(arguments[0], "kind", EMBED) == EMBED if arguments else 1
+        calls += getattr(arguments[0], "kind", kind) == kind if arguments else 1
         if calls == number and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         result = await called(*arguments, **options)

@@ -178,7 +178,7 @@ async def processing(
 ) -> list[Pending]:
     rows = await connection.fetch(
         database.sql(
-            f"SELECT {COLUMNS}, blob FROM penstock.documents WHERE state = 'processing'"
+            f"SELECT {COLUMNS}, blob, request FROM penstock.documents WHERE state = 'processing'"
             " AND generation > $1 AND accepted_at < penstock.clock() - $2::float8"
             " ORDER BY generation LIMIT $3"
         ),
@@ -186,7 +186,7 @@ async def processing(
         older_than,
         limit,
     )
-    return [Pending(document_of(row), row["blob"]) for row in rows]
+    return [Pending(document_of(row), row["blob"], row["request"]) for row in rows]
 
 
 async def original(database: Database, connection: Connection, ref: DocumentRef) -> str | None:

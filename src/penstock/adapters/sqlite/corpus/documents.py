@@ -43,16 +43,16 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
         return Accepted(document, new=False)
     row = tx.execute(
         "INSERT INTO documents (tenant, collection, id, generation, state, stage, progress,"
-        " message, title, size, source, metadata, digest, blob, remote, accepted_at)"
-        " VALUES (?, ?, ?, ?, 'processing', ?, 0, '', ?, ?, ?, ?, ?, ?, ?, ?)"
+        " message, title, size, source, metadata, digest, blob, remote, request, accepted_at)"
+        " VALUES (?, ?, ?, ?, 'processing', ?, 0, '', ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (tenant, collection, id) DO UPDATE SET generation = excluded.generation,"
         " state = excluded.state, stage = excluded.stage, progress = 0, message = '',"
         # What is there may turn out to be what is fetched.
         " title = iif(excluded.remote, title, excluded.title),"
         " size = iif(excluded.remote, size, excluded.size), source = excluded.source,"
         " metadata = excluded.metadata, digest = excluded.digest, blob = excluded.blob,"
-        " remote = excluded.remote, error = NULL, accepted_at = excluded.accepted_at,"
-        " started_at = NULL, finished_at = NULL"
+        " remote = excluded.remote, request = excluded.request, error = NULL,"
+        " accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL"
         f" RETURNING {COLUMNS}",
         (
             *upload.ref,
@@ -65,6 +65,7 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
             upload.digest,
             upload.blob,
             upload.remote,
+            upload.blob if upload.remote else None,
             tx.now,
         ),
     ).fetchone()
@@ -202,11 +203,11 @@ def processing(
     connection: sqlite3.Connection, after: int, before: float, limit: int
 ) -> list[Pending]:
     rows = connection.execute(
-        f"SELECT {COLUMNS}, blob FROM documents WHERE state = 'processing' AND generation > ?"
-        " AND accepted_at < ? ORDER BY generation LIMIT ?",
+        f"SELECT {COLUMNS}, blob, request FROM documents WHERE state = 'processing'"
+        " AND generation > ? AND accepted_at < ? ORDER BY generation LIMIT ?",
         (after, before, limit),
     )
-    return [Pending(document_of(row), row[-1]) for row in rows]
+    return [Pending(document_of(row), *row[-2:]) for row in rows]
 
 
 def original(connection: sqlite3.Connection, ref: DocumentRef) -> str | None:
