@@ -38,9 +38,10 @@ class Config:
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
-        values = {"queue": hide_secrets(self.queue)} | {
+        values = {"queue": self.queue} | {
             name: getattr(self.settings, name) for name in _TYPES if name != "queue"
         }
+        values |= {name: hide_secrets(values[name]) for name in ("queue", "store", "blobs")}
         rows = [(name, values[name], self.sources[name]) for name in _TYPES]
         for lane, keys in self.lanes.items():
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]

@@ -17,6 +17,8 @@ from penstock.ports.corpus import Version
 
 PARSE, EMBED = "ingest.parse", "ingest.embed"
 EMBEDDER_LANE = "embedder"
+BLOBS_LANE = "blobs"
+"""Where originals are on a server."""
 
 Enqueue = Callable[..., Awaitable[Job]]
 

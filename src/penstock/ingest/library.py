@@ -74,6 +74,7 @@ class Library:
 
     async def close(self) -> None:
         await self._tools.parser.close()
+        await self._tools.blobs.close()
         await self._tools.corpus.close()
         await asyncio.to_thread(self._embedding.close)
 
@@ -184,8 +185,8 @@ class Library:
             )
         blob = await self._tools.corpus.original(ref)
         if blob is not None:
-            async with self._tools.blobs.local(blob):
-                again = await self._tools.corpus.retry(Version(ref, document.generation))
+            await self._tools.blobs.check(blob)
+            again = await self._tools.corpus.retry(Version(ref, document.generation))
             if again is not None:
                 await start(self._enqueue, again, blob, rank)
                 return again

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.blobs.address import bucket_address, is_address
+from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.engine.waiters import LogWaiters
 from penstock.ingest import reembed
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.jobs import Enqueue
+from penstock.ingest.jobs import BLOBS_LANE, Enqueue
 from penstock.ingest.library import Library
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.limits import ParseLimits
@@ -21,6 +23,7 @@ from penstock.ingest.pipeline import Tools, register
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.settings import Settings
+from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
 
 Register = Callable[..., Callable[[Any], Any]]
@@ -44,7 +47,8 @@ def open_library(
     parser = ParserPool(settings.parsers, limits)
     tools = Tools(
         corpus=corpus,
-        blobs=LocalBlobs(Path(settings.blobs).expanduser() if settings.blobs else folder),
+        blobs=_blobs(settings, folder),
+        blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,
         parser=parser,
         mask=Masker(),
         chunk=chunk,
@@ -60,14 +64,27 @@ def open_library(
     return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
 
 
-def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
+def _blobs(settings: Settings, folder: Path | None) -> BlobStore:
+    if is_address(settings.blobs):
+        return BucketBlobs(bucket_address(settings.blobs))
+    if settings.blobs:
+        folder = Path(settings.blobs).expanduser()
+    if folder is None:
+        raise ConfigError(
+            "documents in PostgreSQL need `blobs`, a folder for original files that all worker "
+            "processes reach, or a bucket: s3://bucket/prefix, gs://bucket/prefix"
+        )
+    return LocalBlobs(folder)
+
+
+def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path | None]:
     """The corpus, and where its blobs are unless said otherwise."""
     from penstock.adapters.sqlite.corpus import SqliteCorpus
     from penstock.adapters.sqlite.file import SqliteFile
 
     url = settings.store
     if (url or queue.url).startswith(("postgresql:", "postgres:")):
-        return _postgres_store(queue, settings)
+        return _postgres_store(queue, settings), None
     if not url and isinstance(queue, SqliteFile):
         file: SqliteFile = queue
         shared = True
@@ -82,7 +99,7 @@ def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
     return SqliteCorpus(file, shared=shared), folder
 
 
-def _postgres_store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
+def _postgres_store(queue: JobQueue, settings: Settings) -> Any:
     try:
         from penstock.adapters.postgres import PostgresQueue
         from penstock.adapters.postgres.address import parse
@@ -92,15 +109,9 @@ def _postgres_store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:
         if error.name != "asyncpg":
             raise
         raise ConfigError("PostgreSQL stores need: pip install 'penstock[postgres]'") from None
-    if not settings.blobs:
-        raise ConfigError(
-            "documents in PostgreSQL need `blobs`, a folder for original files that all worker "
-            "processes reach"
-        )
-    folder = Path(settings.blobs).expanduser()
     if isinstance(queue, PostgresQueue) and (
         not settings.store or parse(settings.store) == queue.database.address
     ):
-        return PostgresCorpus(queue.database, queue.pool), folder
+        return PostgresCorpus(queue.database, queue.pool)
     database = Database(parse(settings.store), poll_only=settings.poll_only)
-    return PostgresCorpus(database), folder
+    return PostgresCorpus(database)
