@@ -25,7 +25,7 @@ class GcsServer:
         self.buckets: dict[str, Objects] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.buckets = self.buckets  # type: ignore[attr-defined]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="gcs")
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="gcs")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -87,6 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
                 if len(parts) != 2:
                     return self._answer(400, b'{"error": {"code": 400, "message": "parts"}}')
                 name, body = json.loads(parts[0])["name"], parts[1].removesuffix(b"\n")
+            case _:
+                raise ValueError(f"no upload that Google documents: {query}")
         self._buckets[bucket][name] = (body, datetime.now(UTC))
         return self._json(self._resource(bucket, name))
 

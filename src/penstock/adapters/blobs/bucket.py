@@ -73,8 +73,7 @@ class BucketBlobs:
                 size += len(part)
                 if size > most:
                     raise DocumentTooLarge(f"over {most:,} bytes")
-                digest.update(part)
-                await asyncio.to_thread(_write, file, part)
+                await asyncio.to_thread(_write, file, digest, part)
             key = key_of(digest.hexdigest(), new_id())
             async with self._uploads:
                 content = await asyncio.to_thread(_whole, file)
@@ -91,8 +90,7 @@ class BucketBlobs:
         with _nameless() as file:
             for start in range(0, size, PIECE):
                 piece = await self._piece(key, start, min(start + PIECE, size))
-                digest.update(piece)
-                await asyncio.to_thread(_write, file, piece)
+                await asyncio.to_thread(_write, file, digest, piece)
             if digest.hexdigest() != digest_of(key):
                 raise self._unavailable("it gave other bytes than were stored")
             await asyncio.to_thread(file.flush)
@@ -222,7 +220,8 @@ def _nameless() -> io.BufferedRandom:
         raise _no_room(error) from error
 
 
-def _write(file: io.BufferedRandom, part: bytes) -> None:
+def _write(file: io.BufferedRandom, digest: hashlib._Hash, part: bytes) -> None:
+    digest.update(part)
     try:
         file.write(part)
     except OSError as error:
