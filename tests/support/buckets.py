@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -67,6 +68,9 @@ class Bucket:
     def put(self, name: str, content: bytes) -> None:
         self._client.put_object(Bucket=self._name, Key=name, Body=content)
 
+    def delete(self, name: str) -> None:
+        self._client.delete_object(Bucket=self._name, Key=name)
+
     def close(self) -> None:
         self._client.close()
 
@@ -88,6 +92,4 @@ class GcsBucket:
         return sorted(self._objects)
 
     def put(self, name: str, content: bytes) -> None:
-        from datetime import UTC, datetime
-
         self._objects[name] = (content, datetime.now(UTC))
