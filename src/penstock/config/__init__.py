@@ -12,14 +12,16 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from penstock.config.lanes import read_embedder, read_lanes, read_weights
+from penstock.config.names import read_names
 from penstock.config.yaml_file import read_mapping
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.names import NamesConfig
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder")
+SECTIONS = ("lanes", "tenant_weights", "embedder", "names")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -35,6 +37,8 @@ class Config:
     """What is configured for lanes; what is not follows from their defaults."""
     tenant_weights: Mapping[str, float] = field(default_factory=dict)
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
+    names: NamesConfig | None = None
+    """None: names are not masked."""
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -66,6 +70,7 @@ def load(
     lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
     embedder = read_embedder(given.pop("embedder")) if "embedder" in given else EmbedderConfig()
+    names = read_names(given.pop("names"), path.parent) if "names" in given else None
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -81,7 +86,7 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources, lanes, weights, embedder)
+    return Config(queue, Settings(**values), sources, lanes, weights, embedder, names)
 
 
 def hide_secrets(url: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Container, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
@@ -37,6 +37,8 @@ from penstock.model.errors import (
 from penstock.model.job import Priority, PriorityName
 from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
+
+T = TypeVar("T")
 
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
@@ -101,17 +103,21 @@ class Library:
     ) -> SearchResult:
         """The passages that answer best, by their words and by what they mean. The question is
         masked too: it goes to the embedder, and what it names is masked in every passage."""
-        names = self._names
-        scope = Scope(
-            tenant,
-            None if collections is None else [names.collection(one) for one in collections],
-            None if documents is None else [names.id(one) for one in documents],
-            names.metadata(metadata or {}),
-        )
+
+        def masked() -> tuple[str, Scope]:
+            names = self._names
+            return self._tools.mask(question).text, Scope(
+                tenant,
+                None if collections is None else [names.collection(one) for one in collections],
+                None if documents is None else [names.id(one) for one in documents],
+                names.metadata(metadata or {}),
+            )
+
+        text, scope = await self._masked(masked)
         model = (await self._tools.corpus.serving()).model or self._tools.model
         return await search(
             self._tools.corpus,
-            self._tools.mask(question).text,
+            text,
             scope,
             model=model,
             embed=partial(self._embedding.question, model),
@@ -142,11 +148,13 @@ class Library:
             id = id or source.name  # noqa: A001
         names, rank = self._names, Priority.parse(priority)
         # All is checked before a byte is stored. The id is a stand-in where the content is it.
-        ref = names.ref(tenant, collection, id or "content")
-        known, title, origin = names.metadata(metadata or {}), names.text(title), names.text(origin)
+        ref = await self._ref(tenant, collection, id or "content")
+        known, title, origin = await self._masked(
+            lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
+        )
         blob = await self._tools.blobs.put(_parts(source), most=self._most_bytes)
         if not id:
-            ref = names.ref(tenant, collection, blob.key[:16])
+            ref = await self._ref(tenant, collection, blob.key[:16])
         decides = [blob.key[:64], title, origin, known, self._fingerprint]
         digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
         before = await self._tools.corpus.original(ref)
@@ -199,7 +207,14 @@ class Library:
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
     ) -> Document:
-        return await self._get(self._names.ref(tenant, collection, id))
+        return await self._get(await self._ref(tenant, collection, id))
+
+    async def _ref(self, tenant: str, collection: str, name: str) -> DocumentRef:
+        return await self._masked(lambda: self._names.ref(tenant, collection, name))
+
+    async def _masked(self, work: Callable[[], T]) -> T:
+        """What masks names and questions: in a thread if a model takes part in it."""
+        return await asyncio.to_thread(work) if self._tools.mask.heavy else work()
 
     async def _get(self, ref: DocumentRef) -> Document:
         document = await self._tools.corpus.get(ref)
@@ -216,7 +231,7 @@ class Library:
         timeout: float | None = None,
     ) -> Document:
         """The document once it is completed or failed."""
-        ref = self._names.ref(tenant, collection, id)
+        ref = await self._ref(tenant, collection, id)
         log = log_of(ref)
         try:
             async with asyncio.timeout(timeout):
@@ -240,9 +255,12 @@ class Library:
         before: int | None = None,
     ) -> list[Document]:
         """The newest first; `before` is the generation of the last one of the page before."""
+        if collection is not None:
+            where = collection
+            collection = await self._masked(lambda: self._names.collection(where))
         return await self._tools.corpus.documents(
             tenant,
-            collection=None if collection is None else self._names.collection(collection),
+            collection=collection,
             states=states,
             limit=limit,
             before=before,
@@ -267,7 +285,7 @@ class Library:
         tenant: str = "default",
     ) -> None:
         """Remove a document, whatever is being done with it."""
-        ref = self._names.ref(tenant, collection, id)
+        ref = await self._ref(tenant, collection, id)
         blob = await self._tools.corpus.delete(ref)
         if blob is None:
             raise DocumentNotFound(ref.id)

@@ -115,7 +115,7 @@ class _Work:
             except (Unavailable, LaneBusy, RunLater, QueueUnavailable, StoreUnavailable):
                 raise  # it waits, and is run again
             except Exception as error:
-                ours = self._masked(error)
+                ours = await asyncio.to_thread(self._masked, error)
                 final = is_permanent(ours) or self.ctx.last_attempt
                 if not final or await mark(
                     self.version,

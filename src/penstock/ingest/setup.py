@@ -19,9 +19,11 @@ from penstock.ingest.library import Library
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.pii.presidio import PresidioNames
 from penstock.ingest.pipeline import Tools, register
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.names import NamesConfig
 from penstock.model.settings import Settings
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
@@ -33,6 +35,7 @@ def open_library(
     queue: JobQueue,
     settings: Settings,
     embedder: EmbedderConfig,
+    names: NamesConfig | None,
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
@@ -50,7 +53,7 @@ def open_library(
         blobs=_blobs(settings, folder),
         blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,
         parser=parser,
-        mask=Masker(),
+        mask=_masker(names),
         chunk=chunk,
         embedding=embedding.in_job,
         model=embedding.model,
@@ -60,8 +63,15 @@ def open_library(
     reembed.register(tools, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
-    fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
+    decides: list[Any] = [1, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
+    if names is not None:
+        decides.append([dict(names.models), sorted(names.kinds), dict(names.labels)])
+    fingerprint = json.dumps(decides, sort_keys=True)
     return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
+
+
+def _masker(names: NamesConfig | None) -> Masker:
+    return Masker() if names is None else Masker(names.labels, [PresidioNames(names)])
 
 
 def _blobs(settings: Settings, folder: Path | None) -> BlobStore:
