@@ -49,7 +49,8 @@ All times are in seconds.
 
 Two more are sections of `{file}` or arguments of `Penstock`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#tenants-and-urgent-work)).
+([guide](guide-lanes.md#tenants-and-urgent-work)). Two are sections of `{file}` only: `embedder`
+([guide](guide-documents.md#settings)) and `names` ([guide](guide-documents.md#names)).
 """
 
 LANES = """\
