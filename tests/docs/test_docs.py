@@ -124,7 +124,8 @@ def test_yaml_of_a_guide_is_a_config(guide: Path, tmp_path: Path) -> None:
             (tmp_path / "lanes.yaml").write_text("catalogue: {max_parallel: 2}\n")
             (tmp_path / "penstock.yaml").write_text(text)
             config = load({}, file=tmp_path / "penstock.yaml", environment={})
-            assert any(str(tmp_path) in source for source in config.sources.values()), f"{name(guide)} line {line}"
+            known = any(str(tmp_path) in source for source in config.sources.values())
+            assert known, f"{name(guide)} line {line}"
 
 
 def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
