@@ -145,6 +145,15 @@ async def test_missing_credentials_are_named(monkeypatch: pytest.MonkeyPatch) ->
             await put(blobs, b"x")
 
 
+async def test_answer_that_is_not_googles_is_unavailable() -> None:
+    with CountingServer() as server:
+        server.answers["/"] = Answer(200, body=b"welcome to some other server")
+        async with blobs_at("gs://some/where", server.url("")) as blobs:
+            for call in (put(blobs, b"x"), blobs.check(KEY), blobs.sweep(0.0, nothing)):
+                with pytest.raises(StoreUnavailable, match="gs://some/where: "):
+                    await call
+
+
 @pytest.mark.parametrize("how", ["cut", "timed out", "cancelled"])
 async def test_upload_that_is_cut_leaves_nothing(
     how: str, proxy: Proxy, bucket: Bucket, name: str

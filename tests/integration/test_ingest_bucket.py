@@ -1,12 +1,13 @@
 """Documents whose originals are in a bucket, from the upload to the search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from penstock import Penstock
 from penstock.ingest.jobs import EMBED, PARSE
-from penstock.model.document import DocumentState
+from penstock.model.document import DocumentState, Upload
 from penstock.model.errors import BlobMissing, DocumentNotFound, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.queue import LaneInfo
@@ -89,6 +90,35 @@ async def test_upload_while_the_bucket_is_away_says_so_and_leaves_no_document(
         proxy.come_back()
         await app.corpus.add(b"some text", id="a")
         await completed(app, "a")
+
+
+async def test_upload_is_accepted_although_the_version_before_cannot_be_deleted_now(
+    shelf: Shelf, bucket: Bucket, proxy: Proxy
+) -> None:
+    async with shelf.farm.app("library") as app:
+        corpus = app.corpus._tools.corpus
+        accept = corpus.accept
+
+        async def last_thing(upload: Upload) -> Any:
+            accepted = await accept(upload)
+            proxy.leave()
+            return accepted
+
+        first = await app.corpus.add(b"the first version", id="a")
+        setattr(corpus, "accept", last_thing)  # noqa: B010
+        second = await app.corpus.add(b"the second version", id="a")
+        assert second.generation > first.generation
+        setattr(corpus, "accept", accept)  # noqa: B010
+    proxy.come_back()
+    assert len(bucket.names()) == 2
+    async with shelf.running() as app:
+        await completed(app, "a")
+        await app.corpus._tools.blobs.sweep(-60.0, _none)
+    assert bucket.names() == []
+
+
+async def _none(keys: Sequence[str]) -> set[str]:
+    return set()
 
 
 async def test_documents_wait_out_a_bucket_that_is_away_and_spend_no_attempt(

@@ -30,6 +30,23 @@ def test_address_names_bucket_prefix_and_server(
     assert str(address) == url.partition("?")[0].rstrip("/")
 
 
+@pytest.mark.parametrize(
+    ("url", "variable", "value", "endpoint"),
+    [
+        ("s3://b", "AWS_ENDPOINT_URL", "http://minio:9000/", "http://minio:9000"),
+        ("s3://b", "AWS_ENDPOINT_URL_S3", "http://minio:9000", "http://minio:9000"),
+        ("s3://b?endpoint=http://other:1", "AWS_ENDPOINT_URL", "http://minio", "http://other:1"),
+        ("gs://b", "STORAGE_EMULATOR_HOST", "localhost:4443", "http://localhost:4443"),
+        ("gs://b", "AWS_ENDPOINT_URL", "http://minio:9000", None),
+    ],
+)
+def test_server_is_named_by_the_address_before_the_environment(
+    url: str, variable: str, value: str, endpoint: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert bucket_address(url).endpoint == endpoint
+
+
 @pytest.mark.parametrize("folder", ["blobs", "/var/blobs", "~/blobs", "./s3/gs"])
 def test_folder_is_no_address(folder: str) -> None:
     assert not is_address(folder)
@@ -42,7 +59,7 @@ def test_folder_is_no_address(folder: str) -> None:
         ("s3:///prefix", "must be s3://bucket/prefix"),
         ("s3://key:hidden@bucket/x", "leave credentials out of the address"),
         ("s3://bucket/x?key=hidden", "'key' is no option of an address; there is: endpoint"),
-        ("s3://bucket/x?endpoint=minio:9000", "endpoint must be http://host:port"),
+        ("s3://bucket/x?endpoint=ftp://minio", "endpoint must be http://host:port"),
         ("s3://bucket/x?endpoint=http://key:hidden@minio", "endpoint must be http://host:port"),
         ("s3://bucket/x?endpoint=", "endpoint must be http://host:port"),
     ],

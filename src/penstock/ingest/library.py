@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,12 +32,15 @@ from penstock.model.document import (
 from penstock.model.errors import (
     DocumentNotFound,
     PenstockError,
+    StoreUnavailable,
     ValidationError,
     WaitTimeout,
 )
 from penstock.model.job import Priority, PriorityName
 from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
+
+log = logging.getLogger("penstock.ingest")
 
 T = TypeVar("T")
 
@@ -166,12 +170,15 @@ class Library:
             await self._tools.blobs.delete(blob.key)
             raise
         # Interrupted before here, it may be accepted or not: then the reconciler finds out.
-        if not accepted.new:
-            await self._tools.blobs.delete(blob.key)
-            return accepted.document
-        await start(self._enqueue, accepted.document, blob.key, rank)
-        if before is not None:
-            await self._tools.let_go(before)
+        spare = before if accepted.new else blob.key
+        if accepted.new:
+            await start(self._enqueue, accepted.document, blob.key, rank)
+        if spare is not None:
+            try:
+                await self._tools.let_go(spare)
+            except StoreUnavailable as error:
+                # The document is accepted all the same.
+                log.warning("an original is left for the sweep: %s", error)
         return accepted.document
 
     async def retry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
@@ -9,6 +10,8 @@ from penstock.model.errors import ConfigError
 
 HOSTS = {"s3": "s3.amazonaws.com:443", "gs": "storage.googleapis.com:443"}
 PORTS = {"http": 80, "https": 443}
+VARIABLES = {"s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "gs": ("STORAGE_EMULATOR_HOST",)}
+"""What names another server where the address does not; the first that is set."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,7 +60,8 @@ def bucket_address(url: str) -> Address:
         )
     if not parts.netloc or parts.fragment:
         raise ConfigError(f"blobs: {url!r} must be {parts.scheme}://bucket/prefix")
-    endpoint = None
+    named = (os.environ.get(variable) for variable in VARIABLES[parts.scheme])
+    endpoint = next((_endpoint(value) for value in named if value), None)
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name != "endpoint":
             raise ConfigError(f"blobs: {name!r} is no option of an address; there is: endpoint")
@@ -67,7 +71,7 @@ def bucket_address(url: str) -> Address:
 
 
 def _endpoint(url: str) -> str:
-    parts = urlsplit(url)
+    parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in PORTS or not parts.hostname or "@" in parts.netloc:
         raise ConfigError("blobs: endpoint must be http://host:port or https://host, without a key")
-    return url.rstrip("/")
+    return parts.geturl().rstrip("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -63,15 +62,13 @@ def _gcs(address: Address) -> Service:
     from gcsfs.retry import HttpError, NonRetryableError
     from google.auth.exceptions import GoogleAuthError
 
-    # Off Google's own servers nobody wants its keys.
-    elsewhere = address.endpoint or os.environ.get("STORAGE_EMULATOR_HOST")
     files = GCSFileSystem(
         endpoint_url=address.endpoint,
-        token="anon" if elsewhere else None,
+        token="anon" if address.endpoint else None,  # only Google is given Google's keys
         use_listings_cache=False,
         skip_instance_cache=True,
     )
-    # ValueError is what it makes of a 400.
+    # ValueError is what it makes of a 400, KeyError of an answer that is not Google's.
     errors = (
         HttpError,
         NonRetryableError,
@@ -79,5 +76,6 @@ def _gcs(address: Address) -> Service:
         aiohttp.ClientError,
         OSError,
         ValueError,
+        KeyError,
     )
     return Service(files, errors, "mtime")
