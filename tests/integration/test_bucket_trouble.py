@@ -20,8 +20,8 @@ from tests.support.proxy import Proxy
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import until
 
-PATIENCE = 2.0
-IN_TIME = 5 * PATIENCE
+PATIENCE = 5.0
+IN_TIME = 3 * PATIENCE
 KEY = f"{'0' * 64}-{'0' * 32}"
 LARGE = b"0123456789abcdef" * (1 << 20)
 MEDIUM = LARGE[: 2 << 20]
@@ -131,7 +131,7 @@ async def test_server_that_fails_is_unavailable_in_time(scheme: str, answer: Ans
         server.answers["/"] = answer
         async with blobs_at(f"{scheme}://some/where", server.url("")) as blobs:
             await every_call_fails(blobs, f"{scheme}://some/where: ")
-        assert 0 < len(server.hits) <= 5 * 6, "a few tries for each call"
+        assert 0 < len(server.hits) <= 100, "a few tries for each request, of which a call has two"
 
 
 async def test_missing_credentials_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
