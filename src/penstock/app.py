@@ -90,6 +90,7 @@ class Penstock:
                 self._store_for("documents"),
                 self.settings,
                 self.config.embedder,
+                self.config.names,
                 self.job,
                 self._enqueuer.enqueue,
                 self._log_waiters,

@@ -8,8 +8,8 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
-from tests.support.serving import Host
 from tests.support.server import Answer, CountingServer
+from tests.support.serving import Host
 from tests.support.shelf import Shelf
 from tests.support.web import SLUICE, Web
 

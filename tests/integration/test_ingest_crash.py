@@ -210,21 +210,26 @@ async def test_late_run_of_a_published_document_does_no_harm(
         assert (await app.corpus.get("a")).state is DocumentState.COMPLETED
 
 
+def blob_name(letter: str) -> str:
+    return f"{letter * 2}/{letter * 64}-{0:032x}"
+
+
 async def test_what_uploads_left_behind_is_swept_when_it_is_old(shelf: Shelf) -> None:
     folder = shelf.farm.folder / "jobs.db-blobs"
-    names = ("unfinished/old", "ab/ab12-old", "unfinished/new", "ab/ab12-new")
-    for name in names:
+    old, new = (f"unfinished/{0:032x}", blob_name("a")), (f"unfinished/{1:032x}", blob_name("b"))
+    others = ("work/report.pdf", "ab/ab.txt")
+    for name in (*old, *new, *others):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("left behind")
-        if name.endswith("old"):
+        if name not in new:
             os.utime(path, (HOURS_AGO, HOURS_AGO))
 
     def left() -> set[str]:
         return {str(path.relative_to(folder)) for path in shelf.blobs()}
 
     async with shelf.running():
-        await until(lambda: left() == {"unfinished/new", "ab/ab12-new"}, "the sweep")
+        await until(lambda: left() == {*new, *others}, "the sweep")
 
 
 async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -> None:
@@ -233,7 +238,7 @@ async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -
         await failed(app, "a")
     (blob,) = shelf.blobs()
     os.utime(blob, (HOURS_AGO, HOURS_AGO))
-    orphan = shutil.copy2(blob, f"{blob}0")
+    orphan = shutil.copy2(blob, f"{str(blob)[:-32]}{0:032x}")
     assert len(shelf.blobs()) == 2
     async with shelf.running():
         await until(lambda: len(shelf.blobs()) == 1, f"{orphan} to be swept")

@@ -26,6 +26,8 @@ class Proxy:
         self._links: set[_Link] = set()
         self.delay = 0.0
         """Seconds every piece of data takes longer."""
+        self.passed = 0
+        """Bytes passed on so far, in either direction."""
         self.accepted = 0
         """Connections made through it so far."""
         self.lose: bytes | None = None
@@ -187,6 +189,7 @@ class _Link:
             if self._proxy.delay:
                 await asyncio.sleep(self._proxy.delay)
             if writer not in self._mute:
+                self._proxy.passed += len(data)
                 writer.write(data)
                 await writer.drain()
         if writer not in self._mute:

@@ -34,8 +34,10 @@ def advice(error: Mapping[str, Any], document_id: str) -> str:
             return "nothing of it was accepted: ingest it again once that is mended"
         case "AddressRefused" | "FetchError":
             return f"look at the address; to fetch it again: {again}"
-        case "AuthenticationError" | "EmbedderError" | "HttpError" | "ConfigError":
+        case "AuthenticationError" | "EmbedderError" | "HttpError":
             return f"check the settings of the embedder, then: {again}"
+        case "ConfigError":
+            return f"mend the setting it names, then: {again}"
         case _:
             return f"penstock dead-letters list has the whole history; to try again: {again}"
 

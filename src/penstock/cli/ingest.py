@@ -168,7 +168,8 @@ def _own_files(app: Penstock) -> list[Path]:
         for url in (app.config.queue, app.settings.store)
         if url.startswith("sqlite:///")
     ]
-    files += [app.settings.blobs] if app.settings.blobs else []
+    blobs = app.settings.blobs
+    files += [blobs] if blobs and "://" not in blobs else []
     return [Path(os.path.abspath(Path(file).expanduser())) for file in files]
 
 

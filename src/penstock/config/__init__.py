@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from penstock.config.names import read_names
 from penstock.config.sections import (
     read_embedder,
     read_fetch,
@@ -21,12 +22,13 @@ from penstock.config.sections import (
 from penstock.config.yaml_file import read_mapping
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.names import NamesConfig
 from penstock.model.server import ServerConfig
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder", "fetch", "server")
+SECTIONS = ("lanes", "tenant_weights", "embedder", "names", "fetch", "server")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -42,12 +44,16 @@ class Config:
     """What is configured for lanes; what is not follows from their defaults."""
     tenant_weights: Mapping[str, float] = field(default_factory=dict)
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
+    names: NamesConfig | None = None
+    """None: names are not masked."""
     server: ServerConfig = field(default_factory=ServerConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
-        values = {name: getattr(self.settings, name) for name in _TYPES if name != "queue"}
-        values["queue"], values["store"] = map(hide_secrets, (self.queue, self.settings.store))
+        values = {"queue": self.queue} | {
+            name: getattr(self.settings, name) for name in _TYPES if name != "queue"
+        }
+        values |= {name: hide_secrets(values[name]) for name in ("queue", "store", "blobs")}
         rows = [(name, values[name], self.sources[name]) for name in _TYPES]
         for lane, keys in self.lanes.items():
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]
@@ -76,6 +82,7 @@ def load(
     if "fetch" in given and (allow := read_fetch(given["fetch"])):
         values["fetch_allow"], sources["fetch_allow"] = allow, given["fetch"].source
     given.pop("fetch", None)
+    names = read_names(given.pop("names"), path.parent) if "names" in given else None
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -91,7 +98,7 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources, lanes, weights, embedder, server)
+    return Config(queue, Settings(**values), sources, lanes, weights, embedder, names, server)
 
 
 def hide_secrets(url: str) -> str:

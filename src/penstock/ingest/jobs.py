@@ -17,6 +17,8 @@ from penstock.ports.corpus import Version
 
 FETCH, PARSE, EMBED = "ingest.fetch", "ingest.parse", "ingest.embed"
 EMBEDDER_LANE = "embedder"
+BLOBS_LANE = "blobs"
+"""Where originals are on a server."""
 
 Enqueue = Callable[..., Awaitable[Job]]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Container, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
@@ -31,6 +32,7 @@ from penstock.model.document import (
 from penstock.model.errors import (
     DocumentNotFound,
     PenstockError,
+    StoreUnavailable,
     ValidationError,
     WaitTimeout,
 )
@@ -38,6 +40,10 @@ from penstock.model.job import Priority, PriorityName
 from penstock.ports.blobs import Blob
 from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
+
+log = logging.getLogger("penstock.ingest")
+
+T = TypeVar("T")
 
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
@@ -79,6 +85,7 @@ class Library:
 
     async def close(self) -> None:
         await self._tools.parser.close()
+        await self._tools.blobs.close()
         await self._tools.corpus.close()
         await asyncio.to_thread(self._embedding.close)
 
@@ -105,17 +112,21 @@ class Library:
     ) -> SearchResult:
         """The passages that answer best, by their words and by what they mean. The question is
         masked too: it goes to the embedder, and what it names is masked in every passage."""
-        names = self._names
-        scope = Scope(
-            tenant,
-            None if collections is None else [names.collection(one) for one in collections],
-            None if documents is None else [names.id(one) for one in documents],
-            names.metadata(metadata or {}),
-        )
+
+        def masked() -> tuple[str, Scope]:
+            names = self._names
+            return self._tools.mask(question).text, Scope(
+                tenant,
+                None if collections is None else [names.collection(one) for one in collections],
+                None if documents is None else [names.id(one) for one in documents],
+                names.metadata(metadata or {}),
+            )
+
+        text, scope = await self._masked(masked)
         model = (await self._tools.corpus.serving()).model or self._tools.model
         return await search(
             self._tools.corpus,
-            self._tools.mask(question).text,
+            text,
             scope,
             model=model,
             embed=partial(self._embedding.question, model),
@@ -154,11 +165,13 @@ class Library:
             id = id or source.name  # noqa: A001
         names, rank = self._names, Priority.parse(priority)
         # All is checked before a byte is stored. The id is a stand-in where the content is it.
-        ref = names.ref(tenant, collection, id or "content")
-        known, title, origin = names.metadata(metadata or {}), names.text(title), names.text(origin)
+        ref = await self._ref(tenant, collection, id or "content")
+        known, title, origin = await self._masked(
+            lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
+        )
         blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
         if not id:
-            ref = names.ref(tenant, collection, blob.key[:16])
+            ref = await self._ref(tenant, collection, blob.key[:16])
         digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint)
         upload = Upload(ref, blob.key, digest, blob.size, title, origin, known)
         return await self._accept(upload, rank)
@@ -180,9 +193,14 @@ class Library:
         again; if that brings the same content, nothing changes."""
         names, rank, address = self._names, Priority.parse(priority), web_address(url)
         check(address, self._remote.allow)
-        ref = names.ref(tenant, collection, id or name_of(address))
-        known, title = names.metadata(metadata or {}), names.text(title)
-        source = names.text(shown(address))
+        ref = await self._ref(tenant, collection, id or name_of(address))
+        known, title, source = await self._masked(
+            lambda: (
+                names.metadata(metadata or {}),
+                names.text(title),
+                names.text(shown(address)),
+            )
+        )
         blob = await Request(address.url, title).keep(self._tools.blobs)
         digest = digest_of(address.url, title, source, known, self._fingerprint)
         upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True)
@@ -196,12 +214,15 @@ class Library:
             await self._tools.blobs.delete(upload.blob)
             raise
         # Interrupted before here, it may be accepted or not: then the reconciler finds out.
-        if not accepted.new:
-            await self._tools.blobs.delete(upload.blob)
-            return accepted.document
-        await self._start(accepted.document, upload.blob, priority)
-        if before is not None:
-            await self._tools.let_go(before)
+        spare = before if accepted.new else upload.blob
+        if accepted.new:
+            await self._start(accepted.document, upload.blob, priority)
+        if spare is not None:
+            try:
+                await self._tools.let_go(spare)
+            except StoreUnavailable as error:
+                # The document is accepted all the same.
+                log.warning("an original is left for the sweep: %s", error)
         return accepted.document
 
     async def _start(self, document: Document, blob: str, priority: Priority) -> None:
@@ -230,8 +251,8 @@ class Library:
             )
         blob = await self._tools.corpus.original(ref)
         if blob is not None:
-            async with self._tools.blobs.local(blob):
-                again = await self._tools.corpus.retry(Version(ref, document.generation))
+            await self._tools.blobs.check(blob)
+            again = await self._tools.corpus.retry(Version(ref, document.generation))
             if again is not None:
                 await self._start(again, blob, rank)
                 return again
@@ -244,7 +265,14 @@ class Library:
         collection: str = DEFAULT_COLLECTION,
         tenant: str = "default",
     ) -> Document:
-        return await self._get(self._names.ref(tenant, collection, id))
+        return await self._get(await self._ref(tenant, collection, id))
+
+    async def _ref(self, tenant: str, collection: str, name: str) -> DocumentRef:
+        return await self._masked(lambda: self._names.ref(tenant, collection, name))
+
+    async def _masked(self, work: Callable[[], T]) -> T:
+        """What masks names and questions: in a thread if a model takes part in it."""
+        return await asyncio.to_thread(work) if self._tools.mask.heavy else work()
 
     async def _get(self, ref: DocumentRef) -> Document:
         document = await self._tools.corpus.get(ref)
@@ -261,7 +289,7 @@ class Library:
         timeout: float | None = None,
     ) -> Document:
         """The document once it is completed or failed."""
-        ref = self._names.ref(tenant, collection, id)
+        ref = await self._ref(tenant, collection, id)
         log = log_of(ref)
         try:
             async with asyncio.timeout(timeout):
@@ -285,9 +313,12 @@ class Library:
         before: int | None = None,
     ) -> list[Document]:
         """The newest first; `before` is the generation of the last one of the page before."""
+        if collection is not None:
+            where = collection
+            collection = await self._masked(lambda: self._names.collection(where))
         return await self._tools.corpus.documents(
             tenant,
-            collection=None if collection is None else self._names.collection(collection),
+            collection=collection,
             states=states,
             limit=limit,
             before=before,
@@ -312,7 +343,7 @@ class Library:
         tenant: str = "default",
     ) -> None:
         """Remove a document, whatever is being done with it."""
-        ref = self._names.ref(tenant, collection, id)
+        ref = await self._ref(tenant, collection, id)
         blob = await self._tools.corpus.delete(ref)
         if blob is None:
             raise DocumentNotFound(ref.id)

@@ -16,6 +16,7 @@ Time is linear in the text: every pattern is bounded, and each looks at a text o
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,12 +70,18 @@ class Masker:
     ) -> None:
         self._labels = {**LABELS, **(labels or {})}
         self._finders = tuple(finders)
+        self._label = re.compile("|".join(map(re.escape, set(self._labels.values()))))
         for kind, label in self._labels.items():
             # With a digit or an @ it could be masked again when the text is.
             if not 0 < len(label) <= 64 or any(sign.isdigit() or sign == "@" for sign in label):
                 raise ConfigError(
                     f"the label of {kind} must be 1 to 64 signs, no digit, no @: {label!r}"
                 )
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it takes more than patterns, so that also short texts belong in a thread."""
+        return bool(self._finders)
 
     def __call__(self, text: str) -> Masked:
         pieces: list[str] = []
@@ -119,7 +126,13 @@ class Masker:
             for start, end, kind in find(text):
                 if not 0 <= start < end <= len(text):
                     raise ValueError(f"a finder yielded a span outside the text: {start} to {end}")
-                yield rank, Span(start, end, str(kind))
+                # A label in a text that was masked before is nobody's name.
+                for label in self._label.finditer(text, start, end):
+                    if label.start() > start:
+                        yield rank, Span(start, label.start(), str(kind))
+                    start = label.end()
+                if start < end:
+                    yield rank, Span(start, end, str(kind))
 
 
 def _apart(found: Iterable[tuple[int, Span]]) -> list[Span]:

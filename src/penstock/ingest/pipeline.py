@@ -10,8 +10,8 @@ published, or older than the newest, is left alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,8 @@ class Tools:
     embedding: Callable[[JobContext], AbstractContextManager[Embed]]
     model: str
     keep_originals: bool = False
+    blobs_lane: str | None = None
+    """The lane of the server that originals are on; None where they are in a folder."""
 
     async def let_go(self, blob: str) -> None:
         """Delete an original, unless a document still needs it."""
@@ -113,7 +115,7 @@ class Work:
             except (Unavailable, LaneBusy, RunLater, QueueUnavailable, StoreUnavailable):
                 raise  # it waits, and is run again
             except Exception as error:
-                ours = self._masked(error)
+                ours = await asyncio.to_thread(self._masked, error)
                 final = is_permanent(ours) or self.ctx.last_attempt
                 if not final or await mark(
                     self.version,
@@ -127,9 +129,29 @@ class Work:
                         raise
                     raise ours from None
         if result is None:  # published already, replaced or deleted
-            await self.tools.let_go(self.blob)
+            await self._let_go()
             return {"late": True}
         return result
+
+    @asynccontextmanager
+    async def _at_blobs(self) -> AsyncIterator[None]:
+        """While the server with the originals is away its lane is in trouble, and no attempt is
+        spent. A folder has no lane: it is the process that cannot use it."""
+        lane = self.tools.blobs_lane
+        if lane is None:
+            yield
+            return
+        async with self.ctx.lanes.permit(lane):
+            try:
+                yield
+            except StoreUnavailable as error:
+                away = Unavailable(str(error))
+                away.address = error.address
+                raise away from error
+
+    async def _let_go(self) -> None:
+        async with self._at_blobs():
+            await self.tools.let_go(self.blob)
 
     def _masked(self, error: Exception) -> Exception:
         """What is stored of an error is its type and what it says. A parser may quote the
@@ -145,7 +167,9 @@ class Work:
 
     async def parse(self, title: str) -> Result | None:
         tools, ctx = self.tools, self.ctx
-        async with tools.blobs.local(self.blob) as path:
+        async with AsyncExitStack() as held:
+            async with self._at_blobs():
+                path = await held.enter_async_context(tools.blobs.local(self.blob))
             parsed = await tools.parser.parse(path)
         staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
         if not await tools.corpus.stage(self.version, staged):
@@ -175,5 +199,5 @@ class Work:
             ctx.progress(PARSED + (1 - PARSED) * done / total, f"{done} of {total} embedded")
         if not await tools.corpus.publish(version, tools.model):
             return None
-        await tools.let_go(self.blob)
+        await self._let_go()
         return {"embedded": total}

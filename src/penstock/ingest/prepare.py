@@ -11,6 +11,9 @@ from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.ingest.tokens import CountTokens, count_tokens
 from penstock.model.document import NewChunk, Staged
 
+MARKUP = 16
+"""Signs between the start of a heading and its title, at most."""
+
 
 def prepare(
     parsed: Parsed,
@@ -61,6 +64,17 @@ def _pages(parsed: Parsed, masked: Masked) -> list[Page]:
 
 def _headings(parsed: Parsed, masked: Masked, mask: Masker) -> list[Heading]:
     return [
-        Heading(heading.level, masked.position(heading.start), mask(heading.title).text)
+        Heading(
+            heading.level, masked.position(heading.start), _title(heading, parsed, masked, mask)
+        )
         for heading in parsed.headings
     ]
+
+
+def _title(heading: Heading, parsed: Parsed, masked: Masked, mask: Masker) -> str:
+    """As it is in the text, where it stands there: a name may be known by what is around it."""
+    title = heading.title
+    at = parsed.text.find(title, heading.start, heading.start + len(title) + MARKUP)
+    if at >= 0:
+        title = masked.text[masked.position(at) : masked.position(at + len(title))]
+    return mask(title).text

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.blobs.address import bucket_address, is_address
+from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import parse_allow
@@ -14,17 +16,20 @@ from penstock.ingest import fetch, reembed
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.fetch import Fetching
-from penstock.ingest.jobs import Enqueue
+from penstock.ingest.jobs import BLOBS_LANE, Enqueue
 from penstock.ingest.library import Library
 from penstock.ingest.mask import Masker
 from penstock.ingest.names import Names
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.pii.presidio import PresidioNames
 from penstock.ingest.pipeline import Tools, register
 from penstock.ingest.remote import Remote
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.names import NamesConfig
 from penstock.model.settings import Settings
+from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 
@@ -36,6 +41,7 @@ def open_library(
     store: Store,
     settings: Settings,
     embedder: EmbedderConfig,
+    names: NamesConfig | None,
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
@@ -49,9 +55,10 @@ def open_library(
     parser = ParserPool(settings.parsers, limits)
     tools = Tools(
         corpus=store.corpus(),
-        blobs=LocalBlobs(_originals(store, settings)),
+        blobs=_blobs(settings, store.blobs),
+        blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,
         parser=parser,
-        mask=Masker(),
+        mask=_masker(names),
         chunk=chunk,
         embedding=embedding.in_job,
         model=embedding.model,
@@ -61,7 +68,10 @@ def open_library(
     reembed.register(tools, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
-    fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
+    decides: list[Any] = [1, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
+    if names is not None:
+        decides.append([dict(names.models), sorted(names.kinds), dict(names.labels)])
+    fingerprint = json.dumps(decides, sort_keys=True)
     most = settings.document_bytes
     fetch.register(Fetching(tools, enqueue, most, fingerprint), job)
     remote = Remote(
@@ -74,12 +84,18 @@ def open_library(
     return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint)
 
 
-def _originals(store: Store, settings: Settings) -> Path:
+def _masker(names: NamesConfig | None) -> Masker:
+    return Masker() if names is None else Masker(names.labels, [PresidioNames(names)])
+
+
+def _blobs(settings: Settings, folder: Path | None) -> BlobStore:
+    if is_address(settings.blobs):
+        return BucketBlobs(bucket_address(settings.blobs))
     if settings.blobs:
-        return Path(settings.blobs).expanduser()
-    if store.blobs is None:
+        folder = Path(settings.blobs).expanduser()
+    if folder is None:
         raise ConfigError(
             "documents in PostgreSQL need `blobs`, a folder for original files that all worker "
-            "processes reach"
+            "processes reach, or a bucket: s3://bucket/prefix, gs://bucket/prefix"
         )
-    return store.blobs
+    return LocalBlobs(folder)

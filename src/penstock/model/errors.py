@@ -64,6 +64,9 @@ class QueueUnusable(QueueError):
 class StoreUnavailable(PenstockError):
     """The store of documents cannot be reached or written now; try again later."""
 
+    address: str | None = None
+    """host:port of what could not be reached, where it is a server of its own."""
+
 
 class DocumentNotFound(PenstockError):
     """There is no such document, or it is another tenant's."""

@@ -67,8 +67,9 @@ class Settings:
     """Where documents and API keys are: `sqlite:///corpus.db`, `postgresql://...`. Empty: where the
     queue is."""
     blobs: str = ""
-    """The folder of original files, until they are searchable. Empty: beside the store's file;
-    PostgreSQL has none, so name one that all worker processes reach."""
+    """Where original files are until they are searchable: a folder, `s3://bucket/prefix` or
+    `gs://bucket/prefix`. Empty: beside the store's file; PostgreSQL has none, so name a place that
+    all worker processes reach."""
     document_bytes: int = 50_000_000
     """A larger document is refused."""
     keep_originals: bool = False

@@ -19,12 +19,19 @@ InUse = Callable[[Sequence[str]], Awaitable[set[str]]]
 
 
 class BlobStore(Protocol):
+    """Methods raise StoreUnavailable while it cannot be reached, after a bounded time."""
+
     async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
         """Store what comes, whole or not at all. DocumentTooLarge past `most` bytes."""
         ...
 
+    async def check(self, key: str) -> None:
+        """BlobMissing where there is none."""
+        ...
+
     def local(self, key: str) -> AbstractAsyncContextManager[Path]:
-        """A file to read it from, for as long as the block lasts."""
+        """A file to read it from, for as long as the block lasts. BlobMissing where there is
+        none."""
         ...
 
     async def delete(self, key: str) -> None:
@@ -33,5 +40,9 @@ class BlobStore(Protocol):
 
     async def sweep(self, older_than: float, in_use: InUse) -> int:
         """Delete blobs stored more than so many seconds ago that are not in use, and what uploads
-        of that age have left unfinished; how many."""
+        of that age have left unfinished; how many. What is not named as a blob is not touched."""
+        ...
+
+    async def close(self) -> None:
+        """Give connections back. It can be used again."""
         ...

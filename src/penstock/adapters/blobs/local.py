@@ -10,6 +10,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from penstock.adapters.blobs.keys import is_key, is_number, key_of
 from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, InUse
@@ -20,11 +21,7 @@ PAGE = 500
 
 
 class LocalBlobs:
-    """See `penstock.ports.blobs.BlobStore`.
-
-    A blob's file is named by the hash of its content and a number of its own: two uploads of
-    the same bytes are two files, so that one can be deleted without asking about the other.
-    """
+    """See `penstock.ports.blobs.BlobStore`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -44,7 +41,7 @@ class LocalBlobs:
                         digest.update(part)
                         await asyncio.to_thread(file.write, part)
                     await asyncio.to_thread(_to_disk, file.fileno())
-                key = f"{digest.hexdigest()}-{number}"
+                key = key_of(digest.hexdigest(), number)
                 await asyncio.to_thread(self._keep, unfinished, key)
             finally:
                 unfinished.unlink(missing_ok=True)
@@ -64,10 +61,15 @@ class LocalBlobs:
 
     @asynccontextmanager
     async def local(self, key: str) -> AsyncIterator[Path]:
-        path = self._path(key)
-        if not await asyncio.to_thread(path.exists):
+        await self.check(key)
+        yield self._path(key)
+
+    async def check(self, key: str) -> None:
+        if not await asyncio.to_thread(self._path(key).exists):
             raise BlobMissing("the original is not there any more: upload the document again")
-        yield path
+
+    async def close(self) -> None:
+        """It holds nothing open."""
 
     async def delete(self, key: str) -> None:
         try:
@@ -93,6 +95,8 @@ class LocalBlobs:
     def _older(self, than: float) -> list[Path]:
         found = []
         for path in self._folder.glob("*/*"):
+            if not _is_ours(path):
+                continue
             try:
                 if path.stat().st_mtime < than:
                     found.append(path)
@@ -101,9 +105,16 @@ class LocalBlobs:
         return found
 
     def _path(self, key: str) -> Path:
-        if not key.replace("-", "").isalnum():
+        if not is_key(key):
             raise BlobMissing(f"{key!r} names no blob")
         return self._folder / key[:2] / key
+
+
+def _is_ours(path: Path) -> bool:
+    """Others may keep files in the same folder: those are not swept."""
+    if path.parent.name == UNFINISHED:
+        return is_number(path.name)
+    return is_key(path.name) and path.parent.name == path.name[:2]
 
 
 def _to_disk(fd: int) -> None:

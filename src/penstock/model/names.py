@@ -1,0 +1,30 @@
+"""Which names are masked, and what finds them, as configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.model.errors import ConfigError
+
+NAME_KINDS = ("person", "location", "organization")
+
+
+@dataclass(slots=True, frozen=True)
+class NamesConfig:
+    """Names of people, and of places and organizations if asked for, by models of language."""
+
+    models: Mapping[str, str]
+    """language -> spaCy model, by its package's name or its folder. Each reads the whole text."""
+    kinds: tuple[str, ...] = ("person",)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """kind -> what stands in its place; `[PERSON]` and so on where none is given."""
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise ConfigError("models must name one at least, such as {en: en_core_web_sm}")
+        if not self.kinds:
+            raise ConfigError(f"kinds must name one at least of: {', '.join(NAME_KINDS)}")
+        for kind in (*self.kinds, *self.labels):
+            if kind not in NAME_KINDS:
+                raise ConfigError(f"there is no kind {kind!r}; there are: {', '.join(NAME_KINDS)}")
