@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
@@ -63,15 +63,9 @@ class Backend(Protocol):
         """A place for a new queue."""
         ...
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue: ...
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        """A queue with these options of its class."""
+        ...
 
     def lapse(self, url: str, member: str) -> None:
         """Let the lease of `member` run out now, as if it had not been renewed."""
@@ -88,23 +82,8 @@ class SqliteBackend:
     def url(self, folder: Path) -> str:
         return f"sqlite:///{folder}/jobs.db"
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue:
-        return SqliteQueue(
-            url,
-            durable=False,
-            ageing_seconds=ageing_seconds,
-            retention_seconds=retention_seconds,
-            weights=weights,
-            lane_config=lane_config,
-        )
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return SqliteQueue(url, durable=False, **options)
 
     def lapse(self, url: str, member: str) -> None:
         path = url.removeprefix("sqlite:///")
@@ -126,22 +105,8 @@ class RedisBackend:
     def url(self, folder: Path) -> str:
         return f"{redis_url(self._flavour)}?namespace={new_id()}"
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue:
-        return RedisQueue(
-            url,
-            ageing_seconds=ageing_seconds,
-            retention_seconds=retention_seconds,
-            weights=weights,
-            lane_config=lane_config,
-        )
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return RedisQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
         plain, _, namespace = url.partition("?namespace=")
@@ -164,22 +129,8 @@ class PostgresBackend:
     def url(self, folder: Path) -> str:
         return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue:
-        return PostgresQueue(
-            url,
-            ageing_seconds=ageing_seconds,
-            retention_seconds=retention_seconds,
-            weights=weights,
-            lane_config=lane_config,
-        )
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return PostgresQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
         _psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
@@ -223,7 +174,7 @@ class Ledger:
         self._members: list[Member] = []
 
     async def open(self, **options: Any) -> JobQueue:
-        queue = self.backend.queue(self.url, **options)
+        queue = self.backend.queue(self.url, **{"lane_config": no_limits, **options})
         await queue.open()
         self._stack.push_async_callback(queue.close)
         return queue
