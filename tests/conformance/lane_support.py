@@ -28,9 +28,12 @@ from penstock.ports.queue import (
 from tests.conformance.support import (
     KIND,
     Ledger,
+    add,
     clock_passes,
     completed,
     error_of,
+    get,
+    ids_of,
     no_limits,
     until,
 )
@@ -38,6 +41,9 @@ from tests.conformance.support import (
 LANE = "api"
 QUICK = 0.05
 """Seconds the first try waits in the lanes of these tests, unless they say otherwise."""
+
+CALM = {"breaker_first_seconds": 60.0, "breaker_cap_seconds": 300.0}
+"""A breaker whose first try comes long after the test."""
 
 
 def config_of(**lanes: dict[str, Any]) -> Callable[[str], LaneConfig]:
@@ -100,6 +106,19 @@ async def try_is_due(queue: JobQueue, name: str = LANE) -> None:
     await clock_passes(lane.retry_at)
 
 
+async def opened(queue: JobQueue, member: Member) -> list[str]:
+    """Two jobs find the lane unavailable; their ids."""
+    leases = await claim_lanes(member, 2)
+    assert len(leases) == 2
+    await end(member, *map(down, leases))
+    assert (await info(queue)).breaker == "open"
+    return ids_of(leases)
+
+
+async def attempts(queue: JobQueue, job_id: str) -> int:
+    return (await get(queue, job_id)).attempts
+
+
 def up(lease: Lease) -> Settlement:
     """Completed: the lane's dependency is there."""
     return completed(lease)._replace(report=Report(News.SUCCESS))
@@ -142,6 +161,13 @@ def own_fault(lease: Lease, run_at: float = 0.0) -> Settlement:
 
 async def end(member: Member, *settlements: Settlement) -> Exchange:
     return await member.exchange(settlements, [], None)
+
+
+async def finish_in_lane(queue: JobQueue, ledger: Ledger) -> None:
+    worker = await ledger.join(queue)
+    await add(queue, 1, lane=LANE)
+    await end(worker, up(await claim_one_in_lane(worker)))
+    await ledger.leave(worker)
 
 
 _refs = itertools.count(-1, -1)

@@ -36,6 +36,7 @@ from penstock.ports.queue import (
     NewJob,
     NewJobs,
     Outcome,
+    Progress,
     Settlement,
     Want,
 )
@@ -284,6 +285,11 @@ async def claim_one(member: Member, *kinds: str) -> Lease:
 async def settle(member: Member, *settlements: Settlement) -> list[Settlement]:
     """Settle; those that were refused."""
     return (await exchange(member, *settlements)).stale
+
+
+async def report(member: Member, lease: Lease, fraction: float, message: str) -> None:
+    """Progress of a run."""
+    await member.exchange([], [Progress(lease, fraction, message)], None)
 
 
 def error_of(type_: str = "Boom", message: str = "it broke") -> dict[str, Any]:
