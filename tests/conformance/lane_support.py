@@ -41,7 +41,6 @@ from tests.conformance.support import (
 LANE = "api"
 QUICK = 0.05
 """Seconds the first try waits in the lanes of these tests, unless they say otherwise."""
-
 CALM = {"breaker_first_seconds": 60.0, "breaker_cap_seconds": 300.0}
 """A breaker whose first try comes long after the test."""
 
