@@ -19,15 +19,8 @@ from penstock.model.errors import ConfigError, JobNotFound, LaneNotFound, WaitTi
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
-from penstock.ports.queue import (
-    JobFilter,
-    JobQueue,
-    KindCounts,
-    LaneInfo,
-    ProcessInfo,
-    Steer,
-    Topic,
-)
+from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.queue import JobFilter, JobQueue, KindCounts, ProcessInfo, Topic
 
 if TYPE_CHECKING:
     from penstock.ingest.library import Library

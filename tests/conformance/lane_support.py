@@ -8,20 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.model.lane import LaneConfig
+from penstock.ports.lanes import Busy, LaneInfo, News, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import (
-    Busy,
     Exchange,
     JobQueue,
     KindDefaults,
-    LaneInfo,
     Lease,
     Member,
-    News,
     Outcome,
-    Permit,
-    PermitRequest,
-    Report,
-    Returned,
     Settlement,
     Want,
 )

@@ -5,14 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from penstock.ports.queue import (
-    Busy,
-    JobQueue,
-    Lease,
-    Member,
-    News,
-    Steer,
-)
+from penstock.ports.lanes import Busy, News, Steer
+from penstock.ports.queue import JobQueue, Lease, Member
 from tests.conformance.lane_support import (
     CALM,
     LANE,

@@ -5,10 +5,7 @@ import time
 import pytest
 
 from penstock.model.job import JobState
-from penstock.ports.queue import (
-    News,
-    Steer,
-)
+from penstock.ports.lanes import News, Steer
 from tests.conformance.lane_support import (
     CALM,
     LANE,

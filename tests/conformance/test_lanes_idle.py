@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from penstock.ports.queue import JobQueue, Steer
+from penstock.ports.lanes import Steer
+from penstock.ports.queue import JobQueue
 from tests.conformance.lane_support import (
     CALM,
     LANE,

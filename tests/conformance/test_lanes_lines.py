@@ -4,13 +4,8 @@ import pytest
 
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import (
-    JobFilter,
-    NewJob,
-    NewJobs,
-    Steer,
-    Topic,
-)
+from penstock.ports.lanes import Steer
+from penstock.ports.queue import JobFilter, NewJob, NewJobs, Topic
 from tests.conformance.lane_support import (
     LANE,
     claim_lanes,

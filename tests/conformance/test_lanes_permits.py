@@ -4,17 +4,8 @@ import time
 
 import pytest
 
-from penstock.ports.queue import (
-    Busy,
-    JobQueue,
-    Member,
-    News,
-    Permit,
-    Report,
-    Returned,
-    Steer,
-    Topic,
-)
+from penstock.ports.lanes import Busy, News, Permit, Report, Returned, Steer
+from penstock.ports.queue import JobQueue, Member, Topic
 from tests.conformance.lane_support import (
     LANE,
     ask,

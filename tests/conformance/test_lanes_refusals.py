@@ -5,15 +5,8 @@ import time
 import pytest
 
 from penstock.model.job import JobState
-from penstock.ports.queue import (
-    Lease,
-    News,
-    Outcome,
-    Report,
-    Returned,
-    Settlement,
-    Steer,
-)
+from penstock.ports.lanes import News, Report, Returned, Steer
+from penstock.ports.queue import Lease, Outcome, Settlement
 from tests.conformance.lane_support import (
     LANE,
     attempts,

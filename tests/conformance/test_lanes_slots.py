@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from penstock.model.errors import QueueError
-from penstock.ports.queue import Busy, JobQueue, Lease, News, Permit, Settlement
+from penstock.ports.lanes import Busy, News, Permit
+from penstock.ports.queue import JobQueue, Lease, Settlement
 from tests.conformance.lane_support import (
     LANE,
     ask,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.model.job import JobState
-from penstock.ports.queue import Busy, JobQueue, Steer
+from penstock.ports.lanes import Busy, Steer
+from penstock.ports.queue import JobQueue
 from tests.conformance.lane_support import (
     CALM,
     LANE,

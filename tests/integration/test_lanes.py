@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
-from penstock.ports.queue import Exchange, Steer
+from penstock.ports.lanes import Steer
+from penstock.ports.queue import Exchange
 from tests.support.processes import Farm
 from tests.support.server import CountingServer
 from tests.support.waiting import until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, JobState, Penstock
-from penstock.ports.queue import LaneInfo
+from penstock.ports.lanes import LaneInfo
 from tests.support.processes import Farm
 from tests.support.waiting import until
 

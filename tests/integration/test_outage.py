@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock import JobState, Penstock
-from penstock.ports.queue import LaneInfo, Steer
+from penstock.ports.lanes import LaneInfo, Steer
 from tests.support.outage import JOBS, LANE, RESUMED, SOON, STEADY, all_ended, enqueue, opens
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.server import Answer, CountingServer

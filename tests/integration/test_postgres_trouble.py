@@ -26,7 +26,8 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.schema import migrations
 from penstock.cli.errors import ExitCode
-from penstock.ports.queue import Steer, Topic
+from penstock.ports.lanes import Steer
+from penstock.ports.queue import Topic
 from tests.conformance.lane_support import want_lanes
 from tests.conformance.support import KIND, LONG, claim, completed, new_jobs, no_limits, want
 from tests.support.cli import Cli

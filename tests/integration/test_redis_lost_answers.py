@@ -13,7 +13,8 @@ from penstock.adapters.redis.scripts import script
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import Busy, KindDefaults, Permit, PermitRequest, Want
+from penstock.ports.lanes import Busy, Permit, PermitRequest
+from penstock.ports.queue import KindDefaults, Want
 from tests.conformance.support import claim, completed, exchange, new_jobs, want
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url

@@ -22,19 +22,8 @@ from penstock.adapters.postgres.upkeep import Upkeep
 from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.lanes.verdict import lane_of
 from penstock.model.ids import new_id
-from penstock.ports.queue import (
-    Busy,
-    Exchange,
-    Lease,
-    Permit,
-    PermitRequest,
-    Progress,
-    Ref,
-    Returned,
-    Settlement,
-    Topic,
-    Want,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue

@@ -18,19 +18,8 @@ from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.errors import describe
 from penstock.model.ids import new_id
-from penstock.ports.queue import (
-    NO_LANE,
-    Busy,
-    Exchange,
-    KindDefaults,
-    Lease,
-    Permit,
-    PermitRequest,
-    Progress,
-    Returned,
-    Settlement,
-    Want,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue

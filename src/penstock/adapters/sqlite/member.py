@@ -18,19 +18,8 @@ from penstock.adapters.sqlite.settle import note_progress, settle
 from penstock.adapters.sqlite.turns import place
 from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.ids import new_id
-from penstock.ports.queue import (
-    NO_LANE,
-    Busy,
-    Exchange,
-    Lease,
-    Permit,
-    PermitRequest,
-    Progress,
-    Returned,
-    Settlement,
-    Topic,
-    Want,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
