@@ -46,13 +46,15 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
     """Each part comes in time; all of them do not."""
 
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        handlers.append((task, writer))
         writer.write(b"HTTP/1.1 200 -\r\ncontent-length: 1000\r\n\r\n")
         while not writer.is_closing():
             writer.write(b"x")
             await asyncio.sleep(0.02)
 
-    writers: list[asyncio.StreamWriter] = []
+    handlers: list[tuple[asyncio.Task[None], asyncio.StreamWriter]] = []
     trickler = await asyncio.start_server(trickle, "127.0.0.1", 0)
     port = trickler.sockets[0].getsockname()[1]
 
@@ -66,9 +68,9 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
         assert time.monotonic() - start <= 2.0
     finally:
         trickler.close()
-        for writer in writers:
+        for task, writer in handlers:
             writer.close()
-        await asyncio.sleep(0.05)  # the handlers end
+            await task
 
 
 async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingServer) -> None:

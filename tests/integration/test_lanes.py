@@ -13,7 +13,7 @@ from penstock.ports.lanes import Steer
 from penstock.ports.queue import Exchange
 from tests.support.processes import Farm
 from tests.support.server import CountingServer
-from tests.support.waiting import until
+from tests.support.waiting import look_on, until
 
 SOON = 5.0
 
@@ -102,7 +102,7 @@ async def test_spent_daily_limit_makes_no_job_spin(farm: Farm, server: CountingS
     async with farm.app("laned") as app, app.running():
         await app.wait((await app.enqueue("visit", payload)).id, timeout=SOON)
         job = await app.enqueue("visit", payload)
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         ((releases,),) = farm.query("SELECT releases FROM jobs WHERE id = ?", job.id)
     assert releases <= 3
 
@@ -135,7 +135,7 @@ async def test_dispatcher_rests_while_all_workers_are_busy_in_a_lane_with_room(
         await app.enqueue_many("hold", [{"lane": "wide", "gate": str(farm.gate)}] * 20)
         await until(lambda: len(farm.side.notes()) == 5, "every worker to be busy")
         before = len(trips)
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         during = len(trips) - before
         farm.gate.touch()
         await app.drain(timeout=10)
@@ -149,7 +149,7 @@ async def test_dispatcher_rests_while_a_lane_is_blocked(farm: Farm) -> None:
         await app.enqueue_many("hold", [{"lane": "api", "gate": str(farm.gate)}] * 20)
         await until(lambda: len(farm.side.notes()) == 2, "the slots to be taken")
         before = len(trips)
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         during = len(trips) - before
         farm.gate.touch()
         await app.drain(timeout=10)

@@ -6,7 +6,7 @@ import time
 from penstock import JobContext, JobState
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
-from tests.support.waiting import until
+from tests.support.waiting import look_on, until
 from tests.support.windows import least_gap, most_at_once, most_in_window
 
 ENOUGH = 0.8
@@ -33,7 +33,7 @@ async def measure(server: CountingServer, seconds: float, *paths: str) -> Measur
     """Once every path is busy, look at it for some seconds."""
     await until(lambda: all(len(server.arrivals(path)) > 10 for path in paths), "steady work")
     start = time.monotonic()
-    await asyncio.sleep(seconds)
+    await look_on(seconds)
     return Measured(server, start, time.monotonic())
 
 
@@ -138,15 +138,17 @@ async def test_permit_that_comes_too_late_is_taken_again(farm: Farm) -> None:
     """A handler blocks the event loop while others wait for their start times."""
     app = farm.bare(max_workers=8, lanes={"api": {"min_interval_seconds": 0.1, "max_parallel": 8}})
     starts: list[float] = []
+    first = asyncio.Event()
 
     @app.job("ask")
     async def ask(ctx: JobContext) -> None:
         async with ctx.lanes.permit("api"):
             starts.append(time.monotonic())
+            first.set()
 
     @app.job("block")
     async def block(ctx: JobContext) -> None:
-        await asyncio.sleep(0.05)
+        await first.wait()
         time.sleep(0.5)  # noqa: ASYNC251 (the mistake under test)
 
     async with app, app.running():

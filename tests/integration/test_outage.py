@@ -5,29 +5,23 @@ within 0.5 s of the dependency's return (the tests allow five times that).
 """
 
 import asyncio
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from penstock import JobState, Penstock
 from penstock.ports.lanes import LaneInfo, Steer
+from tests.support.cpu import cpu_share
 from tests.support.outage import JOBS, LANE, RESUMED, SOON, STEADY, all_ended, enqueue, opens
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.server import Answer, CountingServer
-from tests.support.waiting import until
+from tests.support.waiting import look_on, until
 
 
 async def lane_info(app: Penstock) -> LaneInfo:
     (lane,) = [lane for lane in await app.lane_infos() if lane.name == "api"]
     return lane
-
-
-def cpu_seconds(worker: WorkerProcess) -> float:
-    fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -46,10 +40,7 @@ async def observe(
     farm: Farm, app: Penstock, workers: list[WorkerProcess], seconds: float
 ) -> Outage:
     """Look at an outage for some seconds, with and without other work."""
-    start, before = time.monotonic(), sum(map(cpu_seconds, workers))
-    await asyncio.sleep(seconds)
-    took = time.monotonic() - start
-    cpu = (sum(map(cpu_seconds, workers)) - before) / took
+    cpu = await cpu_share(seconds, *(worker.pid for worker in workers))
     tries = len(farm.side.notes(kind="call"))
     return Outage(tries, cpu, await others(app))
 
@@ -225,7 +216,7 @@ async def test_other_process_sees_the_same_breaker_and_starts_with_one_try(
         before = len(server.hits)
         second = await farm.start("laned")
         await until(lambda: len(server.hits) > before, "the try of a starting process")
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         hits = len(server.hits)
         notes = farm.side.notes(kind="call")
     assert hits == before + 1, "and no other"
@@ -259,7 +250,7 @@ async def test_permits_of_jobs_without_a_lane_share_in_all_of_it(
         payload = {"url": server.url("/api"), "lane": "api"}
         jobs = await app.enqueue_many("visit", [payload] * 30)
         await opens(app)
-        await asyncio.sleep(1.5)
+        await look_on(1.5)
         tries = len(server.hits)
         states = {job.state for job in await app.jobs(kind="visit")}
         server.answers["/api"] = Answer()
