@@ -87,6 +87,7 @@ def test_a_second_signal_ends_whatever_the_job_does(cli: Cli, kind: str) -> None
     assert cli.job(job_id).state in ("queued", "running")
 
 
+@pytest.mark.alone
 def test_a_third_signal_does_not_wait_at_all(cli: Cli) -> None:
     worker, _ = start_job(cli, "freeze")
     for _ in range(2):

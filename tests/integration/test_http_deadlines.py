@@ -3,11 +3,15 @@
 import asyncio
 import time
 
+import pytest
+
 from penstock import JobContext, JobState
 from penstock.model.lane import LaneConfig
 from tests.support.desk import LANES, Desk, error_of
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
+
+pytestmark = pytest.mark.alone
 
 
 async def test_hanging_server_ends_the_job_at_its_timeout(

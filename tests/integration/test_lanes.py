@@ -168,6 +168,7 @@ async def test_jobs_without_a_lane_are_claimed_on_end_although_lanes_have_nothin
                 await app.wait(job.id, timeout=SOON)
 
 
+@pytest.mark.alone
 async def test_slow_lane_in_front_holds_no_worker(farm: Farm, server: CountingServer) -> None:
     farm.settings["lanes"] = {"slow": {"min_interval_seconds": 60.0, "max_parallel": 50}}
     async with farm.app("laned", max_workers=2) as app, app.running() as orchestrator:

@@ -3,11 +3,15 @@
 import asyncio
 import time
 
+import pytest
+
 from penstock import JobContext, JobState
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import look_on, until
 from tests.support.windows import least_gap, most_at_once, most_in_window
+
+pytestmark = pytest.mark.alone
 
 ENOUGH = 0.8
 """The share of a limit that must be used; the benchmark asks for 0.97."""

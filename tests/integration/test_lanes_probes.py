@@ -2,11 +2,15 @@
 
 import time
 
+import pytest
+
 from penstock import JobState
 from tests.support.outage import LANE, RESUMED, STEADY, all_ended, enqueue, opens
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.alone
 
 
 async def test_probe_of_the_health_url_brings_recovery_forward(

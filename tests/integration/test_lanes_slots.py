@@ -44,6 +44,7 @@ async def test_slot_that_belongs_to_nobody_is_freed_and_told(
     assert slots(farm) == []
 
 
+@pytest.mark.alone
 async def test_slots_of_a_killed_process_are_used_by_others_at_once(farm: Farm) -> None:
     farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
     async with farm.app("laned") as app:
@@ -81,6 +82,7 @@ async def test_permits_of_a_killed_process_are_free_at_once(farm: Farm) -> None:
     assert slots(farm) == []
 
 
+@pytest.mark.alone
 async def test_slots_of_a_frozen_process_are_free_within_the_lease_and_not_before(
     farm: Farm,
 ) -> None:

@@ -236,6 +236,7 @@ async def test_an_error_inside_the_block_stops_the_orchestrator_all_the_same(far
     assert_stopped(used[0])
 
 
+@pytest.mark.alone
 async def test_an_idle_process_does_next_to_nothing(farm: Farm) -> None:
     farm.settings.update(upkeep_seconds=0.5, lease_seconds=15.0)  # as they are by default
     worker = await farm.start()

@@ -18,6 +18,8 @@ from tests.support.processes import Farm, WorkerProcess
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import look_on, until
 
+pytestmark = pytest.mark.alone
+
 
 async def lane_info(app: Penstock) -> LaneInfo:
     (lane,) = [lane for lane in await app.lane_infos() if lane.name == "api"]

@@ -168,6 +168,7 @@ async def test_trip_that_arrives_late_is_not_made(queue: RedisQueue) -> None:
     await member.leave()
 
 
+@pytest.mark.alone
 async def test_connection_that_dies_without_a_sign_is_noticed(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

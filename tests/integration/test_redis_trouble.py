@@ -165,6 +165,7 @@ async def test_everything_is_done_after_a_worker_process_was_killed(farm: Farm) 
         assert sum(farm.side.runs().values()) <= len(jobs) + 4, "only what ran at that moment"
 
 
+@pytest.mark.alone
 async def test_idle_worker_costs_next_to_nothing(farm: Farm) -> None:
     app = farm.app(upkeep_seconds=0.5)
     async with app.running():
