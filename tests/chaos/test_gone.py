@@ -13,8 +13,6 @@ from tests.support.proxy import Proxy
 from tests.support.servers import PostgresServer, PrivateServer, RedisServer
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.alone
-
 SERVERS: dict[str, Callable[[], PrivateServer]] = {
     "postgres": PostgresServer,
     "redis": lambda: RedisServer("redis"),

@@ -21,6 +21,7 @@ from penstock.ports.queue import (
 )
 from tests.conformance.support import (
     KIND,
+    SHORTLY,
     Ledger,
     add,
     clock_passes,
@@ -35,6 +36,8 @@ from tests.conformance.support import (
 LANE = "api"
 QUICK = 0.05
 """Seconds the first try waits in the lanes of these tests, unless they say otherwise."""
+HESITANT = {"breaker_first_seconds": 1.25 * SHORTLY, "breaker_cap_seconds": 1.25 * SHORTLY}
+"""A breaker whose first try comes shortly, not before the test has looked."""
 CALM = {"breaker_first_seconds": 60.0, "breaker_cap_seconds": 300.0}
 """A breaker whose first try comes long after the test."""
 

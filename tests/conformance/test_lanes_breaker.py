@@ -9,6 +9,7 @@ from penstock.ports.lanes import Busy, News, Steer
 from penstock.ports.queue import JobQueue, Lease, Member
 from tests.conformance.lane_support import (
     CALM,
+    HESITANT,
     LANE,
     QUICK,
     attempts,
@@ -38,8 +39,8 @@ from tests.conformance.support import (
 
 
 async def test_open_breaker_allows_one_try_at_a_time_across_members(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api={})
-    one_, two = await ledger.join(queue), await ledger.join(await open_lanes(ledger, api={}))
+    queue = await open_lanes(ledger, api=HESITANT)
+    one_, two = await ledger.join(queue), await ledger.join(await open_lanes(ledger, api=HESITANT))
     await add(queue, 6, lane=LANE)
     await opened(queue, one_)
     assert await claim_lanes(one_) == await claim_lanes(two) == []
@@ -274,7 +275,7 @@ async def test_starting_process_does_not_lift_a_pause(ledger: Ledger) -> None:
 async def test_open_breaker_of_a_parent_stops_its_children_until_it_closes(
     ledger: Ledger,
 ) -> None:
-    queue = await open_lanes(ledger, all={}, api={"parent": "all"})
+    queue = await open_lanes(ledger, all=HESITANT, api={"parent": "all"})
     member = await ledger.join(queue)
     await add(queue, 3, lane=LANE)
     for lease in [_lease(1_000_001), _lease(1_000_002)]:

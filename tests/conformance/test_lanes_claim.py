@@ -28,6 +28,7 @@ from tests.conformance.lane_support import (
 )
 from tests.conformance.support import (
     KIND,
+    SHORTLY,
     Ledger,
     add,
     add_one,
@@ -248,7 +249,7 @@ async def test_permit_that_came_too_late_is_handed_back_and_costs_nothing(ledger
 async def test_scheduled_jobs_join_their_lane_when_due(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, api={"max_parallel": 1})
     member = await ledger.join(queue)
-    due = time.time() + 0.1
+    due = time.time() + SHORTLY
     job = await add_one(queue, lane=LANE, run_at=due)
     first = await exchange(member, wanted=want_lanes())
     assert first.leases == []
@@ -263,7 +264,7 @@ async def test_retry_waits_its_time_and_then_for_its_lane(ledger: Ledger) -> Non
     queue = await open_lanes(ledger, api={"max_parallel": 1})
     member = await ledger.join(queue)
     failing, other = await add(queue, 2, lane=LANE)
-    due = time.time() + 0.1
+    due = time.time() + SHORTLY
     await settle(member, retry(await claim_one_in_lane(member), run_at=due))
     second = await claim_one_in_lane(member)
     assert second.id == other.id

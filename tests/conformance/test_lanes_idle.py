@@ -21,6 +21,7 @@ from tests.conformance.lane_support import (
     up,
 )
 from tests.conformance.support import (
+    SHORTLY,
     Ledger,
     add,
     add_one,
@@ -106,7 +107,7 @@ async def test_scheduled_job_finds_its_lane_although_it_was_idle(ledger: Ledger)
     """It is due hours after anybody used the lane."""
     queue = await open_lanes(ledger)
     member = await ledger.join(queue)
-    job = await add_one(queue, lane=LANE, run_at=time.time() + 0.2)
+    job = await add_one(queue, lane=LANE, run_at=time.time() + SHORTLY)
     bystander = await add_one(queue)
     ledger.idle(HOUR + 1)
     await retain(ledger, queue)
@@ -115,7 +116,7 @@ async def test_scheduled_job_finds_its_lane_although_it_was_idle(ledger: Ledger)
         return ids_of(await claim_lanes(member, 10, limit=10))
 
     assert await claims() == [bystander.id]
-    assert await until(claims, "the scheduled job", patience=3.0) == [job.id]
+    assert await until(claims, "the scheduled job") == [job.id]
 
 
 async def test_dead_letter_redriven_after_its_lane_was_idle_is_run(ledger: Ledger) -> None:
