@@ -86,7 +86,7 @@ async def claimed_soon(member: Member, *kinds: str, lanes: int = 10) -> list[Lea
     async def some() -> list[Lease]:
         return await claim_lanes(member, lanes, *kinds)
 
-    return await until(some, "something to claim", patience=3.0)
+    return await until(some, "something to claim")
 
 
 async def info(queue: JobQueue, name: str = LANE) -> LaneInfo:

@@ -126,6 +126,7 @@ async def test_tenants_of_a_lane_take_turns(ledger: Ledger) -> None:
     assert [job for job in order if job in ids_of(many)] == ids_of(many[:4])
 
 
+@pytest.mark.alone
 async def test_start_times_keep_the_rate_across_members(ledger: Ledger) -> None:
     rate = {"requests_per_interval": 5, "interval_seconds": 0.2}
     queue = await open_lanes(ledger, api=rate)
@@ -138,7 +139,7 @@ async def test_start_times_keep_the_rate_across_members(ledger: Ledger) -> None:
             starts.extend(lease.start_at for lease in await claim_lanes(member, 10))
             await asyncio.sleep(0.005)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await asyncio.gather(*(take(member) for member in members))
 
     assert most_in_window(starts, 0.2) <= 5
