@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
 from penstock import config
 from penstock.engine.enqueuer import Enqueuer, When
@@ -21,16 +21,8 @@ from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
 from penstock.ports.access import AccessStore
-from penstock.ports.queue import (
-    Fed,
-    JobFilter,
-    JobQueue,
-    KindCounts,
-    LaneInfo,
-    ProcessInfo,
-    Steer,
-    Topic,
-)
+from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.queue import Fed, JobFilter, JobQueue, KindCounts, ProcessInfo, Topic
 from penstock.ports.store import Store
 
 if TYPE_CHECKING:
@@ -412,55 +404,53 @@ def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
     )
 
 
+class _Common(TypedDict):
+    """What every queue is told."""
+
+    ageing_seconds: float
+    retention_seconds: float
+    lane_config: Callable[[str], LaneConfig]
+    weights: Mapping[str, float]
+
+
 def _open_queue(
     url: str, settings: Settings, lanes: LaneRegistry, weights: Mapping[str, float]
 ) -> JobQueue:
     for tenant, weight in weights.items():
         if not 0 < weight <= 1e6:
             raise ConfigError(f"the weight of tenant {tenant!r} must be over 0, not {weight!r}")
-    if url.startswith("sqlite:"):
-        from penstock.adapters.sqlite import SqliteQueue
-
-        return SqliteQueue(
-            url,
-            durable=settings.durable,
-            ageing_seconds=settings.ageing_seconds,
-            retention_seconds=settings.retention_seconds,
-            lane_config=lanes.config,
-            weights=weights,
-        )
-    scheme = url.split(":", 1)[0]
-    if scheme in ("postgresql", "postgres"):
-        try:
-            from penstock.adapters.postgres import PostgresQueue
-        except ModuleNotFoundError as error:
-            if error.name != "asyncpg":
-                raise
-            raise ConfigError("PostgreSQL queues need: pip install 'penstock[postgres]'") from None
-        return PostgresQueue(
-            url,
-            ageing_seconds=settings.ageing_seconds,
-            retention_seconds=settings.retention_seconds,
-            poll_only=settings.poll_only,
-            lane_config=lanes.config,
-            weights=weights,
-        )
-    if scheme in ("redis", "rediss", "unix", "valkey"):
-        try:
-            from penstock.adapters.redis import RedisQueue
-        except ModuleNotFoundError as error:
-            if error.name != "redis":
-                raise
-            raise ConfigError("Redis queues need: pip install 'penstock[redis]'") from None
-        return RedisQueue(
-            url,
-            allow_volatile=settings.allow_volatile,
-            ageing_seconds=settings.ageing_seconds,
-            retention_seconds=settings.retention_seconds,
-            lane_config=lanes.config,
-            weights=weights,
-        )
-    raise ConfigError(
-        f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, postgresql://user@host/database "
-        "or redis://localhost:6379/0"
+    common = _Common(
+        ageing_seconds=settings.ageing_seconds,
+        retention_seconds=settings.retention_seconds,
+        lane_config=lanes.config,
+        weights=weights,
     )
+    match url.split(":", 1)[0]:
+        case "sqlite":
+            from penstock.adapters.sqlite import SqliteQueue
+
+            return SqliteQueue(url, durable=settings.durable, **common)
+        case "postgresql" | "postgres":
+            with _extra("postgres", "PostgreSQL", module="asyncpg"):
+                from penstock.adapters.postgres import PostgresQueue
+            return PostgresQueue(url, poll_only=settings.poll_only, **common)
+        case "redis" | "rediss" | "unix" | "valkey":
+            with _extra("redis", "Redis", module="redis"):
+                from penstock.adapters.redis import RedisQueue
+            return RedisQueue(url, allow_volatile=settings.allow_volatile, **common)
+        case scheme:
+            raise ConfigError(
+                f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, "
+                "postgresql://user@host/database or redis://localhost:6379/0"
+            )
+
+
+@contextmanager
+def _extra(name: str, queues: str, *, module: str) -> Iterator[None]:
+    """Where `module` is not installed, say which extra of the package brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigError(f"{queues} queues need: pip install 'penstock[{name}]'") from None

@@ -23,6 +23,8 @@ from tests.support.processes import Farm, WorkerProcess
 from tests.support.side import Note
 from tests.support.windows import most_in_window
 
+pytestmark = pytest.mark.alone
+
 T = TypeVar("T")
 
 KINDS = {"short": 0.5, "flaky": 0.15, "narrow": 0.15, "long": 0.05, "parent": 0.15}

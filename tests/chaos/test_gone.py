@@ -1,14 +1,13 @@
 """The server gone for a while: what the workers spend on it, and how soon they are back."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from penstock import JobState, Penstock
+from tests.support.cpu import cpu_share
 from tests.support.processes import Farm
 from tests.support.proxy import Proxy
 from tests.support.servers import PostgresServer, PrivateServer, RedisServer
@@ -32,17 +31,13 @@ async def gone(queue: str, folder: Path, seconds: float, how: str) -> None:
             farm = Farm(folder, url=proxy.url)
             farm.settings = {}  # as users have them: how often it looks decides what it costs
             worker = await farm.start("work")
-            process = psutil.Process(worker.pid)
             app = Penstock(server.url, **farm.settings)
             async with app:
                 before = await app.enqueue("work", {"n": 1})
                 assert (await app.wait(before.id, timeout=10)).state is JobState.COMPLETED
                 proxy.leave() if how == "refused" else proxy.silence()
                 await until(lambda: "cannot be reached" in worker.log, "degraded", patience=60)
-                spent, start = process.cpu_times(), time.monotonic()
-                await asyncio.sleep(seconds)
-                now, elapsed = process.cpu_times(), time.monotonic() - start
-                share = (now.user + now.system - spent.user - spent.system) / elapsed
+                share = await cpu_share(seconds, worker.pid)
                 job = await app.enqueue("work", {"n": 2})
                 proxy.come_back() if how == "refused" else proxy.resume()
                 back = time.monotonic()

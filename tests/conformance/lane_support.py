@@ -8,29 +8,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.model.lane import LaneConfig
+from penstock.ports.lanes import Busy, LaneInfo, News, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import (
-    Busy,
     Exchange,
     JobQueue,
     KindDefaults,
-    LaneInfo,
     Lease,
     Member,
-    News,
     Outcome,
-    Permit,
-    PermitRequest,
-    Report,
-    Returned,
     Settlement,
     Want,
 )
 from tests.conformance.support import (
     KIND,
+    SHORTLY,
     Ledger,
+    add,
     clock_passes,
     completed,
     error_of,
+    get,
+    ids_of,
     no_limits,
     until,
 )
@@ -38,6 +36,10 @@ from tests.conformance.support import (
 LANE = "api"
 QUICK = 0.05
 """Seconds the first try waits in the lanes of these tests, unless they say otherwise."""
+HESITANT = {"breaker_first_seconds": 1.25 * SHORTLY, "breaker_cap_seconds": 1.25 * SHORTLY}
+"""A breaker whose first try comes shortly, not before the test has looked."""
+CALM = {"breaker_first_seconds": 60.0, "breaker_cap_seconds": 300.0}
+"""A breaker whose first try comes long after the test."""
 
 
 def config_of(**lanes: dict[str, Any]) -> Callable[[str], LaneConfig]:
@@ -84,7 +86,7 @@ async def claimed_soon(member: Member, *kinds: str, lanes: int = 10) -> list[Lea
     async def some() -> list[Lease]:
         return await claim_lanes(member, lanes, *kinds)
 
-    return await until(some, "something to claim", patience=3.0)
+    return await until(some, "something to claim")
 
 
 async def info(queue: JobQueue, name: str = LANE) -> LaneInfo:
@@ -98,6 +100,19 @@ async def try_is_due(queue: JobQueue, name: str = LANE) -> None:
     assert lane.breaker == "open"
     assert lane.retry_at is not None
     await clock_passes(lane.retry_at)
+
+
+async def opened(queue: JobQueue, member: Member) -> list[str]:
+    """Two jobs find the lane unavailable; their ids."""
+    leases = await claim_lanes(member, 2)
+    assert len(leases) == 2
+    await end(member, *map(down, leases))
+    assert (await info(queue)).breaker == "open"
+    return ids_of(leases)
+
+
+async def attempts(queue: JobQueue, job_id: str) -> int:
+    return (await get(queue, job_id)).attempts
 
 
 def up(lease: Lease) -> Settlement:
@@ -142,6 +157,13 @@ def own_fault(lease: Lease, run_at: float = 0.0) -> Settlement:
 
 async def end(member: Member, *settlements: Settlement) -> Exchange:
     return await member.exchange(settlements, [], None)
+
+
+async def finish_in_lane(queue: JobQueue, ledger: Ledger) -> None:
+    worker = await ledger.join(queue)
+    await add(queue, 1, lane=LANE)
+    await end(worker, up(await claim_one_in_lane(worker)))
+    await ledger.leave(worker)
 
 
 _refs = itertools.count(-1, -1)

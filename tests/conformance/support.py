@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
@@ -36,6 +36,7 @@ from penstock.ports.queue import (
     NewJob,
     NewJobs,
     Outcome,
+    Progress,
     Settlement,
     Want,
 )
@@ -46,6 +47,8 @@ T = TypeVar("T")
 KIND = "work"
 LONG = 60.0
 """A lease that does not run out during a test."""
+SHORTLY = 1.0
+"""Seconds ahead that are still ahead after a test's next steps, also on a busy machine."""
 PATIENCE = 10.0
 """Seconds a condition may take to come true."""
 ROOT = Path(__file__).parents[2]
@@ -63,15 +66,9 @@ class Backend(Protocol):
         """A place for a new queue."""
         ...
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue: ...
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        """A queue with these options of its class."""
+        ...
 
     def lapse(self, url: str, member: str) -> None:
         """Let the lease of `member` run out now, as if it had not been renewed."""
@@ -88,23 +85,8 @@ class SqliteBackend:
     def url(self, folder: Path) -> str:
         return f"sqlite:///{folder}/jobs.db"
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue:
-        return SqliteQueue(
-            url,
-            durable=False,
-            ageing_seconds=ageing_seconds,
-            retention_seconds=retention_seconds,
-            weights=weights,
-            lane_config=lane_config,
-        )
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return SqliteQueue(url, durable=False, **options)
 
     def lapse(self, url: str, member: str) -> None:
         path = url.removeprefix("sqlite:///")
@@ -126,22 +108,8 @@ class RedisBackend:
     def url(self, folder: Path) -> str:
         return f"{redis_url(self._flavour)}?namespace={new_id()}"
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue:
-        return RedisQueue(
-            url,
-            ageing_seconds=ageing_seconds,
-            retention_seconds=retention_seconds,
-            weights=weights,
-            lane_config=lane_config,
-        )
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return RedisQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
         plain, _, namespace = url.partition("?namespace=")
@@ -164,22 +132,8 @@ class PostgresBackend:
     def url(self, folder: Path) -> str:
         return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
 
-    def queue(
-        self,
-        url: str,
-        *,
-        ageing_seconds: float = 300.0,
-        retention_seconds: float = 7 * 86400.0,
-        weights: Mapping[str, float] | None = None,
-        lane_config: Callable[[str], LaneConfig] = no_limits,
-    ) -> JobQueue:
-        return PostgresQueue(
-            url,
-            ageing_seconds=ageing_seconds,
-            retention_seconds=retention_seconds,
-            weights=weights,
-            lane_config=lane_config,
-        )
+    def queue(self, url: str, **options: Any) -> JobQueue:
+        return PostgresQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
         _psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
@@ -223,7 +177,7 @@ class Ledger:
         self._members: list[Member] = []
 
     async def open(self, **options: Any) -> JobQueue:
-        queue = self.backend.queue(self.url, **options)
+        queue = self.backend.queue(self.url, **{"lane_config": no_limits, **options})
         await queue.open()
         self._stack.push_async_callback(queue.close)
         return queue
@@ -333,6 +287,11 @@ async def claim_one(member: Member, *kinds: str) -> Lease:
 async def settle(member: Member, *settlements: Settlement) -> list[Settlement]:
     """Settle; those that were refused."""
     return (await exchange(member, *settlements)).stale
+
+
+async def report(member: Member, lease: Lease, fraction: float, message: str) -> None:
+    """Progress of a run."""
+    await member.exchange([], [Progress(lease, fraction, message)], None)
 
 
 def error_of(type_: str = "Boom", message: str = "it broke") -> dict[str, Any]:

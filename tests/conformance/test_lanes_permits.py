@@ -4,17 +4,8 @@ import time
 
 import pytest
 
-from penstock.ports.queue import (
-    Busy,
-    JobQueue,
-    Member,
-    News,
-    Permit,
-    Report,
-    Returned,
-    Steer,
-    Topic,
-)
+from penstock.ports.lanes import Busy, News, Permit, Report, Returned, Steer
+from penstock.ports.queue import JobQueue, Member, Topic
 from tests.conformance.lane_support import (
     LANE,
     ask,
@@ -76,7 +67,7 @@ async def test_all_that_are_asked_for_in_one_trip_are_answered_in_order(ledger: 
 
 
 async def test_wait_longer_than_the_patience_is_refused_and_costs_nothing(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api={"min_interval_seconds": 0.5, "requests_per_day": 10})
+    queue = await open_lanes(ledger, api={"min_interval_seconds": 30.0, "requests_per_day": 10})
     member = await ledger.join(queue)
     first = await permitted(member)
     answers = [await permit(member, patience=0.1) for _ in range(5)]
@@ -84,11 +75,11 @@ async def test_wait_longer_than_the_patience_is_refused_and_costs_nothing(ledger
     for answer in answers:
         assert isinstance(answer, Busy)
         assert (answer.lane, answer.why) == (LANE, "its rate")
-        assert answer.until == pytest.approx(first.start_at + 0.5, abs=0.05)
+        assert answer.until == pytest.approx(first.start_at + 30.0, abs=1.0)
     lane = await info(queue)
     assert (lane.in_flight, lane.used_today) == (1, 1)
-    second = await permitted(member, patience=1.0)
-    assert second.start_at == pytest.approx(first.start_at + 0.5, abs=0.05)
+    second = await permitted(member, patience=60.0)
+    assert second.start_at == pytest.approx(first.start_at + 30.0, abs=1.0)
 
 
 async def test_rate_binds_permits_and_jobs_together(ledger: Ledger) -> None:
@@ -122,7 +113,7 @@ async def test_for_its_own_lane_a_job_takes_rate_only(ledger: Ledger) -> None:
 
 async def test_rate_of_the_parent_binds_a_job_that_asks_for_its_own_lane(ledger: Ledger) -> None:
     queue = await open_lanes(
-        ledger, api={"parent": "all"}, all={"min_interval_seconds": 0.3, "max_parallel": 1}
+        ledger, api={"parent": "all"}, all={"min_interval_seconds": 30.0, "max_parallel": 1}
     )
     member = await ledger.join(queue)
     await add_one(queue, lane=LANE)
@@ -131,8 +122,8 @@ async def test_rate_of_the_parent_binds_a_job_that_asks_for_its_own_lane(ledger:
     busy = await permit(member, rate_only=True, patience=0.1)
     assert isinstance(busy, Busy)
     assert busy.lane == "all"
-    later = await permitted(member, rate_only=True)
-    assert later.start_at >= lease.start_at + 0.3
+    later = await permitted(member, rate_only=True, patience=60.0)
+    assert later.start_at >= lease.start_at + 30.0
 
 
 BLOCKS = {

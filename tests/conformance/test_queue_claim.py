@@ -8,6 +8,7 @@ import pytest
 from penstock.model.job import JobState, Priority
 from penstock.ports.queue import UNKNOWN_LANE, Exchange, JobQueue, KindDefaults, Member, Topic, Want
 from tests.conformance.support import (
+    SHORTLY,
     End,
     Ledger,
     add,
@@ -105,7 +106,7 @@ async def test_very_many_kinds_are_claimed_in_one_common_order(
 async def test_scheduled_job_is_claimed_when_due_and_not_before(
     queue: JobQueue, member: Member
 ) -> None:
-    at = time.time() + 0.15
+    at = time.time() + SHORTLY
     job = await add_one(queue, run_at=at)
     early = await exchange(member, wanted=want())
 
@@ -131,7 +132,7 @@ async def test_next_at_names_the_earliest_scheduled_job(queue: JobQueue, member:
 async def test_due_jobs_join_the_line_in_the_order_they_fell_due(
     queue: JobQueue, member: Member
 ) -> None:
-    start = time.time() + 0.05
+    start = time.time() + SHORTLY
     second = await add_one(queue, run_at=start + 0.02)
     first = await add_one(queue, run_at=start)
     await clock_passes(start + 0.02)

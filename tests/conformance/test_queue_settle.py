@@ -1,6 +1,5 @@
-"""Settling: fenced, each ending with its own effect on the row."""
+"""Settling: each ending with its own effect on the row."""
 
-import asyncio
 import json
 import time
 from dataclasses import replace
@@ -8,11 +7,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.model.job import HISTORY_LIMIT, Job, JobState
-from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Outcome, Progress, Settlement
+from penstock.ports.queue import JobFilter, JobQueue, Member, Outcome, Settlement
 from tests.conformance.support import (
-    End,
-    Ledger,
-    add,
     add_one,
     cancel_seen,
     claim,
@@ -23,19 +19,12 @@ from tests.conformance.support import (
     failed,
     get,
     handed_back,
-    one,
     released,
+    report,
     retry,
     settle,
-    until,
     want,
 )
-
-ENDINGS = [completed, failed, retry, released, handed_back]
-
-
-async def report(member: Member, lease: Lease, fraction: float, message: str) -> None:
-    await member.exchange([], [Progress(lease, fraction, message)], None)
 
 
 async def test_completed_job_keeps_its_result(queue: JobQueue, member: Member) -> None:
@@ -189,164 +178,6 @@ async def test_progress_is_shown_while_the_job_runs(queue: JobQueue, member: Mem
 
     running = await get(queue, job.id)
     assert (running.progress, running.message) == (0.25, "a quarter")
-
-
-async def test_progress_of_a_lost_lease_is_ignored(
-    ledger: Ledger, queue: JobQueue, member: Member
-) -> None:
-    job = await add_one(queue)
-    lease = await claim_one(member)
-    await settle(member, handed_back(lease))
-    other = await ledger.join(queue)
-    await claim_one(other)
-    await report(member, lease, 0.9, "ghost")
-
-    running = await get(queue, job.id)
-    assert (running.progress, running.message) == (0.0, "")
-
-
-async def lose_lease(ledger: Ledger, queue: JobQueue, member: Member) -> tuple[Lease, Lease]:
-    """A job claimed by `member`, whose membership lapses, and then by another."""
-    other = await ledger.join(queue)
-    await add_one(queue, task="paper")
-    old = await claim_one(member)
-    ledger.lapse(member)
-    new = await claim_one(other)
-    assert (new.id, new.token > old.token) == (old.id, True)
-    return old, new
-
-
-@pytest.mark.parametrize("end", ENDINGS)
-async def test_late_settle_is_rejected_and_changes_nothing(
-    ledger: Ledger, queue: JobQueue, member: Member, end: End
-) -> None:
-    old, _ = await lose_lease(ledger, queue, member)
-    before = await get(queue, old.id)
-    version = await queue.versions([("default", "paper")])
-    late = end(old)
-
-    assert await settle(member, late) == [late]
-    assert await get(queue, old.id) == before
-    assert await queue.versions([("default", "paper")]) == version
-
-
-@pytest.mark.parametrize("end", ENDINGS)
-async def test_late_settle_is_rejected_after_the_new_holder_has_settled(
-    ledger: Ledger, queue: JobQueue, member: Member, end: End
-) -> None:
-    old, new = await lose_lease(ledger, queue, member)
-    await settle(member, completed(new, '"new"'))
-    done = await get(queue, old.id)
-    late = end(old)
-
-    assert await settle(member, late) == [late]
-    assert await get(queue, old.id) == done
-
-
-async def test_lease_that_is_not_renewed_runs_out(ledger: Ledger, queue: JobQueue) -> None:
-    """The one test that waits for real; the others let the backend move its clock."""
-    frozen = await ledger.join(queue, lease_seconds=1.0)
-    other = await ledger.join(queue)
-    await add_one(queue)
-    old = await claim_one(frozen)
-    assert await claim(other) == []
-
-    (new,) = await until(lambda: claim(other), "the lease to run out")
-
-    assert (new.id, new.token > old.token) == (old.id, True)
-    assert frozen.renew({}, []) is False
-    late = completed(old)
-    assert await settle(frozen, late) == [late]
-
-
-async def test_renewed_lease_does_not_run_out(ledger: Ledger, queue: JobQueue) -> None:
-    frozen = await ledger.join(queue, lease_seconds=1.0)
-    other = await ledger.join(queue)
-    await add_one(queue)
-    lease = await claim_one(frozen)
-
-    end = time.monotonic() + 1.5
-    while time.monotonic() < end:
-        assert await asyncio.to_thread(frozen.renew, {"busy": 1}, [])
-        assert await claim(other) == []
-        await asyncio.sleep(0.05)
-
-    assert await settle(frozen, completed(lease)) == []
-
-
-async def test_settle_in_time_stands_even_if_the_lease_has_run_out_unnoticed(
-    ledger: Ledger, queue: JobQueue, member: Member
-) -> None:
-    job = await add_one(queue)
-    lease = await claim_one(member)
-    ledger.lapse(member)
-
-    assert await settle(member, completed(lease, "1")) == []
-    assert (await get(queue, job.id)).result == 1
-
-
-async def test_late_settle_never_touches_a_newer_job(
-    ledger: Ledger, queue: JobQueue, member: Member
-) -> None:
-    """A deleted job's place in the store may be used again; its leases must not be."""
-    other = await ledger.join(queue)
-    old = await add_one(queue, max_retries=0)
-    lease = await claim_one(member)
-    member.mark_started(lease)
-    ledger.lapse(member)
-    assert await claim(other) == []
-    assert await queue.discard(one(old)) == [old.id]
-    new = await add_one(queue)
-    running = await claim_one(other)
-    late = completed(lease, '"of the old job"')
-
-    assert await settle(member, late) == [late]
-    untouched = await get(queue, new.id)
-    assert (untouched.state, untouched.result) == (JobState.RUNNING, None)
-    assert await settle(other, completed(running, '"its own"')) == []
-    assert (await get(queue, new.id)).result == "its own"
-
-
-@pytest.mark.parametrize("end", ENDINGS)
-async def test_settling_twice_is_a_no_op(queue: JobQueue, member: Member, end: End) -> None:
-    await add_one(queue, task="paper")
-    settlement = end(await claim_one(member))
-    assert await settle(member, settlement) == []
-    before = await get(queue, settlement.lease.id)
-    version = await queue.versions([("default", "paper")])
-
-    assert await settle(member, settlement) == [], "not stale: it is stored"
-    assert await settle(member, settlement, settlement) == []
-    assert await get(queue, settlement.lease.id) == before
-    assert await queue.versions([("default", "paper")]) == version
-
-
-async def test_batch_of_settlements_refuses_only_the_stale_ones(
-    ledger: Ledger, queue: JobQueue, member: Member
-) -> None:
-    old, _ = await lose_lease(ledger, queue, member)
-    again = await ledger.join(queue)
-    await add(queue, 6)
-    a, b, c, d, e, f = await claim(again, 6)
-    late = completed(old)
-
-    stale = await settle(
-        again, completed(a), failed(b), late, retry(c), released(d), handed_back(e), completed(f)
-    )
-
-    assert stale == [late]
-    states = [(await get(queue, lease.id)).state for lease in (a, b, c, d, e, f)]
-    assert states == ["completed", "failed", "queued", "queued", "queued", "completed"]
-
-
-async def test_settlement_of_a_job_that_is_gone_is_stale(queue: JobQueue, member: Member) -> None:
-    await add_one(queue)
-    lease = await claim_one(member)
-    await settle(member, failed(lease))
-    await queue.discard(JobFilter())
-    late = completed(lease)
-
-    assert await settle(member, late) == [late]
 
 
 async def test_history_is_bounded_and_keeps_the_first_and_the_newest(

@@ -130,10 +130,11 @@ async def test_looking_wakes_nobody(queue: JobQueue, listening: JobQueue, member
 
 
 async def test_wakeup_is_kept_while_nobody_waits(queue: JobQueue, listening: JobQueue) -> None:
-    wakeup = listening.listen(Topic.READY)
+    wakeup, witness = listening.listen(Topic.READY), listening.listen(Topic.READY)
     await silence(wakeup)
+    await silence(witness)
     await add(queue, 3)
-    await asyncio.sleep(0.05)
+    assert await witness.wait(SOON)
 
     assert await wakeup.wait(SOON)
     await silence(wakeup)

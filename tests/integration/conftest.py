@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
@@ -20,6 +21,18 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
     farm = Farm(tmp_path)
     yield farm
     await farm.close()
+
+
+@pytest.fixture
+def server() -> Iterator[CountingServer]:
+    """A dependency that counts what is asked of it."""
+    with CountingServer() as server:
+        yield server
+
+
+@pytest.fixture
+def desk(farm: Farm) -> Desk:
+    return Desk(farm)
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ def test_help_names_every_command_and_exit_code(cli: Cli) -> None:
     assert cli().out == shown, "without a command the help is shown"
 
 
+@pytest.mark.alone
 def test_help_comes_quickly() -> None:
     took = []
     for _ in range(5):

@@ -7,6 +7,9 @@ import pytest
 
 from tests.support.cli import Cli, Running, wait_until
 
+APART = 0.1
+"""Seconds between two signals; those closer than 0.05 s are taken for one."""
+
 
 def start_job(cli: Cli, kind: str, *arguments: str) -> tuple[Running, str]:
     """A worker in the middle of a job of this kind."""
@@ -51,7 +54,7 @@ def test_a_second_signal_ends_at_once(cli: Cli) -> None:
     worker, job_id = start_job(cli, "hold")
     worker.send(signal.SIGTERM)
     worker.said("stopping")
-    time.sleep(0.1)  # signals closer than 0.05 s are taken for one
+    time.sleep(APART)
     begun = time.monotonic()
     worker.send(signal.SIGTERM)
     done = worker.end()
@@ -76,7 +79,7 @@ def test_a_second_signal_ends_whatever_the_job_does(cli: Cli, kind: str) -> None
     """One ignores its cancellation, the other blocks the event loop."""
     worker, job_id = start_job(cli, kind)
     worker.send(signal.SIGTERM)
-    time.sleep(0.2)  # a blocked event loop cannot say that it has seen the signal
+    time.sleep(APART)  # a blocked event loop cannot say that it has seen the signal
     begun = time.monotonic()
     worker.send(signal.SIGTERM)
     assert worker.end().code == 130
@@ -84,11 +87,12 @@ def test_a_second_signal_ends_whatever_the_job_does(cli: Cli, kind: str) -> None
     assert cli.job(job_id).state in ("queued", "running")
 
 
+@pytest.mark.alone
 def test_a_third_signal_does_not_wait_at_all(cli: Cli) -> None:
     worker, _ = start_job(cli, "freeze")
     for _ in range(2):
         worker.send(signal.SIGINT)
-        time.sleep(0.1)
+        time.sleep(APART)
     worker.send(signal.SIGINT)
     begun = time.monotonic()
     assert worker.end().code == 130

@@ -10,6 +10,7 @@ import pytest
 from penstock import Job, JobContext, JobState, Penstock, RunLater
 from tests.support.apps.raising import PROBLEMS
 from tests.support.processes import Farm
+from tests.support.waiting import until
 
 SOON = 5.0
 
@@ -177,12 +178,15 @@ async def test_progress_and_reasons_of_any_text_can_be_stored_and_read(
     app = farm.bare(progress_seconds=0.01)
     runs = 0
 
+    async def told() -> bool:
+        return "progress" in [change.what for change in await app.changes("log")]
+
     @app.job("talks")
     async def talks(ctx: JobContext) -> str:
         nonlocal runs
         runs += 1
         await ctx.progress(0.5, text)
-        await asyncio.sleep(0.1)
+        await until(told, "the log to tell of it")
         if runs == 1:
             raise RunLater(0.01, text)
         return "done"

@@ -10,7 +10,7 @@ from penstock.ingest.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState, Upload
 from penstock.model.errors import BlobMissing, DocumentNotFound, StoreUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.queue import LaneInfo
+from penstock.ports.lanes import LaneInfo
 from tests.support import documents
 from tests.support.buckets import KEYS, Bucket, s3_bucket, s3_url
 from tests.support.proxy import Proxy

@@ -1,329 +1,21 @@
-"""Lanes with real processes and a server that counts: limits as the server sees them."""
+"""Jobs in lanes: what waits, what it waits for, and that nothing else does."""
 
 import asyncio
-import random
-import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
-from penstock.ports.queue import Exchange, LaneInfo, Steer
+from penstock.ports.lanes import Steer
+from penstock.ports.queue import Exchange
 from tests.support.processes import Farm
-from tests.support.server import Answer, CountingServer
-from tests.support.waiting import until
-from tests.support.windows import least_gap, most_at_once, most_in_window
+from tests.support.server import CountingServer
+from tests.support.waiting import look_on, until
 
 SOON = 5.0
-ENOUGH = 0.8
-"""The share of a limit that must be used; the benchmark asks for 0.97."""
-NOISE = 0.002
-"""Seconds by which a request may reach the server's thread late on a busy machine."""
-
-JITTER = 0.04
-"""What two busy cores may add between a permit and the server; `make bench` judges strictly."""
-
-
-@pytest.fixture
-def server() -> Iterator[CountingServer]:
-    with CountingServer() as server:
-        yield server
-
-
-async def lane_info(app: Penstock, name: str) -> LaneInfo:
-    return next(lane for lane in await app.lane_infos() if lane.name == name)
-
-
-def slots(farm: Farm) -> list[tuple[Any, ...]]:
-    return farm.query("SELECT lane, holder, ref FROM slots")
-
-
-class Measured:
-    """What the server saw of each path during some seconds of steady work."""
-
-    def __init__(self, server: CountingServer, start: float, end: float) -> None:
-        self._server, self._start, self.end = server, start, end
-
-    def arrivals(self, path: str) -> list[float]:
-        return [at for at in self._server.arrivals(path) if self._start <= at < self.end]
-
-    def per_second(self, path: str) -> float:
-        return len(self.arrivals(path)) / (self.end - self._start)
-
-
-async def measure(server: CountingServer, seconds: float, *paths: str) -> Measured:
-    """Once every path is busy, look at it for some seconds."""
-    await until(lambda: all(len(server.arrivals(path)) > 10 for path in paths), "steady work")
-    start = time.monotonic()
-    await asyncio.sleep(seconds)
-    return Measured(server, start, time.monotonic())
-
-
-async def test_four_processes_keep_every_limit_of_several_lanes_and_use_them(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {
-        "fifty": {
-            "requests_per_interval": 50,
-            "interval_seconds": 1.0,
-            "min_interval_seconds": 0.02,
-            "max_parallel": 8,
-        },
-        "twenty": {"requests_per_interval": 20, "interval_seconds": 0.5, "max_parallel": 8},
-        "three": {"min_interval_seconds": 0.0, "max_parallel": 3},
-    }
-    server.answers["/three"] = Answer(delay=0.1)
-    async with farm.app("laned") as app:
-        for lane in ("fifty", "twenty", "three"):
-            payload = {"lane": lane, "url": server.url(f"/{lane}")}
-            await app.enqueue_many("call", [payload] * 500)
-        await asyncio.gather(*(farm.start("laned") for _ in range(4)))
-        seen = await measure(server, 4.0, "/fifty", "/twenty", "/three")
-        jobs = await app.jobs(states=["failed"])
-
-    assert jobs == []
-    assert most_in_window(server.arrivals("/fifty"), 1.0 - JITTER) <= 50
-    assert most_in_window(server.arrivals("/twenty"), 0.5 - JITTER) <= 20
-    assert most_at_once(server.spans("/three")) <= 3
-    assert seen.per_second("/fifty") >= ENOUGH * 50
-    assert seen.per_second("/twenty") >= ENOUGH * 40
-    assert seen.per_second("/three") >= ENOUGH * 3 / 0.1
-
-
-async def test_slots_are_used_also_where_nothing_else_keeps_the_processes_awake(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
-    server.answers["/three"] = Answer(delay=0.1)
-    async with farm.app("laned") as app:
-        payload = {"lane": "three", "url": server.url("/three")}
-        await app.enqueue_many("call", [payload] * 300)
-        await asyncio.gather(*(farm.start("laned") for _ in range(4)))
-        seen = await measure(server, 3.0, "/three")
-
-    assert most_at_once(server.spans("/three")) <= 3
-    assert seen.per_second("/three") >= ENOUGH * 3 / 0.1
-
-
-async def test_slot_that_belongs_to_nobody_is_freed_and_told(
-    farm: Farm, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It never happens; if it did, the lane would be short of a slot for ever."""
-    app = farm.bare(lanes={"api": {"min_interval_seconds": 0.0, "max_parallel": 1}})
-
-    async def call(ctx: JobContext) -> None:
-        pass
-
-    app.job("call", lane="api")(call)
-    async with app:
-        job = await app.enqueue("call")
-        farm.execute("INSERT INTO slots VALUES ('api', 77, 12345, 0)")
-        async with app.running():
-            assert (await app.wait(job.id, timeout=SOON)).state is JobState.COMPLETED
-
-    assert "a slot of lane api belonged to nobody" in caplog.text
-    assert slots(farm) == []
-
-
-async def test_requests_that_fan_out_of_a_job_each_count_in_its_own_lane(
-    farm: Farm, server: CountingServer
-) -> None:
-    rate = {"requests_per_interval": 20, "interval_seconds": 0.5, "max_parallel": 4}
-    farm.settings["lanes"] = {"fan": rate, "pages": rate}
-    async with farm.app("laned") as app:
-        fan = {"lane": "fan", "url": server.url("/fan"), "times": 10}
-        await app.enqueue_many("fan", [fan] * 40)
-        pages = {"lane": "pages", "url": server.url("/pages"), "times": 5}
-        await app.enqueue_many("call", [pages] * 80)
-        await asyncio.gather(*(farm.start("laned") for _ in range(4)))
-        seen = await measure(server, 3.0, "/fan", "/pages")
-
-    for path in ("/fan", "/pages"):
-        assert most_in_window(server.arrivals(path), 0.5 - JITTER) <= 20
-        assert seen.per_second(path) >= ENOUGH * 40
-
-
-async def test_permits_taken_inside_jobs_of_four_processes_keep_the_rate(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {
-        "api": {"requests_per_interval": 20, "interval_seconds": 0.5, "max_parallel": 8}
-    }
-    async with farm.app("laned") as app:
-        payload = {"lane": "api", "url": server.url("/api"), "times": 5}
-        await app.enqueue_many("visit", [payload] * 80)
-        await asyncio.gather(*(farm.start("laned") for _ in range(4)))
-        seen = await measure(server, 3.0, "/api")
-        failed = await app.jobs(states=["failed"])
-
-    assert failed == []
-    assert most_in_window(server.arrivals("/api"), 0.5 - JITTER) <= 20
-    assert seen.per_second("/api") >= ENOUGH * 40
-
-
-async def test_slots_wanted_by_permits_of_four_processes_are_kept_and_used(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
-    server.answers["/three"] = Answer(delay=0.1)
-    async with farm.app("laned") as app:
-        payload = {"lane": "three", "url": server.url("/three"), "times": 5}
-        await app.enqueue_many("visit", [payload] * 60)
-        await asyncio.gather(*(farm.start("laned") for _ in range(4)))
-        seen = await measure(server, 3.0, "/three")
-
-    assert most_at_once(server.spans("/three")) <= 3
-    assert seen.per_second("/three") >= ENOUGH * 3 / 0.1
-
-
-async def test_permit_that_comes_too_late_is_taken_again(farm: Farm) -> None:
-    """A handler blocks the event loop while others wait for their start times."""
-    app = farm.bare(max_workers=8, lanes={"api": {"min_interval_seconds": 0.1, "max_parallel": 8}})
-    starts: list[float] = []
-
-    @app.job("ask")
-    async def ask(ctx: JobContext) -> None:
-        async with ctx.lanes.permit("api"):
-            starts.append(time.monotonic())
-
-    @app.job("block")
-    async def block(ctx: JobContext) -> None:
-        await asyncio.sleep(0.05)
-        time.sleep(0.5)  # noqa: ASYNC251 (the mistake under test)
-
-    async with app, app.running():
-        await app.enqueue_many("ask", [None] * 6)
-        await app.enqueue("block")
-        await app.drain(timeout=10)
-    assert len(starts) == 6
-    assert least_gap(starts) >= 0.1 - JITTER
-
-
-async def test_request_made_long_after_the_start_of_its_job_takes_a_permit_of_its_own(
-    farm: Farm, server: CountingServer
-) -> None:
-    """Jobs prepare something first, and end up making their requests together."""
-    app = farm.bare(max_workers=5, lanes={"api": {"min_interval_seconds": 0.2, "max_parallel": 5}})
-    ready = asyncio.Barrier(4)
-
-    @app.job("prepare", lane="api")
-    async def prepare(ctx: JobContext) -> None:
-        async with ready:
-            pass
-        await ctx.http.get(server.url("/api"))
-
-    async with app, app.running():
-        await app.enqueue_many("prepare", [None] * 4)
-        await app.drain(timeout=10)
-    assert len(server.arrivals("/api")) == 4
-    assert least_gap(server.arrivals("/api")) >= 0.2 - JITTER
-
-
-async def test_slots_of_a_killed_process_are_used_by_others_at_once(farm: Farm) -> None:
-    farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
-    async with farm.app("laned") as app:
-        await app.enqueue_many("hold", [{"lane": "three", "gate": str(farm.gate)}] * 6)
-        victim = await farm.start("laned", lease_seconds=60.0)
-        await until(lambda: len(farm.side.notes()) == 3, "three jobs to run")
-        other = await farm.start("laned", lease_seconds=60.0)
-        await victim.kill()
-        killed = time.monotonic()
-
-        def whole() -> bool:
-            return sum(note.pid == other.pid for note in farm.side.notes()) == 3
-
-        await until(whole, "three jobs to run elsewhere", patience=SOON)
-        assert time.monotonic() - killed < 2.0, "without waiting for the lease"
-        assert (await lane_info(app, "three")).in_flight == 3
-        farm.gate.touch()
-        await app.drain(timeout=10)
-    assert slots(farm) == []
-
-
-async def test_permits_of_a_killed_process_are_free_at_once(farm: Farm) -> None:
-    farm.settings["lanes"] = {"two": {"min_interval_seconds": 0.0, "max_parallel": 2}}
-    async with farm.app("laned") as app:
-        await app.enqueue_many("permit", [{"lane": "two", "gate": str(farm.gate)}] * 2)
-        victim = await farm.start("laned", lease_seconds=60.0)
-        await until(lambda: len(farm.side.notes()) == 2, "both permits to be taken")
-        await farm.start("laned", lease_seconds=60.0)
-        await victim.kill()
-        farm.gate.touch()
-        await app.enqueue_many("permit", [{"lane": "two"}] * 4)
-        await app.drain(timeout=10)
-        jobs = await app.jobs(states=["completed"])
-    assert len(jobs) == 6
-    assert slots(farm) == []
-
-
-async def test_slots_of_a_frozen_process_are_free_within_the_lease_and_not_before(
-    farm: Farm,
-) -> None:
-    farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
-    async with farm.app("laned") as app:
-        await app.enqueue_many("hold", [{"lane": "three", "gate": str(farm.gate)}] * 6)
-        frozen = await farm.start("laned")
-        await until(lambda: len(farm.side.notes()) == 3, "three jobs to run")
-        other = await farm.start("laned")
-        await frozen.freeze()
-        since = time.monotonic()
-
-        def elsewhere() -> int:
-            return sum(note.pid == other.pid for note in farm.side.notes())
-
-        await until(lambda: elsewhere() == 3, "the limit to be whole again", patience=SOON)
-        assert 0.5 <= time.monotonic() - since <= 1.5 + 1.0
-        farm.gate.touch()
-        await app.drain(timeout=10)
-        frozen.send(signal.SIGCONT)
-        await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
-        assert slots(farm) == [], "nor does it bring its old slots with it"
-
-
-async def test_cancelling_waiters_at_random_points_loses_no_slot(farm: Farm) -> None:
-    app = farm.bare(
-        max_workers=60,
-        lanes={
-            "narrow": {"min_interval_seconds": 0.005, "max_parallel": 3},
-            "own": {"min_interval_seconds": 0.0, "max_parallel": 20},
-        },
-    )
-    dice = random.Random(3)
-    most = running = 0
-
-    @app.job("wait", lane=lambda payload: "own" if payload["n"] % 3 == 0 else "narrow")
-    async def wait(ctx: JobContext, n: int) -> None:
-        """In its own lane or, every third, in the narrow one from outside."""
-        nonlocal most, running
-        if n % 3:
-            await asyncio.sleep(dice.random() * 0.05)
-            return
-        async with ctx.lanes.permit("narrow"):
-            running += 1
-            most = max(most, running)
-            try:
-                await asyncio.sleep(dice.random() * 0.05)
-            finally:
-                running -= 1
-
-    async with app, app.running():
-        jobs = await app.enqueue_many("wait", [{"n": n} for n in range(300)])
-        for job in dice.sample(jobs, len(jobs)):
-            await asyncio.sleep(dice.random() * 0.008)
-            await app.cancel(job.id)
-        await app.drain(timeout=10)
-        states = {job.state for job in await app.jobs(limit=400)}
-        assert states <= {JobState.COMPLETED, JobState.CANCELLED}
-        await until(lambda: slots(farm) == [], "every slot to be given back", patience=SOON)
-        assert (await lane_info(app, "narrow")).in_flight == 0
-        assert most <= 3
-        more = await app.enqueue_many("wait", [{"n": 0}] * 30)
-        for job in more:
-            assert (await app.wait(job.id, timeout=10)).state is JobState.COMPLETED
-    assert most == 3, "the lane still grants all it has"
 
 
 @pytest.mark.parametrize("kind", ["call", "fan"])
@@ -338,21 +30,6 @@ async def test_job_in_a_lane_of_one_that_asks_for_its_own_lane_does_not_deadlock
             done = await app.wait(job.id, timeout=SOON)
             assert (done.state, done.attempts, done.releases) == (JobState.COMPLETED, 1, 0)
     assert len(server.arrivals("/one")) == 12
-
-
-async def test_job_of_several_requests_is_done_in_a_slow_lane_of_a_quicker_parent(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {
-        "all": {"min_interval_seconds": 0.02, "max_parallel": 10},
-        "child": {"min_interval_seconds": 0.3, "max_parallel": 2, "parent": "all"},
-    }
-    payload = {"lane": "child", "url": server.url("/child"), "times": 3}
-    async with farm.app("laned") as app, app.running():
-        job = await app.enqueue("call", payload)
-        done = await app.wait(job.id, timeout=SOON)
-    assert (done.state, done.attempts) == (JobState.COMPLETED, 1)
-    assert least_gap(server.arrivals("/child")) >= 0.3 - JITTER
 
 
 async def test_job_that_asks_for_the_parent_of_its_lane_does_not_block_itself(
@@ -425,7 +102,7 @@ async def test_spent_daily_limit_makes_no_job_spin(farm: Farm, server: CountingS
     async with farm.app("laned") as app, app.running():
         await app.wait((await app.enqueue("visit", payload)).id, timeout=SOON)
         job = await app.enqueue("visit", payload)
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         ((releases,),) = farm.query("SELECT releases FROM jobs WHERE id = ?", job.id)
     assert releases <= 3
 
@@ -458,7 +135,7 @@ async def test_dispatcher_rests_while_all_workers_are_busy_in_a_lane_with_room(
         await app.enqueue_many("hold", [{"lane": "wide", "gate": str(farm.gate)}] * 20)
         await until(lambda: len(farm.side.notes()) == 5, "every worker to be busy")
         before = len(trips)
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         during = len(trips) - before
         farm.gate.touch()
         await app.drain(timeout=10)
@@ -472,7 +149,7 @@ async def test_dispatcher_rests_while_a_lane_is_blocked(farm: Farm) -> None:
         await app.enqueue_many("hold", [{"lane": "api", "gate": str(farm.gate)}] * 20)
         await until(lambda: len(farm.side.notes()) == 2, "the slots to be taken")
         before = len(trips)
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         during = len(trips) - before
         farm.gate.touch()
         await app.drain(timeout=10)
@@ -491,31 +168,7 @@ async def test_jobs_without_a_lane_are_claimed_on_end_although_lanes_have_nothin
                 await app.wait(job.id, timeout=SOON)
 
 
-async def test_lane_is_used_while_jobs_without_one_keep_the_process_busy(farm: Farm) -> None:
-    app = farm.bare(
-        lanes={"api": {"requests_per_interval": 20, "interval_seconds": 0.5, "max_parallel": 4}}
-    )
-    starts: list[float] = []
-    ends: list[float] = []
-
-    @app.job("quick")
-    async def quick(ctx: JobContext) -> None:
-        ends.append(time.monotonic())
-
-    @app.job("rated", lane="api")
-    async def rated(ctx: JobContext) -> None:
-        starts.append(time.monotonic())
-
-    async with app:
-        await app.enqueue_many("quick", [None] * 20_000)
-        await app.enqueue_many("rated", [None] * 400)
-        async with app.running():
-            await until(lambda: len(starts) >= 40, "the lane to be used")
-            busy = [at for at in ends if starts[0] <= at <= starts[-1]]
-    assert len(busy) > 1000, "there was other work all the time"
-    assert 39 / (starts[39] - starts[0]) >= 0.8 * 40
-
-
+@pytest.mark.alone
 async def test_slow_lane_in_front_holds_no_worker(farm: Farm, server: CountingServer) -> None:
     farm.settings["lanes"] = {"slow": {"min_interval_seconds": 60.0, "max_parallel": 50}}
     async with farm.app("laned", max_workers=2) as app, app.running() as orchestrator:
@@ -584,30 +237,6 @@ async def test_jobs_of_a_lane_start_in_order(farm: Farm) -> None:
             for job in jobs:
                 await app.wait(job.id, timeout=SOON)
     assert order == sorted(order)
-
-
-async def test_stopping_hands_back_what_waits_for_its_start_and_frees_its_slots(
-    farm: Farm,
-) -> None:
-    app = farm.bare(
-        max_workers=4, lanes={"api": {"min_interval_seconds": 0.04, "max_parallel": 50}}
-    )
-    app.job("work", lane="api")(_work)
-    async with app:
-        await app.enqueue_many("work", [None] * 300)
-        async with app.running():
-            await until(lambda: _completed(farm) > 3, "some work")
-        jobs = await app.jobs(limit=400)
-    assert {(job.state, job.attempts) for job in jobs} == {
-        (JobState.COMPLETED, 1),
-        (JobState.QUEUED, 0),
-    }
-    assert slots(farm) == []
-
-
-def _completed(farm: Farm) -> int:
-    ((count,),) = farm.query("SELECT count(*) FROM jobs WHERE state = 'completed'")
-    return int(count)
 
 
 async def test_workers_bring_configured_limits_to_lanes_in_use(farm: Farm) -> None:

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from penstock import JobContext, JobOrchestrator, JobState, Penstock, PenstockError
+from tests.support.cpu import cpu_share
 from tests.support.processes import Farm
 from tests.support.waiting import until
 
@@ -235,14 +236,10 @@ async def test_an_error_inside_the_block_stops_the_orchestrator_all_the_same(far
     assert_stopped(used[0])
 
 
+@pytest.mark.alone
 async def test_an_idle_process_does_next_to_nothing(farm: Farm) -> None:
     farm.settings.update(upkeep_seconds=0.5, lease_seconds=15.0)  # as they are by default
     worker = await farm.start()
-    process = psutil.Process(worker.pid)
     async with farm.app() as app:
         await app.wait((await app.enqueue("work", {"n": 1})).id, timeout=SOON)
-    before = process.cpu_times()
-    await asyncio.sleep(4)
-    after = process.cpu_times()
-    spent = (after.user + after.system) - (before.user + before.system)
-    assert spent <= 4 * 0.005 * 5  # 0.5 % of a core, five times over
+    assert await cpu_share(4.0, worker.pid) <= 0.005 * 5, "0.5 % of a core, five times over"

@@ -5,61 +5,25 @@ within 0.5 s of the dependency's return (the tests allow five times that).
 """
 
 import asyncio
-import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from penstock import Job, JobState, Penstock
-from penstock.ports.queue import LaneInfo, Steer
+from penstock import JobState, Penstock
+from penstock.ports.lanes import LaneInfo, Steer
+from tests.support.cpu import cpu_share
+from tests.support.outage import JOBS, LANE, RESUMED, SOON, STEADY, all_ended, enqueue, opens
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.server import Answer, CountingServer
-from tests.support.waiting import until
+from tests.support.waiting import look_on, until
 
-SOON = 5.0
-RESUMED = 5.0
-"""Seconds from the return of a dependency to the first job done; the times are at a tenth, the
-limit is generous, because processes share two cores here. `make bench` asks for the target."""
-LANE: dict[str, Any] = {
-    "min_interval_seconds": 0.0,
-    "max_parallel": 4,
-    "breaker_first_seconds": 0.1,
-    "breaker_cap_seconds": 1.0,
-    "probe_seconds": 0.3,
-    "timeout_seconds": 5.0,
-}
-STEADY = {**LANE, "breaker_first_seconds": 30.0, "breaker_cap_seconds": 30.0}
-"""A lane whose ladder is too long for the test: only a probe, a person or a new process helps."""
-JOBS = 100
-
-
-@pytest.fixture
-def server() -> Iterator[CountingServer]:
-    with CountingServer() as server:
-        yield server
+pytestmark = pytest.mark.alone
 
 
 async def lane_info(app: Penstock) -> LaneInfo:
     (lane,) = [lane for lane in await app.lane_infos() if lane.name == "api"]
     return lane
-
-
-async def opens(app: Penstock) -> None:
-    """Wait for the breaker to open."""
-
-    async def is_open() -> bool:
-        return any(lane.breaker == "open" for lane in await app.lane_infos())
-
-    await until(is_open, "the breaker to open")
-
-
-def cpu_seconds(worker: WorkerProcess) -> float:
-    fields = Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -78,10 +42,7 @@ async def observe(
     farm: Farm, app: Penstock, workers: list[WorkerProcess], seconds: float
 ) -> Outage:
     """Look at an outage for some seconds, with and without other work."""
-    start, before = time.monotonic(), sum(map(cpu_seconds, workers))
-    await asyncio.sleep(seconds)
-    took = time.monotonic() - start
-    cpu = (sum(map(cpu_seconds, workers)) - before) / took
+    cpu = await cpu_share(seconds, *(worker.pid for worker in workers))
     tries = len(farm.side.notes(kind="call"))
     return Outage(tries, cpu, await others(app))
 
@@ -92,16 +53,6 @@ async def others(app: Penstock) -> float:
     for job in await app.enqueue_many("noop", [None] * 300):
         await app.wait(job.id, timeout=SOON)
     return time.monotonic() - start
-
-
-async def enqueue(app: Penstock, server: CountingServer, count: int = JOBS) -> list[Job]:
-    payload = {"lane": "api", "url": server.url("/api"), "note": True}
-    return await app.enqueue_many("call", [payload] * count)
-
-
-async def all_ended(app: Penstock, jobs: list[Job], timeout: float = 8.0) -> list[Job]:
-    async with asyncio.timeout(timeout):
-        return [await app.wait(job.id) for job in jobs]
 
 
 FAULTS = {
@@ -230,83 +181,6 @@ async def test_process_that_starts_with_a_new_key_resumes_the_lane(
     assert {job.state for job in done} == {JobState.COMPLETED}
 
 
-async def test_probe_of_the_health_url_brings_recovery_forward(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {"api": {**STEADY, "health_url": server.url("/health")}}
-    async with farm.app("laned") as app:
-        await farm.start("laned")
-        server.answers["/api"] = server.answers["/health"] = Answer(503)
-        jobs = await enqueue(app, server, 20)
-        await opens(app)
-        await until(lambda: len(server.at("/health")) >= 2, "probes")
-        tries = len(server.at("/api"))
-        server.answers["/api"] = server.answers["/health"] = Answer()
-        back = time.monotonic()
-        done = await all_ended(app, jobs)
-    assert time.monotonic() - back <= RESUMED
-    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
-    assert tries <= 4 * 3, "probes are no tries"
-
-
-async def test_health_url_that_makes_no_sense_stops_no_other_probe(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {
-        "a": {**STEADY, "health_url": "http://127.0.0.1:99999/"},
-        "api": {**STEADY, "health_url": server.url("/health")},
-    }
-    server.answers["/"] = Answer(500)
-    async with farm.app("laned") as app:
-        await farm.start("laned")
-        await app.enqueue_many("call", [{"lane": "a", "url": server.url("/a")}] * 4)
-        await opens(app)
-        jobs = await enqueue(app, server, 4)
-        await until(lambda: len(server.at("/health")) >= 2, "probes")
-        server.answers["/"] = Answer()
-        done = await all_ended(app, jobs)
-    assert {job.state for job in done} == {JobState.COMPLETED}
-
-
-async def test_probe_of_an_address_that_refused_brings_recovery_forward(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {"api": STEADY}
-    async with farm.app("laned") as app:
-        await farm.start("laned")
-        server.down()
-        jobs = await enqueue(app, server, 20)
-        await opens(app)
-
-        def probed() -> bool:
-            return farm.query("SELECT probe_ok FROM lanes WHERE name = 'api'") == [(0,)]
-
-        await until(probed, "a probe to fail")
-        server.up()
-        back = time.monotonic()
-        done = await all_ended(app, jobs)
-    assert time.monotonic() - back <= RESUMED
-    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
-
-
-async def test_single_job_is_spared_when_the_probe_confirms_the_outage(
-    farm: Farm, server: CountingServer
-) -> None:
-    """There is no second job to tell a bad payload from an outage, but there is the probe."""
-    farm.settings["lanes"] = {"api": {**LANE, "probe_seconds": 0.1}}
-    farm.settings["retry_base_seconds"] = 30.0  # so that the probe comes before the retry
-    async with farm.app("laned") as app:
-        await farm.start("laned")
-        server.down()
-        (job,) = await enqueue(app, server, 1)
-        await opens(app)
-        await until(lambda: len(farm.side.notes()) >= 5, "more tries than it has attempts")
-        assert (await app.get(job.id)).state in (JobState.QUEUED, JobState.RUNNING)
-        server.up()
-        done = await app.wait(job.id, timeout=10)
-    assert (done.state, done.attempts) == (JobState.COMPLETED, 1)
-
-
 async def test_one_payload_that_always_gets_500_dies_alone(
     farm: Farm, server: CountingServer
 ) -> None:
@@ -344,7 +218,7 @@ async def test_other_process_sees_the_same_breaker_and_starts_with_one_try(
         before = len(server.hits)
         second = await farm.start("laned")
         await until(lambda: len(server.hits) > before, "the try of a starting process")
-        await asyncio.sleep(1.0)
+        await look_on(1.0)
         hits = len(server.hits)
         notes = farm.side.notes(kind="call")
     assert hits == before + 1, "and no other"
@@ -378,7 +252,7 @@ async def test_permits_of_jobs_without_a_lane_share_in_all_of_it(
         payload = {"url": server.url("/api"), "lane": "api"}
         jobs = await app.enqueue_many("visit", [payload] * 30)
         await opens(app)
-        await asyncio.sleep(1.5)
+        await look_on(1.5)
         tries = len(server.hits)
         states = {job.state for job in await app.jobs(kind="visit")}
         server.answers["/api"] = Answer()
@@ -413,26 +287,3 @@ async def test_addresses_nobody_can_use_are_no_outage(farm: Farm, server: Counti
         jobs = await app.enqueue_many("call", [wrong] * 3)
         done = await all_ended(app, jobs, timeout=SOON)
     assert {job.state for job in done} == {JobState.FAILED}
-
-
-async def test_hanging_probe_does_not_delay_the_take_over_from_a_dead_process(
-    farm: Farm, server: CountingServer
-) -> None:
-    farm.settings["lanes"] = {
-        "api": {**STEADY, "health_url": server.url("/health"), "probe_seconds": 0.05}
-    }
-    server.answers["/api"] = Answer(500)
-    server.answers["/health"] = Answer(hang=True)
-    async with farm.app("laned") as app:
-        victim = await farm.start("laned", lease_seconds=60.0)
-        await app.enqueue("hold", {"lane": "free", "gate": str(farm.gate)})
-        await until(lambda: farm.side.notes(kind="hold"), "the job to run")
-        await farm.start("laned", lease_seconds=60.0)
-        await enqueue(app, server, 4)
-        await until(lambda: len(server.at("/health")) >= 2, "both to probe")
-        await victim.kill()
-        killed = time.monotonic()
-        await until(lambda: len(farm.side.notes(kind="hold")) == 2, "the take-over")
-        took = time.monotonic() - killed
-        farm.gate.touch()
-    assert took < 1.5

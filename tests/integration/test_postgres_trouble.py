@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
-import psutil
 import pytest
 
 from penstock import (
@@ -26,10 +25,12 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.schema import migrations
 from penstock.cli.errors import ExitCode
-from penstock.ports.queue import Steer, Topic
+from penstock.ports.lanes import Steer
+from penstock.ports.queue import Topic
 from tests.conformance.lane_support import want_lanes
 from tests.conformance.support import KIND, LONG, claim, completed, new_jobs, no_limits, want
 from tests.support.cli import Cli
+from tests.support.cpu import cpu_share
 from tests.support.postgres import new_url, psql
 from tests.support.processes import Farm
 from tests.support.proxy import Proxy
@@ -66,11 +67,7 @@ async def at_rest_in_trouble(orchestrator: JobOrchestrator, patience: float) -> 
     """Degraded, and doing next to nothing about it."""
     await until(lambda: orchestrator.degraded, "the worker to be degraded", patience)
     assert orchestrator.running
-    process = psutil.Process()
-    before = process.cpu_times()
-    await asyncio.sleep(1.0)
-    after = process.cpu_times()
-    assert (after.user + after.system) - (before.user + before.system) < 0.3
+    assert await cpu_share(1.0) < 0.3
     assert not orchestrator.dispatcher_task.done()
 
 

@@ -20,15 +20,14 @@ from penstock.adapters.redis.address import parse
 from penstock.model.ids import new_id
 from penstock.model.job import JobState, Priority
 from penstock.model.lane import LaneConfig
+from penstock.ports.lanes import News, Report
 from penstock.ports.queue import (
     UNKNOWN_LANE,
     JobFilter,
     KindDefaults,
     Lease,
     Member,
-    News,
     Outcome,
-    Report,
     Settlement,
     Want,
 )

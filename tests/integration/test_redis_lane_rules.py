@@ -21,15 +21,8 @@ from penstock.lanes import breaker, limits, line, permit, state, verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import (
-    Lease,
-    News,
-    Outcome,
-    Permit,
-    PermitRequest,
-    Report,
-    Settlement,
-)
+from penstock.ports.lanes import News, Permit, PermitRequest, Report
+from penstock.ports.queue import Lease, Outcome, Settlement
 from tests.support.servers import redis_url
 
 RULES = Path(__file__).parents[1] / "support" / "lane_rules.lua"

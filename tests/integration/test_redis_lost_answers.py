@@ -13,7 +13,8 @@ from penstock.adapters.redis.scripts import script
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import Busy, KindDefaults, Permit, PermitRequest, Want
+from penstock.ports.lanes import Busy, Permit, PermitRequest
+from penstock.ports.queue import KindDefaults, Want
 from tests.conformance.support import claim, completed, exchange, new_jobs, want
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
@@ -167,6 +168,7 @@ async def test_trip_that_arrives_late_is_not_made(queue: RedisQueue) -> None:
     await member.leave()
 
 
+@pytest.mark.alone
 async def test_connection_that_dies_without_a_sign_is_noticed(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from penstock.ports.queue import Topic
 from tests.conformance.support import add_one, until
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
+from tests.support.waiting import look_on
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ async def test_wake_ups_come_after_a_long_silence(url: str) -> None:
     await quiet.open()
     await busy.open()
     listener = quiet.listen(Topic.READY)
-    await asyncio.sleep(20 * wakeups.QUIET_SECONDS)
+    await look_on(20 * wakeups.QUIET_SECONDS)
     assert len(hearing()) == 2
     await add_one(busy)
 

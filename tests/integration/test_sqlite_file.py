@@ -17,6 +17,7 @@ from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, Que
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter, Topic
 from tests.conformance.support import add, add_one
+from tests.support.waiting import look_on
 
 OPEN = """
 import asyncio, sys, time
@@ -229,7 +230,7 @@ async def test_locked_file_is_waited_for(tmp_path: Path) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             waiting = asyncio.ensure_future(add_one(queue))
-            await asyncio.sleep(0.1)
+            await look_on(0.1)
             assert not waiting.done()
             assert await queue.counts() == [], "readers are not kept waiting"
             other.execute("COMMIT")

@@ -15,19 +15,8 @@ from penstock.adapters.sqlite import SqliteQueue, claim, permits, probes, settle
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import (
-    KindDefaults,
-    Lease,
-    NewJob,
-    NewJobs,
-    News,
-    Outcome,
-    PermitRequest,
-    Report,
-    Settlement,
-    Steer,
-    Want,
-)
+from penstock.ports.lanes import News, PermitRequest, Report, Steer
+from penstock.ports.queue import KindDefaults, Lease, NewJob, NewJobs, Outcome, Settlement, Want
 from tests.integration.test_sqlite_plans import JOIN, Recorder, plan
 
 FREE = 200

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from penstock import (
@@ -22,21 +21,13 @@ from penstock import (
     QueueUnusable,
 )
 from penstock.adapters.sqlite import database
+from tests.support.cpu import cpu_share
 from tests.support.processes import Farm
 from tests.support.side import Side
 from tests.support.waiting import until
 
 RECOVERY = 2.0 * 5
 """Work resumes within 2 s; tests allow five times that."""
-
-
-async def cpu_seconds_of_one_second() -> float:
-    """What this process, worker threads included, spends in a second of doing nothing."""
-    process = psutil.Process()
-    before = process.cpu_times()
-    await asyncio.sleep(1.0)
-    after = process.cpu_times()
-    return (after.user + after.system) - (before.user + before.system)
 
 
 @asynccontextmanager
@@ -57,7 +48,7 @@ async def finish_into_trouble(farm: Farm, orchestrator: JobOrchestrator, complai
     degraded = await until(lambda: orchestrator.degraded, "the worker to be degraded")
     assert complaint in degraded
     assert orchestrator.running
-    assert await cpu_seconds_of_one_second() < 0.2
+    assert await cpu_share(1.0) < 0.2
     assert orchestrator.dispatcher_task is not None
     assert not orchestrator.dispatcher_task.done()
     assert all(not worker.task.done() for worker in orchestrator.workers)

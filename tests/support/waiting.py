@@ -1,4 +1,4 @@
-"""Waiting for conditions, never for time."""
+"""Waiting for conditions. Where time itself is the subject, `look_on` says so."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ T = TypeVar("T")
 PATIENCE = 10.0
 """Seconds a condition may take to come true; five times what it should."""
 PAUSE = 0.01
+
+
+async def look_on(seconds: float) -> None:
+    """Let time pass in which a test counts what happens, or whether anything does; there is no
+    condition that could be waited for instead."""
+    await asyncio.sleep(seconds)
 
 
 @overload

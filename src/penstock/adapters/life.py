@@ -28,6 +28,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 
 _MAGIC = b"PENSTOCK-LIFE-1\n"
@@ -108,6 +109,16 @@ class LifeFile:
         # A forked child shares the open file and with it the lock: it would keep a dead
         # parent alive. Closing the child's descriptor leaves the parent's lock in place.
         os.close(self._fd)
+
+
+def open_life_file(folder: Path) -> LifeFile:
+    """This process's own file; QueueUnavailable where there cannot be one."""
+    try:
+        return LifeFile(folder)
+    except OSError as error:
+        raise QueueUnavailable(
+            f"cannot write to {folder}: {error.strerror}; worker processes keep a small file there"
+        ) from error
 
 
 def _map(path: Path) -> mmap.mmap:

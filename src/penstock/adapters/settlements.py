@@ -1,4 +1,5 @@
-"""Settlements as rows, and as entries of the logs of tasks, for the queues that keep tables."""
+"""What of a settlement is kept: in the job's history, in the log of its task, and as a row for the
+queues that keep tables."""
 
 from __future__ import annotations
 
@@ -26,19 +27,28 @@ LOGGED = (Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED)
 
 def settled_entry(s: Settlement) -> Entry:
     assert s.lease.task is not None
-    data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
-    if s.error is not None:
-        data["error"] = s.error
-    if s.outcome in (Outcome.RETRY, Outcome.RELEASED):
-        data["run_at"] = s.run_at
-    return Entry(s.lease.tenant, s.lease.task, s.outcome.value, s.lease.id, data)
+    return Entry(s.lease.tenant, s.lease.task, s.outcome.value, s.lease.id, settled_data(s))
 
 
 def progress_entry(note: Progress) -> Entry:
     lease = note.lease
     assert lease.task is not None
-    data = {"kind": lease.kind, "progress": note.fraction, "message": note.message}
-    return Entry(lease.tenant, lease.task, "progress", lease.id, data)
+    return Entry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
+
+
+def settled_data(s: Settlement) -> dict[str, Any]:
+    """What a watcher of the task is told of it."""
+    data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
+    if s.error is not None:
+        data["error"] = s.error
+    if s.outcome in (Outcome.RETRY, Outcome.RELEASED):
+        data["run_at"] = s.run_at
+    return data
+
+
+def progress_data(note: Progress) -> dict[str, Any]:
+    """What a watcher of the task is told of it."""
+    return {"kind": note.lease.kind, "progress": note.fraction, "message": note.message}
 
 
 def record_of(s: Settlement, member: str) -> dict[str, Any]:

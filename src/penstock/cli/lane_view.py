@@ -11,7 +11,7 @@ from penstock.cli.output import Column, print_table
 from penstock.cli.text import duration, printable
 
 if TYPE_CHECKING:
-    from penstock.ports.queue import LaneInfo
+    from penstock.ports.lanes import LaneInfo
 
 STYLES = {
     "open": "bold red",

@@ -13,7 +13,8 @@ from penstock.cli.text import age, printable
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
-    from penstock.ports.queue import KindCounts, LaneInfo, ProcessInfo
+    from penstock.ports.lanes import LaneInfo
+    from penstock.ports.queue import KindCounts, ProcessInfo
 
 
 def show_status(

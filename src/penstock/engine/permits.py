@@ -11,17 +11,8 @@ from penstock.engine.reports import report_of
 from penstock.engine.run import Run
 from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.model.errors import AuthenticationError, HttpError, LaneBusy, Unavailable
-from penstock.ports.queue import (
-    Busy,
-    Member,
-    News,
-    Permit,
-    PermitRequest,
-    Report,
-    Returned,
-    Topic,
-    Wakeup,
-)
+from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
+from penstock.ports.queue import Member, Topic, Wakeup
 
 MOMENT = 0.005
 PATIENCE = 1.0

@@ -9,7 +9,7 @@ from penstock.model.errors import (
     RateLimited,
     Unavailable,
 )
-from penstock.ports.queue import News, Report
+from penstock.ports.lanes import News, Report
 
 
 def report_of(error: BaseException) -> Report | None:

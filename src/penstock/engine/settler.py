@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from penstock.engine.run import Run
 from penstock.model.settings import Settings
-from penstock.ports.queue import Progress, Ref, Returned, Settlement
+from penstock.ports.lanes import Returned
+from penstock.ports.queue import Progress, Ref, Settlement
 
 
 class Load(NamedTuple):

@@ -14,7 +14,8 @@ from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Interrupt, Run
 from penstock.engine.thread_call import ThreadCall
 from penstock.model.payload import encode_result
-from penstock.ports.queue import Lease, News, Outcome, Report, Settlement
+from penstock.ports.lanes import News, Report
+from penstock.ports.queue import Lease, Outcome, Settlement
 
 log = logging.getLogger("penstock")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from penstock.lanes.limits import grant
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import Busy, Permit, PermitRequest
+from penstock.ports.lanes import Busy, Permit, PermitRequest
 
 
 def ask(

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from penstock.lanes import breaker
 from penstock.lanes.breaker import Fault, Lesson
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import News, Outcome, Ref, Report, Settlement
+from penstock.ports.lanes import News, Report
+from penstock.ports.queue import Outcome, Ref, Settlement
 
 _FAILURES = (Outcome.RETRY, Outcome.FAILED)
 LONGEST_SECONDS = 300.0

@@ -7,7 +7,7 @@ from datetime import datetime
 from penstock.lanes import breaker
 from penstock.lanes.breaker import FOR_EVER
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import LaneInfo, Steer
+from penstock.ports.lanes import LaneInfo, Steer
 
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""

@@ -11,7 +11,8 @@ from penstock.adapters.settlements import Entry
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import Ref, Returned, Settlement, Topic
+from penstock.ports.lanes import Returned
+from penstock.ports.queue import Ref, Settlement, Topic
 
 
 async def standing_leases(tx: Transaction, settlements: Sequence[Settlement]) -> set[Ref]:

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.adapters.life import LifeFile, started_jobs
+from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.postgres import permits, probes, takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
@@ -21,21 +21,9 @@ from penstock.adapters.postgres.settle import columns, is_plain, note_progress, 
 from penstock.adapters.postgres.upkeep import Upkeep
 from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.lanes.verdict import lane_of
-from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.queue import (
-    Busy,
-    Exchange,
-    Lease,
-    Permit,
-    PermitRequest,
-    Progress,
-    Ref,
-    Returned,
-    Settlement,
-    Topic,
-    Want,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
@@ -74,14 +62,7 @@ class PostgresMember:
         return self._database.clock.now()
 
     async def join(self) -> None:
-        folder = self._queue.folder
-        try:
-            self._life = LifeFile(folder)
-        except OSError as error:
-            raise QueueUnavailable(
-                f"cannot write to {folder}: {error.strerror}; worker processes keep a small file "
-                "there"
-            ) from error
+        self._life = open_life_file(self._queue.folder)
         try:
             self._number = await self._trips.write(self._insert)
         except BaseException:

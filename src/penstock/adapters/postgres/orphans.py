@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
-from penstock.ports.queue import Busy, Lease, Permit, Ref, Returned, Settlement, Topic
+from penstock.ports.lanes import Busy, Permit, Returned
+from penstock.ports.queue import Lease, Ref, Settlement, Topic
 
 
 class Orphans:

@@ -8,7 +8,7 @@ from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import Busy, Permit, PermitRequest
+from penstock.ports.lanes import Busy, Permit, PermitRequest
 
 
 async def take(

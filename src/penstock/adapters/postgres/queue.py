@@ -35,17 +35,16 @@ from penstock.model.change import Change
 from penstock.model.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
+from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.queue import (
     NO_LANE,
     UNKNOWN_LANE,
     Fed,
     JobFilter,
     KindCounts,
-    LaneInfo,
     NewJob,
     NewJobs,
     ProcessInfo,
-    Steer,
     Topic,
 )
 

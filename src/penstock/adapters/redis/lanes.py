@@ -8,15 +8,8 @@ from typing import Any
 
 from penstock.lanes.state import LaneState, limits_of
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import (
-    NO_LANE,
-    UNKNOWN_LANE,
-    Busy,
-    Permit,
-    PermitRequest,
-    Report,
-    Returned,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
 
 _FIELDS = {field.name: str(field.type) for field in fields(LaneState)}
 

@@ -11,26 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.life import LifeFile, started_jobs
+from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
 from penstock.adapters.takeover import boot_id, sweep_files
-from penstock.model.errors import QueueUnavailable, describe
+from penstock.model.errors import describe
 from penstock.model.ids import new_id
-from penstock.ports.queue import (
-    NO_LANE,
-    Busy,
-    Exchange,
-    KindDefaults,
-    Lease,
-    Permit,
-    PermitRequest,
-    Progress,
-    Returned,
-    Settlement,
-    Want,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -71,14 +60,7 @@ class RedisMember:
         return self._queue.now()
 
     async def join(self) -> None:
-        folder = self._queue.folder
-        try:
-            self._life = LifeFile(folder)
-        except OSError as error:
-            raise QueueUnavailable(
-                f"cannot write to {folder}: {error.strerror}; worker processes keep a small "
-                "file there"
-            ) from error
+        self._life = open_life_file(self._queue.folder)
         try:
             self._number = await self._connections.call("join", self._introduction())
             skip = 0

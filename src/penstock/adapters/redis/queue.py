@@ -24,17 +24,8 @@ from penstock.model.change import Change
 from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import (
-    Fed,
-    JobFilter,
-    KindCounts,
-    LaneInfo,
-    Member,
-    NewJobs,
-    ProcessInfo,
-    Steer,
-    Topic,
-)
+from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.queue import Fed, JobFilter, KindCounts, Member, NewJobs, ProcessInfo, Topic
 
 log = logging.getLogger("penstock.redis")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.adapters.redis.lanes import report_ask
+from penstock.adapters.settlements import progress_data, record_of, settled_data
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement
 
@@ -56,38 +57,19 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
         ask["waits_lane"] = s.waits_lane
     if lease.task is not None:
         ask |= {"tenant": lease.tenant, "task": lease.task}
-        ask["data"] = json.dumps(_data(s, ask.get("run_at", 0.0)))
+        ask["data"] = json.dumps(settled_data(s))
     return ask
 
 
 def _ended_badly(s: Settlement, member: str) -> dict[str, Any]:
-    record = {
-        "attempt": s.lease.attempts,
-        "outcome": s.outcome.value,
-        "started_at": s.started_at,
-        "finished_at": s.finished_at,
-        "process": member,
-        "error": s.error,
-        "traceback": s.traceback,
-    }
     return {
         "started_at": s.started_at,
         "finished_at": s.finished_at,
         "error": json.dumps(s.error),
         "error_type": s.error["type"] if s.error else "",
-        "record": json.dumps(record),
+        "record": json.dumps(record_of(s, member)),
         "run_at": 0.0,
     }
-
-
-def _data(s: Settlement, run_at: float) -> dict[str, Any]:
-    """What a watcher of the task is told."""
-    data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
-    if s.error is not None:
-        data["error"] = s.error
-    if s.outcome in (Outcome.RETRY, Outcome.RELEASED):
-        data["run_at"] = run_at
-    return data
 
 
 def progress_asks(notes: Sequence[Progress]) -> list[dict[str, Any]]:
@@ -98,9 +80,7 @@ def progress_asks(notes: Sequence[Progress]) -> list[dict[str, Any]]:
             "id": note.lease.id,
             "fraction": note.fraction,
             "message": storable(note.message),
-            "data": json.dumps(
-                {"kind": note.lease.kind, "progress": note.fraction, "message": note.message}
-            ),
+            "data": json.dumps(progress_data(note)),
         }
         for note in notes
     ]

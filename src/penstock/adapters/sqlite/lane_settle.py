@@ -12,7 +12,8 @@ from penstock.adapters.sqlite.database import Transaction
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
-from penstock.ports.queue import Ref, Report, Settlement, Topic
+from penstock.ports.lanes import Report
+from penstock.ports.queue import Ref, Settlement, Topic
 
 
 def standing_leases(tx: Transaction, settlements: Sequence[Settlement]) -> set[Ref]:

@@ -11,7 +11,7 @@ from penstock.adapters.rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
 from penstock.lanes import view
-from penstock.ports.queue import LaneInfo, Steer
+from penstock.ports.lanes import LaneInfo, Steer
 
 FAR = 10_000
 """How many of the jobs ahead of one are counted."""

@@ -10,28 +10,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.life import LifeFile, started_jobs
+from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
 from penstock.adapters.sqlite.turns import place
 from penstock.adapters.takeover import boot_id, sweep_files
-from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
-from penstock.ports.queue import (
-    NO_LANE,
-    Busy,
-    Exchange,
-    Lease,
-    Permit,
-    PermitRequest,
-    Progress,
-    Returned,
-    Settlement,
-    Topic,
-    Want,
-)
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -63,13 +51,7 @@ class SqliteMember:
         return time.time()
 
     async def join(self) -> None:
-        try:
-            self._life = LifeFile(self._queue.folder)
-        except OSError as error:
-            raise QueueUnavailable(
-                f"cannot write to {self._queue.folder}: {error.strerror}; worker processes keep "
-                "a small file there"
-            ) from error
+        self._life = open_life_file(self._queue.folder)
         try:
             self._number = await self._queue.write(self._insert)
         except BaseException:

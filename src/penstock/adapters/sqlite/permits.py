@@ -10,7 +10,7 @@ from penstock.adapters.sqlite.lane_settle import learn_and_save
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import Busy, Permit, PermitRequest, Returned
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 
 
 def take(

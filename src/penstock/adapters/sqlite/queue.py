@@ -22,15 +22,8 @@ from penstock.model.change import Change
 from penstock.model.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import (
-    Fed,
-    JobFilter,
-    KindCounts,
-    LaneInfo,
-    NewJobs,
-    ProcessInfo,
-    Steer,
-)
+from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.queue import Fed, JobFilter, KindCounts, NewJobs, ProcessInfo
 
 IDLE_LANE_SECONDS = 3600.0
 

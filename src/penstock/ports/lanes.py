@@ -1,0 +1,109 @@
+"""What a queue is asked of lanes, and told: permits, reports of how requests went, views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+class News(Enum):
+    SUCCESS = "success"
+    UNAVAILABLE = "unavailable"
+    """A connection error, time-out or 5xx."""
+    RATE_LIMITED = "rate limited"
+    REFUSED = "refused"
+    """401 or 403."""
+
+
+class Report(NamedTuple):
+    """What a request tells of its lane."""
+
+    news: News
+    retry_after: float | None = None
+    lane: str | None = None
+    """Where it happened, if not in the job's own lane."""
+    address: str | None = None
+    """host:port of what could not be reached."""
+    told: bool = False
+    """The lane knows already: the permit it happened under has come back with it."""
+    resets_after: float | None = None
+    """Rate limited: in how many seconds the provider's count starts anew, if it said so."""
+
+
+class PermitRequest(NamedTuple):
+    """A job asks for the right to make one request."""
+
+    lane: str
+    ref: int
+    """Negative, and new for each request of this process."""
+    rate_only: bool
+    """The job holds a slot of this lane already."""
+    patience: float
+    """Seconds it is worth waiting for the start."""
+    job: int = 0
+    """The job that asks (its seq): where it holds a slot already, it takes none."""
+
+
+class Permit(NamedTuple):
+    """The right to make one request in a lane, from `start_at` on."""
+
+    lane: str
+    ref: int
+    start_at: float
+    void_at: float = float("inf")
+    """A request made later than this needs another permit."""
+    timeout: float | None = None
+    """The lane's limit for one request."""
+
+
+class Busy(NamedTuple):
+    """Why a lane gives no permit."""
+
+    lane: str
+    until: float | None
+    """When to ask again; None: when a slot is given back."""
+    why: str
+    give_up: bool = False
+    """The lane is in trouble: nobody waits for it inside a job, however soon it may be tried."""
+
+
+class Returned(NamedTuple):
+    """A permit that is no longer needed, and how the request of this job went."""
+
+    permit: Permit
+    report: Report | None
+    job: int
+    token: int
+
+
+@dataclass(slots=True, frozen=True)
+class LaneInfo:
+    """A lane, as shown to people."""
+
+    name: str
+    parent: str | None
+    spacing: float
+    """Seconds between starts now, slow-down included."""
+    max_parallel: int
+    in_flight: int
+    waiting: int
+    """Jobs in its line."""
+    breaker: str
+    """closed, suspect or open"""
+    retry_at: float | None
+    blocked_until: float | None
+    """None also while only a person can lift the block; then there is a `blocked_why`."""
+    blocked_why: str | None
+    per_day: int | None
+    used_today: int
+
+
+class Steer(Enum):
+    """What a person can do to a lane."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    """Lift a pause or a block."""
+    RESET = "reset"
+    """Resume, close the breaker, forget slow-downs."""

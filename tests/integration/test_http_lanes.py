@@ -1,0 +1,196 @@
+"""`ctx.http`: the permits that requests take, and what their answers tell the lane."""
+
+import time
+
+import pytest
+
+from penstock import JobContext, JobState, Penstock
+from penstock.model.lane import LaneConfig
+from tests.support.desk import FREE, LANES, SOON, Desk, error_of
+from tests.support.processes import Farm
+from tests.support.server import Answer, CountingServer, redirect
+from tests.support.waiting import until
+
+
+async def test_first_request_in_its_own_lane_is_paid_for_by_the_start(
+    farm: Farm, server: CountingServer
+) -> None:
+    lanes = {"api": LaneConfig(min_interval_seconds=0.0, max_parallel=1, requests_per_day=100)}
+    desk = Desk(farm, lanes=lanes)
+
+    async def work(ctx: JobContext) -> None:
+        for _ in range(4):
+            await ctx.http.get(server.url("/"))
+
+    assert (await desk.run(work)).state is JobState.COMPLETED
+    assert len(server.hits) == 4
+    assert desk.use_of("api") == 4
+
+
+def counted(*names: str) -> dict[str, LaneConfig]:
+    """Lanes in which use can be read."""
+    config = LaneConfig(min_interval_seconds=0.0, max_parallel=20, requests_per_day=1000)
+    return {"fetch": FREE, **dict.fromkeys(names, config)}
+
+
+async def test_without_a_lane_each_host_has_its_own(farm: Farm, server: CountingServer) -> None:
+    desk = Desk(farm, lanes=counted("host:127.0.0.1", "host:localhost", "named"))
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/", host="127.0.0.1"))
+        await ctx.http.get(server.url("/", host="localhost"))
+        await ctx.http.get(server.url("/", host="localhost"))
+        await ctx.http.get(server.url("/"), lane="named")
+
+    assert (await desk.run(work, lane=None)).state is JobState.COMPLETED
+    used = {name: desk.use_of(name) for name in ("host:127.0.0.1", "host:localhost", "named")}
+    assert used == {"host:127.0.0.1": 1, "host:localhost": 2, "named": 1}
+
+
+@pytest.mark.parametrize("own", [None, "api"])
+@pytest.mark.parametrize("named", [None, "named"])
+async def test_redirect_to_another_host_takes_a_permit_in_that_hosts_lane(
+    farm: Farm, server: CountingServer, own: str | None, named: str | None
+) -> None:
+    desk = Desk(farm, lanes=counted("api", "named", "host:127.0.0.1", "host:localhost"))
+    server.answers["/from"] = redirect(server.url("/to", host="localhost"))
+
+    async def work(ctx: JobContext) -> str:
+        return (await ctx.http.get(server.url("/from"), lane=named)).request.url.host
+
+    done = await desk.run(work, lane=own)
+    assert (done.state, done.result) == (JobState.COMPLETED, "localhost")
+    assert desk.use_of("host:localhost") == 1
+    assert desk.use_of(named or own or "host:127.0.0.1") == 1
+
+
+async def test_redirect_on_the_same_host_stays_in_the_lane(
+    farm: Farm, server: CountingServer
+) -> None:
+    desk = Desk(farm, lanes=counted("api"))
+    server.answers["/from"] = redirect("/to")
+
+    async def work(ctx: JobContext) -> str:
+        return (await ctx.http.get(server.url("/from"))).request.url.path
+
+    assert (await desk.run(work)).result == "/to"
+    assert desk.use_of("api") == 2
+
+
+async def test_connection_error_names_where_and_lets_the_probe_know(
+    desk: Desk, server: CountingServer
+) -> None:
+    server.down()
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.post(server.url("/"))
+
+    done = await desk.run(work)
+    kind, message = error_of(done)
+    assert kind == "Unavailable"
+    assert message.startswith(f"127.0.0.1:{server.port}: ")
+    rows = desk.farm.query("SELECT address FROM lanes WHERE name = 'api'")
+    assert rows == [(f"127.0.0.1:{server.port}",)]
+
+
+async def test_connection_error_inside_a_permit_becomes_unavailable(desk: Desk) -> None:
+    async def work(ctx: JobContext) -> None:
+        async with ctx.lanes.permit("api"):
+            raise ConnectionResetError("gone")
+
+    done = await desk.run(work, lane=None)
+    assert error_of(done)[0] == "Unavailable"
+    rows = desk.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
+    assert rows == [(1,)]
+
+
+async def test_slots_are_given_back_after_every_kind_of_answer(
+    farm: Farm, server: CountingServer
+) -> None:
+    lanes = {"api": LaneConfig(min_interval_seconds=0.0, max_parallel=2)}
+    app: Penstock = farm.bare(lanes=lanes, max_retries=0, max_workers=4)
+    # With a success between any two that look like an outage.
+    bad = [Answer(404), Answer(500), Answer(reset=True), redirect("/loop")]
+    answers = [answer for one in bad for answer in (one, Answer())]
+    for n, answer in enumerate(answers):
+        server.answers[f"/{n}"] = answer
+    server.answers["/loop"] = redirect("/loop")
+
+    @app.job("visit")
+    async def visit(ctx: JobContext, n: int) -> None:
+        await ctx.http.post(server.url(f"/{n}"), lane="api")
+
+    async with app, app.running():
+        for n in range(len(answers)):
+            job = await app.enqueue("visit", {"n": n})
+            await app.wait(job.id, timeout=SOON)
+        await until(lambda: farm.query("SELECT 1 FROM slots") == [], "the slots", patience=2.0)
+
+
+@pytest.mark.parametrize("kind", ["seconds", "time"])
+async def test_reset_header_says_how_long_a_429_lasts(
+    desk: Desk, server: CountingServer, kind: str
+) -> None:
+    at = int(time.time()) + 600
+    header = {"x-ratelimit-reset": "600"} if kind == "seconds" else {"ratelimit-reset": str(at)}
+    server.answers["/"] = Answer(429, headers=header)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/"))
+
+    desk.register(work, "api")
+    async with desk.app, desk.app.running():
+        await desk.app.enqueue("work")
+
+        async def paused() -> float | None:
+            return {one.name: one.blocked_until for one in await desk.app.lane_infos()}.get("api")
+
+        assert await until(paused, "the lane to pause") == pytest.approx(at, abs=10)
+
+
+async def test_404_closes_the_breaker_because_the_service_answers(
+    farm: Farm, server: CountingServer
+) -> None:
+    quick = LaneConfig(min_interval_seconds=0.0, max_parallel=20, breaker_first_seconds=0.1)
+    desk = Desk(farm, lanes={**LANES, "api": quick})
+    server.answers["/"] = Answer(503)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.post(server.url("/"))
+
+    desk.register(work, "api")
+    async with desk.app, desk.app.running():
+        jobs = await desk.app.enqueue_many("work", [None] * 5)
+
+        async def breaker() -> str:
+            (lane,) = [one for one in await desk.app.lane_infos() if one.name == "api"]
+            return lane.breaker
+
+        async def is_open() -> bool:
+            return await breaker() == "open"
+
+        await until(is_open, "the breaker to open")
+        server.answers["/"] = Answer(404)
+        ended = [await desk.app.wait(job.id, timeout=SOON) for job in jobs]
+        assert await breaker() == "closed"
+
+    assert {error_of(job)[0] for job in ended} == {"HttpError"}
+
+
+async def test_pages_that_are_forbidden_do_not_block_their_host(
+    farm: Farm, server: CountingServer
+) -> None:
+    desk = Desk(farm, lanes={**LANES, "host:*": {"min_interval_seconds": 0.0, "max_parallel": 9}})
+    server.answers["/"] = Answer(403)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/"))
+
+    desk.register(work, None)
+    async with desk.app, desk.app.running():
+        jobs = await desk.app.enqueue_many("work", [None] * 6)
+        ended = [await desk.app.wait(job.id, timeout=SOON) for job in jobs]
+        lanes = await desk.app.lane_infos()
+
+    assert {error_of(job)[0] for job in ended} == {"AuthenticationError"}
+    assert [lane.blocked_why for lane in lanes] == [None] * len(lanes)

@@ -1,0 +1,113 @@
+"""Probes with real processes: recovery is noticed before the next try is due."""
+
+import time
+
+import pytest
+
+from penstock import JobState
+from tests.support.outage import LANE, RESUMED, STEADY, all_ended, enqueue, opens
+from tests.support.processes import Farm
+from tests.support.server import Answer, CountingServer
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.alone
+
+
+async def test_probe_of_the_health_url_brings_recovery_forward(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": {**STEADY, "health_url": server.url("/health")}}
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        server.answers["/api"] = server.answers["/health"] = Answer(503)
+        jobs = await enqueue(app, server, 20)
+        await opens(app)
+        await until(lambda: len(server.at("/health")) >= 2, "probes")
+        tries = len(server.at("/api"))
+        server.answers["/api"] = server.answers["/health"] = Answer()
+        back = time.monotonic()
+        done = await all_ended(app, jobs)
+    assert time.monotonic() - back <= RESUMED
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+    assert tries <= 4 * 3, "probes are no tries"
+
+
+async def test_health_url_that_makes_no_sense_stops_no_other_probe(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {
+        "a": {**STEADY, "health_url": "http://127.0.0.1:99999/"},
+        "api": {**STEADY, "health_url": server.url("/health")},
+    }
+    server.answers["/"] = Answer(500)
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        await app.enqueue_many("call", [{"lane": "a", "url": server.url("/a")}] * 4)
+        await opens(app)
+        jobs = await enqueue(app, server, 4)
+        await until(lambda: len(server.at("/health")) >= 2, "probes")
+        server.answers["/"] = Answer()
+        done = await all_ended(app, jobs)
+    assert {job.state for job in done} == {JobState.COMPLETED}
+
+
+async def test_probe_of_an_address_that_refused_brings_recovery_forward(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"api": STEADY}
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        server.down()
+        jobs = await enqueue(app, server, 20)
+        await opens(app)
+
+        def probed() -> bool:
+            return farm.query("SELECT probe_ok FROM lanes WHERE name = 'api'") == [(0,)]
+
+        await until(probed, "a probe to fail")
+        server.up()
+        back = time.monotonic()
+        done = await all_ended(app, jobs)
+    assert time.monotonic() - back <= RESUMED
+    assert {(job.state, job.attempts) for job in done} == {(JobState.COMPLETED, 1)}
+
+
+async def test_single_job_is_spared_when_the_probe_confirms_the_outage(
+    farm: Farm, server: CountingServer
+) -> None:
+    """There is no second job to tell a bad payload from an outage, but there is the probe."""
+    farm.settings["lanes"] = {"api": {**LANE, "probe_seconds": 0.1}}
+    farm.settings["retry_base_seconds"] = 30.0  # so that the probe comes before the retry
+    async with farm.app("laned") as app:
+        await farm.start("laned")
+        server.down()
+        (job,) = await enqueue(app, server, 1)
+        await opens(app)
+        await until(lambda: len(farm.side.notes()) >= 5, "more tries than it has attempts")
+        assert (await app.get(job.id)).state in (JobState.QUEUED, JobState.RUNNING)
+        server.up()
+        done = await app.wait(job.id, timeout=10)
+    assert (done.state, done.attempts) == (JobState.COMPLETED, 1)
+
+
+async def test_hanging_probe_does_not_delay_the_take_over_from_a_dead_process(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {
+        "api": {**STEADY, "health_url": server.url("/health"), "probe_seconds": 0.05}
+    }
+    server.answers["/api"] = Answer(500)
+    server.answers["/health"] = Answer(hang=True)
+    async with farm.app("laned") as app:
+        victim = await farm.start("laned", lease_seconds=60.0)
+        await app.enqueue("hold", {"lane": "free", "gate": str(farm.gate)})
+        await until(lambda: farm.side.notes(kind="hold"), "the job to run")
+        await farm.start("laned", lease_seconds=60.0)
+        await enqueue(app, server, 4)
+        await until(lambda: len(server.at("/health")) >= 2, "both to probe")
+        await victim.kill()
+        killed = time.monotonic()
+        await until(lambda: len(farm.side.notes(kind="hold")) == 2, "the take-over")
+        took = time.monotonic() - killed
+        farm.gate.touch()
+    assert took < 1.5

@@ -1,0 +1,50 @@
+"""One kind of job whose handler a test brings, for tests of what handlers ask of the outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock import Job, JobContext
+from penstock.model.lane import LaneConfig
+from tests.support.processes import Farm
+
+SOON = 5.0
+FREE = LaneConfig(min_interval_seconds=0.0, max_parallel=20)
+LANES = {"api": FREE, "fetch": FREE, "host:*": FREE}
+Work = Callable[[JobContext], Awaitable[Any]]
+
+
+class Desk:
+    """An app with one kind of job, in lane `api` or in none, whose handler a test brings."""
+
+    def __init__(self, farm: Farm, **settings: Any) -> None:
+        self.farm = farm
+        self.app = farm.bare(**{"lanes": LANES, "max_retries": 0, **settings})
+
+    def register(self, work: Work, lane: str | None, **options: Any) -> None:
+        async def handler(ctx: JobContext) -> Any:
+            return await work(ctx)
+
+        self.app.job("work", lane=lane, **options)(handler)
+
+    async def run(
+        self, work: Work, *, lane: str | None = "api", deadline: float | None = None, **options: Any
+    ) -> Job:
+        """One job, from beginning to end."""
+        self.register(work, lane, **options)
+        async with self.app, self.app.running():
+            at = None if deadline is None else time.time() + deadline
+            job = await self.app.enqueue("work", deadline=at)
+            return await self.app.wait(job.id, timeout=SOON)
+
+    def use_of(self, lane: str) -> int:
+        """How many permits of a lane with a daily limit have been taken."""
+        rows = self.farm.query("SELECT used_today FROM lanes WHERE name = ?", lane)
+        return int(rows[0][0]) if rows else 0
+
+
+def error_of(job: Job) -> tuple[str, str]:
+    assert job.error is not None
+    return job.error.type, job.error.message
