@@ -82,6 +82,7 @@ class Penstock:
                 self.queue,
                 self.settings,
                 self.config.embedder,
+                self.config.llm,
                 self.job,
                 self._enqueuer.enqueue,
                 self._log_waiters,

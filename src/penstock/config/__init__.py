@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from penstock.config.lanes import read_embedder, read_lanes, read_weights
+from penstock.config.lanes import read_embedder, read_lanes, read_llm, read_weights
 from penstock.config.yaml_file import read_mapping
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.llm import LlmConfig
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder")
+SECTIONS = ("lanes", "tenant_weights", "embedder", "llm")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -35,6 +36,7 @@ class Config:
     """What is configured for lanes; what is not follows from their defaults."""
     tenant_weights: Mapping[str, float] = field(default_factory=dict)
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
+    llm: LlmConfig = field(default_factory=LlmConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -46,7 +48,21 @@ class Config:
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]
         for tenant, weight in self.tenant_weights.items():
             rows.append((f"tenant_weights.{tenant}", weight, self.sources["tenant_weights"]))
+        if self.llm.base_url is not None:
+            rows.append(("llm.base_url", hide_secrets(self.llm.base_url), self.sources["llm"]))
+        for role, model in self.llm.models.items():
+            rows.append((f"llm.models.{role}", model, self.sources["llm"]))
         return rows
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know of these settings."""
+        if self.settings.scans != "model" or self.llm.base_url is None:
+            return []
+        return [
+            f"scans: model sends pages without text to {hide_secrets(self.llm.base_url)} as they "
+            "are: pictures cannot be masked"
+        ]
 
 
 def load(
@@ -65,6 +81,7 @@ def load(
     lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
     embedder = read_embedder(given.pop("embedder")) if "embedder" in given else EmbedderConfig()
+    llm = read_llm(given.pop("llm")) if "llm" in given else LlmConfig()
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -80,7 +97,7 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources, lanes, weights, embedder)
+    return Config(queue, Settings(**values), sources, lanes, weights, embedder, llm)
 
 
 def hide_secrets(url: str) -> str:

@@ -1,4 +1,4 @@
-"""The two jobs of a document: what they are called and given, and by which id they are found.
+"""The jobs of a document: what they are called and given, and by which id they are found.
 
 A job's id follows from the original and the generation. So a document's jobs can be asked for
 without having been noted anywhere, and enqueueing one twice makes one.
@@ -15,7 +15,7 @@ from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
 from penstock.ports.corpus import Version
 
-PARSE, EMBED = "ingest.parse", "ingest.embed"
+PARSE, SCAN, EMBED = "ingest.parse", "ingest.scan", "ingest.embed"
 EMBEDDER_LANE = "embedder"
 
 Enqueue = Callable[..., Awaitable[Job]]
@@ -30,9 +30,12 @@ def parse_id(version: Version, blob: str) -> str:
     return child_id(f"{blob}@{version.generation}", PARSE, "", 1)
 
 
-def embed_id(version: Version, blob: str) -> str:
-    """It is the child of the job that parses."""
-    return child_id(parse_id(version, blob), EMBED, encode_payload(payload_of(version, blob)), 1)
+def job_ids(version: Version, blob: str) -> list[str]:
+    """Of all that a document may have, the later ones last: those that scan and embed are children
+    of the one that parses, or the one that embeds is a child of the one that scans."""
+    payload, parse = encode_payload(payload_of(version, blob)), parse_id(version, blob)
+    scan = child_id(parse, SCAN, payload, 1)
+    return [parse, scan, *(child_id(parent, EMBED, payload, 1) for parent in (parse, scan))]
 
 
 def payload_of(version: Version, blob: str) -> dict[str, Any]:

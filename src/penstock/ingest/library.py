@@ -17,6 +17,7 @@ from penstock.engine.waiters import LogWaiters
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import EMBED, PARSE, Enqueue, log_of, start
 from penstock.ingest.names import Names
+from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools
 from penstock.ingest.reconcile import Reconciler
 from penstock.ingest.reembed import Reembedding
@@ -70,12 +71,18 @@ class Library:
 
     async def open(self) -> None:
         await self._tools.corpus.open()
-        self._tools.parser.open()
+        for pool in self._pools():
+            pool.open()
 
     async def close(self) -> None:
-        await self._tools.parser.close()
+        for pool in self._pools():
+            await pool.close()
         await self._tools.corpus.close()
         await asyncio.to_thread(self._embedding.close)
+
+    def _pools(self) -> list[ParserPool]:
+        reader = self._tools.scan_reader
+        return [self._tools.parser] if reader is None else [self._tools.parser, reader.pool]
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
         """What a process that works on documents does beside its jobs."""

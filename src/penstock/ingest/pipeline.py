@@ -1,16 +1,17 @@
 """The two jobs a document takes: parse it, then embed and publish it.
 
-`ingest.parse` reads the original, in a child process, and stages what comes of it. `ingest.embed`
-is in the lane of the embedder: it stores each finished batch under the hash of its texts, which is
-its checkpoint, and publishes when none is missing. Either can be run again from the start at any
-point: staging replaces, vectors are kept, publishing is one transaction. A version that is
-published, or older than the newest, is left alone.
+`ingest.parse` reads the original, in a child process, and stages what comes of it; where pages are
+pictures, a third job does that once it has read them (scan.py). `ingest.embed` is in the lane of
+the embedder: it stores each finished batch under the hash of its texts, which is its checkpoint,
+and publishes when none is missing. Each can be run again from the start at any point: staging
+replaces, vectors are kept, publishing is one transaction. A version that is published, or older
+than the newest, is left alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,12 @@ from typing import Any
 from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.company import MOST, Embed
-from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, payload_of
+from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
+from penstock.ingest.scan_readers import ScanReader
 from penstock.model.document import DocumentRef, DocumentState
 from penstock.model.errors import (
     LaneBusy,
@@ -54,6 +57,7 @@ class Tools:
     corpus: Corpus
     blobs: BlobStore
     parser: ParserPool
+    scan_reader: ScanReader | None
     mask: Masker
     chunk: ChunkSettings
     embedding: Callable[[JobContext], AbstractContextManager[Embed]]
@@ -78,7 +82,7 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
         ctx: JobContext, collection: str, document: str, generation: int, blob: str, title: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = _Work(tools, ctx, version, blob)
+        work = Work(tools, ctx, version, blob)
         return await work.do("parse", 0.0, lambda: work.parse(title))
 
     @job(EMBED, lane=EMBEDDER_LANE)
@@ -86,13 +90,13 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
         ctx: JobContext, collection: str, document: str, generation: int, blob: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = _Work(tools, ctx, version, blob)
+        work = Work(tools, ctx, version, blob)
         with tools.embedding(ctx) as ask:
             return await work.do("embed", PARSED, lambda: work.embed(ask))
 
 
 @dataclass(slots=True, frozen=True)
-class _Work:
+class Work:
     """One run of one of the jobs."""
 
     tools: Tools
@@ -144,10 +148,21 @@ class _Work:
                 return IngestFailed(f"{type(error).__name__}: {said}")
 
     async def parse(self, title: str) -> Result | None:
+        async with self.tools.blobs.local(self.blob) as path:
+            parsed = await self.tools.parser.parse(path)
+        if parsed.scans:
+            await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
+            return {"scans": len(parsed.scans)}
+        return await self.stage(parsed, title)
+
+    async def stage(
+        self, parsed: Parsed, title: str, masked: Mapping[str, int] | None = None
+    ) -> Result | None:
+        """`masked` is what was masked in it before it came here."""
         tools, ctx = self.tools, self.ctx
-        async with tools.blobs.local(self.blob) as path:
-            parsed = await tools.parser.parse(path)
-        staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
+        staged = await asyncio.to_thread(
+            prepare, parsed, title, tools.mask, tools.chunk, masked=masked or {}
+        )
         if not await tools.corpus.stage(self.version, staged):
             return None
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")

@@ -12,7 +12,7 @@ import logging
 import time
 from typing import Any
 
-from penstock.ingest.jobs import Enqueue, embed_id, parse_id, start
+from penstock.ingest.jobs import Enqueue, job_ids, start
 from penstock.ingest.pipeline import Tools
 from penstock.model.document import DocumentState
 from penstock.model.job import Job, JobState
@@ -57,15 +57,14 @@ class Reconciler:
             return
         jobs = await self._queue.get([job for one in page for job in _job_ids(one)])
         for one in page:
-            parse, embed = (jobs.get(job) for job in _job_ids(one))
-            if any(job is not None and job.state in _LIVE for job in (parse, embed)):
+            known = [jobs[job] for job in _job_ids(one) if job in jobs]
+            if any(job.state in _LIVE for job in known):
                 continue
-            last = embed or parse
-            if last is None:
+            if not known:
                 log.warning("a document had no job: %s", one.document.generation)
                 await start(self._enqueue, one.document, one.blob)
             else:
-                await self._fail(one, last)
+                await self._fail(one, known[-1])
 
     async def _fail(self, pending: Pending, job: Job) -> None:
         """The job was read after the document: it may have had the last word in between."""
@@ -92,9 +91,8 @@ class Reconciler:
             log.warning("%d originals that nothing referred to were deleted", deleted)
 
 
-def _job_ids(pending: Pending) -> tuple[str, str]:
-    version = Version(pending.document.ref, pending.document.generation)
-    return parse_id(version, pending.blob), embed_id(version, pending.blob)
+def _job_ids(pending: Pending) -> list[str]:
+    return job_ids(Version(pending.document.ref, pending.document.generation), pending.blob)
 
 
 def _error_of(job: Job) -> dict[str, Any]:

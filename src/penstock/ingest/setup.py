@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.engine.waiters import LogWaiters
-from penstock.ingest import reembed
+from penstock.ingest import reembed, scan
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import Enqueue
@@ -18,8 +18,10 @@ from penstock.ingest.mask import Masker
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools, register
+from penstock.ingest.scan_readers import MOST_PAGES, scan_reader
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.llm import LlmConfig
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue
 
@@ -30,6 +32,7 @@ def open_library(
     queue: JobQueue,
     settings: Settings,
     embedder: EmbedderConfig,
+    llm: LlmConfig,
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
@@ -40,12 +43,14 @@ def open_library(
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
-    limits = ParseLimits(input_bytes=settings.document_bytes)
-    parser = ParserPool(settings.parsers, limits)
+    scans = 0 if settings.scans == "none" else MOST_PAGES
+    limits = ParseLimits(input_bytes=settings.document_bytes, scans=scans)
+    parser, reader = ParserPool(settings.parsers, limits), scan_reader(settings, llm, limits)
     tools = Tools(
         corpus=corpus,
         blobs=LocalBlobs(Path(settings.blobs).expanduser() if settings.blobs else folder),
         parser=parser,
+        scan_reader=reader,
         mask=Masker(),
         chunk=chunk,
         embedding=embedding.in_job,
@@ -54,9 +59,14 @@ def open_library(
     )
     register(tools, job)
     reembed.register(tools, job)
+    if reader is not None:
+        scan.register(tools, reader, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
-    fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
+    decides: list[Any] = [1, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
+    if reader is not None:
+        decides.append(reader.name)
+    fingerprint = json.dumps(decides)
     return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
 
 
