@@ -47,9 +47,11 @@ All times are in seconds.
 |---|---|---|
 {rows}
 
-Two more are sections of `{file}` or arguments of `Penstock`, and not in the environment: `lanes`
-([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#tenants-and-urgent-work)).
+Four more are sections of `{file}`, and not in the environment: `lanes`
+([reference](reference-lanes.md)), `tenant_weights`
+([guide](guide-lanes.md#tenants-and-urgent-work)), `embedder`
+([guide](guide-documents.md#settings)) and `llm` ([guide](guide-documents.md#scans)). The first two
+are arguments of `Penstock`, too.
 """
 
 LANES = """\

@@ -43,6 +43,10 @@ class VisionModel:
         self._url = f"{url.rstrip('/')}/chat/completions"
         self._key_variable = key_variable
 
+    def check(self) -> None:
+        """ConfigError where there is no key."""
+        self._headers()
+
     async def read(self, png: bytes, post: Post, most: int) -> str:
         """The text in a picture, at most so many characters. ModelError if the answer is not
         that; it quotes nothing of it."""

@@ -47,8 +47,10 @@ def advice(error: Mapping[str, Any], document_id: str) -> str:
             return "ingest it again"
         case "InputError" | "ValidationError":
             return "nothing of it was accepted: ingest it again once that is mended"
-        case "AuthenticationError" | "EmbedderError" | "HttpError" | "ConfigError":
-            return f"check the settings of the embedder, then: {again}"
+        case "ConfigError":
+            return f"change or install what it says, then: {again}"
+        case "AuthenticationError" | "EmbedderError" | "HttpError" | "ModelError":
+            return f"check the settings of the embedder, and of the model for scans; then: {again}"
         case _:
             return f"penstock dead-letters list has the whole history; to try again: {again}"
 

@@ -15,7 +15,7 @@ from penstock.corpus.search import SearchResult, search
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.jobs import EMBED, PARSE, Enqueue, log_of, start
+from penstock.ingest.jobs import EMBED, PARSE, SCAN, Enqueue, log_of, start
 from penstock.ingest.names import Names
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools
@@ -85,10 +85,13 @@ class Library:
         return [self._tools.parser] if reader is None else [self._tools.parser, reader.pool]
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that works on documents does beside its jobs."""
+        """What a process that works on documents does beside its jobs. ConfigError where it could
+        not do them: better none starts than every scan fails."""
         if PARSE not in kinds and EMBED not in kinds:
             return []
         tools = self._tools
+        if tools.scan_reader is not None and SCAN in kinds:
+            tools.scan_reader.check()
         return [
             Reconciler(tools, self._queue, self._enqueue),
             Reembedding(tools.corpus, tools.model, self._enqueue),

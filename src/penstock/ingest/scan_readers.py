@@ -13,6 +13,7 @@ from penstock.adapters.vision import VisionModel
 from penstock.engine.context import JobContext
 from penstock.ingest.parse.draft import clean
 from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.ocr import check
 from penstock.ingest.parse.pool import ParserPool
 from penstock.model.errors import ConfigError
 from penstock.model.llm import LlmConfig
@@ -30,6 +31,10 @@ class ScanReader(Protocol):
     """Of the job."""
     pool: ParserPool
 
+    def check(self) -> None:
+        """ConfigError where this machine cannot do it."""
+        ...
+
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
         """What stands on a page, not masked; '' for nothing."""
         ...
@@ -43,6 +48,9 @@ class OcrReader:
         self.pool = pool
         self._languages = languages
 
+    def check(self) -> None:
+        check(self._languages)
+
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
         return await self.pool.ocr(path, page, self._languages)
 
@@ -55,6 +63,9 @@ class ModelReader:
         self.pool = pool
         self._model = model
         self._most = most
+
+    def check(self) -> None:
+        self._model.check()
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
         """The picture is in memory only, from the child that draws it to the request."""

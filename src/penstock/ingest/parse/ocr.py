@@ -18,15 +18,24 @@ _COMMAND = "tesseract"
 _OPTIONS = ("-c", "preserve_interword_spaces=1")
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 """Its threads make a page slower where several are read at once."""
+_CHECK_SECONDS = 30
 
 
 def read_picture(picture: Picture, languages: str, limits: ParseLimits) -> str:
     """What stands in a picture; '' if nothing does. ConfigError says what to install."""
-    _check(languages)
-    arguments = ["stdin", "stdout", "-l", languages, *_OPTIONS]
+    check(languages)
+    command = [_COMMAND, "stdin", "stdout", "-l", languages, *_OPTIONS]
     if picture.dpi is not None:
-        arguments += ["--dpi", str(picture.dpi)]
-    done = _run(arguments, limits.megabytes, picture.pgm())
+        command += ["--dpi", str(picture.dpi)]
+    # The languages are checked words, and nothing else of the command comes from outside.
+    done = subprocess.run(  # noqa: S603
+        command,
+        input=picture.pgm(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # it may quote the document
+        env=os.environ | _ONE_THREAD,
+        preexec_fn=partial(_restrict, os.getpid(), limits.megabytes),
+    )
     if done.returncode != 0:
         raise ParserError(f"tesseract failed on it (exit code {done.returncode})", "corrupt")
     text = clean(done.stdout.decode(errors="replace")).strip()
@@ -36,9 +45,17 @@ def read_picture(picture: Picture, languages: str, limits: ParseLimits) -> str:
 
 
 @cache
-def _check(languages: str) -> None:
-    """Asked once by each child: of several languages tesseract leaves out what it lacks."""
-    done = _run(["--list-langs"], 1024)
+def check(languages: str) -> None:
+    """ConfigError where tesseract or one of the languages is missing: of several, it leaves out
+    what it lacks. Asked once by each process."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [_COMMAND, "--list-langs"], capture_output=True, timeout=_CHECK_SECONDS
+        )
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "`scans: ocr` needs tesseract on the PATH; Debian's package is tesseract-ocr"
+        ) from error
     known = done.stdout.decode(errors="replace").split("\n")[1:]
     missing = [one for one in languages.split("+") if one not in known]
     if missing:
@@ -47,25 +64,6 @@ def _check(languages: str) -> None:
             f"tesseract has no data for {', '.join(missing)} (ocr_languages); "
             f"Debian's packages are: {packages}"
         )
-
-
-def _run(
-    arguments: list[str], megabytes: int, given: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    """The languages are checked words, and nothing else of the command comes from outside."""
-    try:
-        return subprocess.run(  # noqa: S603
-            [_COMMAND, *arguments],
-            input=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # it may quote the document
-            env=os.environ | _ONE_THREAD,
-            preexec_fn=partial(_restrict, os.getpid(), megabytes),
-        )
-    except FileNotFoundError as error:
-        raise ConfigError(
-            "`scans: ocr` needs tesseract on the PATH; Debian's package is tesseract-ocr"
-        ) from error
 
 
 def _restrict(parent: int, megabytes: int) -> None:
