@@ -13,7 +13,6 @@ from penstock.adapters.vision import VisionModel
 from penstock.engine.context import JobContext
 from penstock.ingest.parse.draft import clean
 from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.ocr import check
 from penstock.ingest.parse.pool import ParserPool
 from penstock.model.errors import ConfigError
 from penstock.model.llm import LlmConfig
@@ -49,6 +48,8 @@ class OcrReader:
         self._languages = languages
 
     def check(self) -> None:
+        from penstock.ingest.parse.ocr import check  # here: it brings the parsers along
+
         check(self._languages)
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
