@@ -9,12 +9,13 @@ A page's picture is never in a file: it goes from the child that draws it throug
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.ingest.jobs import SCAN
 from penstock.ingest.mask import Masker
+from penstock.ingest.parsed import Parsed
 from penstock.ingest.pipeline import PARSED, Result, Tools, Work
 from penstock.ingest.scan_readers import ScanReader
 from penstock.model.document import DocumentRef
@@ -50,22 +51,21 @@ async def _scan(work: Work, reader: ScanReader) -> Result | None:
         return None
     async with work.tools.blobs.local(work.blob) as path:
         parsed = await reader.pool.parse(path)
-        before = ""
         for done, page in enumerate(parsed.scans):
-            if page not in known:
-                if began and ctx.remaining() < given / 2:
-                    ctx.run_later(0.0, f"{done} of {len(parsed.scans)} pages read")
-                began = True
-                try:
-                    text = await reader.read(ctx, path, page)
-                except (ParserError, ModelError) as error:
-                    raise _of_page(error, page) from error
-                known[page] = mask_page(work.tools.mask, before, text)
-                if not await corpus.put_scan(version, basis, page, known[page]):
-                    return None
-                fraction = (done + 1) / len(parsed.scans)
-                ctx.progress(PARSED * fraction, f"{done + 1} of {len(parsed.scans)} pages read")
-            before = known[page].text[-CONTEXT:]
+            if page in known:
+                continue
+            if began and ctx.remaining() < given / 2:
+                ctx.run_later(0.0, f"{done} of {len(parsed.scans)} pages read")
+            began = True
+            try:
+                text = await reader.read(ctx, path, page)
+            except (ParserError, ModelError) as error:
+                raise _of_page(error, page) from error
+            known[page] = mask_page(work.tools.mask, _before(parsed, known, page), text)
+            if not await corpus.put_scan(version, basis, page, known[page]):
+                return None
+            fraction = (done + 1) / len(parsed.scans)
+            ctx.progress(PARSED * fraction, f"{done + 1} of {len(parsed.scans)} pages read")
         whole = await reader.pool.parse(path, {page: known[page].text for page in parsed.scans})
     counts = Counter[str]()
     for page in parsed.scans:
@@ -79,8 +79,19 @@ def _of_page(error: ParserError | ModelError, page: int) -> ParserError | ModelE
     return ModelError(f"page {page}: {error}")
 
 
+def _before(parsed: Parsed, known: Mapping[int, ScannedPage], page: int) -> str:
+    """The end of the page before, whoever has read it."""
+    if page == 1:
+        return ""
+    if page - 1 in known:
+        return known[page - 1].text[-CONTEXT:]
+    before = parsed.pages[page - 2]
+    return parsed.text[before.start : before.end].rstrip()[-CONTEXT:]
+
+
 def mask_page(mask: Masker, before: str, text: str) -> ScannedPage:
     """A page masked in the light of what stands before it."""
     lead = before + GAP
     masked = mask(lead + text)
-    return ScannedPage(masked.text[masked.position(len(lead)) :], masked.counts)
+    own = Counter(masked.counts) - Counter(mask(lead).counts)
+    return ScannedPage(masked.text[masked.position(len(lead)) :], dict(own))

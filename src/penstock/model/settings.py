@@ -75,7 +75,8 @@ class Settings:
     keep_originals: bool = False
     """Keep original files, which are not masked, also once they are searchable."""
     parsers: int = 2
-    """Documents parsed at a time by one process, each in a child process."""
+    """Documents parsed at a time by one process, each in a child process; and as many scanned
+    pages, where those are read."""
     scans: str = "none"
     """Who reads pages without text, and pictures: `none`, `ocr` (tesseract, on this machine) or
     `model` (that of `llm.models.ingest`, **which receives them unmasked**)."""
