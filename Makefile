@@ -29,6 +29,7 @@ $(STAMP): pyproject.toml requirements/dev.txt $(UV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode --editable .
 	$(BIN)/python -m tools.get_redis
+	$(BIN)/python -m tools.get_tesseract
 	@touch $@
 
 $(UV):

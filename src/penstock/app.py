@@ -83,6 +83,7 @@ class Penstock:
                 self.settings,
                 self.config.embedder,
                 self.config.names,
+                self.config.llm,
                 self.job,
                 self._enqueuer.enqueue,
                 self._log_waiters,

@@ -1,5 +1,6 @@
 """What the tests with real processes share."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.scans import TESSERACT, VisionServer
 from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
 from tests.support.shelf import Shelf
@@ -44,6 +46,18 @@ def embedder() -> Iterator[EmbedderServer]:
 @pytest.fixture
 def shelf(farm: Farm, embedder: EmbedderServer) -> Shelf:
     return Shelf(farm, embedder)
+
+
+@pytest.fixture
+def vision() -> Iterator[VisionServer]:
+    with VisionServer() as vision:
+        yield vision
+
+
+@pytest.fixture
+def tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found on the PATH."""
+    monkeypatch.setenv("PATH", f"{TESSERACT / 'bin'}:{os.environ['PATH']}")
 
 
 @pytest.fixture

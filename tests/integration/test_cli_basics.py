@@ -176,6 +176,15 @@ def test_config_tells_what_is_said_of_lanes_and_tenants(cli: Cli) -> None:
     assert rows["tenant_weights.gold"]["value"] == 2.0
 
 
+def test_config_warns_of_a_model_that_gets_unmasked_pages(cli: Cli) -> None:
+    text = "scans: model\nllm:\n  base_url: http://localhost:1/v1\n  models: {ingest: looker}\n"
+    (cli.folder / "penstock.yaml").write_text(text)
+    for options in ([], ["--json"]):
+        done = cli("config", *options)
+        assert "warning: scans: model sends pages without text to http://localhost:1" in done.err
+        assert "looker" in done.out
+
+
 def test_config_with_a_wrong_setting_says_which(cli: Cli) -> None:
     (cli.folder / "penstock.yaml").write_text("max_worker: 3\n")
     done = cli("config", code=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import Column, print_json, print_table
+from penstock.cli.output import Column, note, print_json, print_table
 from penstock.cli.text import printable
 
 
@@ -17,7 +17,10 @@ def show_config(
     """
     from penstock.config import load
 
-    rows = load({"queue": queue}, file=config).rows()
+    loaded = load({"queue": queue}, file=config)
+    rows = loaded.rows()
+    for warning in loaded.warnings:
+        note(f"warning: {warning}\n")
     if as_json:
         print_json([{"name": n, "value": value, "source": source} for n, value, source in rows])
         return

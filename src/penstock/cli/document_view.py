@@ -34,10 +34,10 @@ def advice(error: Mapping[str, Any], document_id: str) -> str:
             return "nothing of it was accepted: ingest it again once that is mended"
         case "AddressRefused" | "FetchError":
             return f"look at the address; to fetch it again: {again}"
-        case "AuthenticationError" | "EmbedderError" | "HttpError":
-            return f"check the settings of the embedder, then: {again}"
         case "ConfigError":
-            return f"mend the setting it names, then: {again}"
+            return f"change or install what it says, then: {again}"
+        case "AuthenticationError" | "EmbedderError" | "HttpError" | "ModelError":
+            return f"check the settings of the embedder, and of the model for scans; then: {again}"
         case _:
             return f"penstock dead-letters list has the whole history; to try again: {again}"
 

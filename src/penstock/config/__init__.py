@@ -16,19 +16,21 @@ from penstock.config.sections import (
     read_embedder,
     read_fetch,
     read_lanes,
+    read_llm,
     read_server,
     read_weights,
 )
 from penstock.config.yaml_file import read_mapping
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.llm import LlmConfig
 from penstock.model.names import NamesConfig
 from penstock.model.server import ServerConfig
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder", "names", "fetch", "server")
+SECTIONS = ("lanes", "tenant_weights", "embedder", "names", "llm", "fetch", "server")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -46,6 +48,7 @@ class Config:
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
     names: NamesConfig | None = None
     """None: names are not masked."""
+    llm: LlmConfig = field(default_factory=LlmConfig)
     server: ServerConfig = field(default_factory=ServerConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
@@ -59,7 +62,21 @@ class Config:
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]
         for tenant, weight in self.tenant_weights.items():
             rows.append((f"tenant_weights.{tenant}", weight, self.sources["tenant_weights"]))
+        if self.llm.base_url is not None:
+            rows.append(("llm.base_url", hide_secrets(self.llm.base_url), self.sources["llm"]))
+        for role, model in self.llm.models.items():
+            rows.append((f"llm.models.{role}", model, self.sources["llm"]))
         return rows
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know of these settings."""
+        if self.settings.scans != "model" or self.llm.base_url is None:
+            return []
+        return [
+            f"scans: model sends pages without text to {hide_secrets(self.llm.base_url)} as they "
+            "are: pictures cannot be masked"
+        ]
 
 
 def load(
@@ -83,6 +100,7 @@ def load(
         values["fetch_allow"], sources["fetch_allow"] = allow, given["fetch"].source
     given.pop("fetch", None)
     names = read_names(given.pop("names"), path.parent) if "names" in given else None
+    llm = read_llm(given.pop("llm")) if "llm" in given else LlmConfig()
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -98,7 +116,7 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources, lanes, weights, embedder, names, server)
+    return Config(queue, Settings(**values), sources, lanes, weights, embedder, names, llm, server)
 
 
 def hide_secrets(url: str) -> str:

@@ -11,6 +11,8 @@ from penstock.model.embedder import KEYS as EMBEDDER_KEYS
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
+from penstock.model.llm import KEYS as LLM_KEYS
+from penstock.model.llm import LlmConfig
 from penstock.model.server import KEYS as SERVER_KEYS
 from penstock.model.server import ServerConfig
 
@@ -110,6 +112,29 @@ def read_fetch(section: Located) -> str:
             raise ConfigError(f"{located.source}: fetch: allow must be a list of host:port")
         items += given
     return ",".join(items)
+
+
+def read_llm(section: Located) -> LlmConfig:
+    given: dict[str, Any] = {}
+    for key, located in _mapping(section, "llm", "a mapping of its settings").items():
+        if key not in LLM_KEYS:
+            hint = f"there are: {', '.join(LLM_KEYS)}"
+            raise ConfigError(f"{located.source}: llm has no key {key!r}; {hint}")
+        if key == "models":
+            models = _mapping(located, "llm: models", "names of models by what they are used for")
+            given[key] = {role: _text(f"llm: models.{role}", one) for role, one in models.items()}
+        else:
+            given[key] = _text(f"llm: {key}", located)
+    try:
+        return LlmConfig(**given)
+    except ConfigError as error:
+        raise ConfigError(f"{section.source}: llm: {error}") from None
+
+
+def _text(name: str, located: Located) -> str:
+    if not isinstance(located.value, str) or not located.value:
+        raise ConfigError(f"{located.source}: {name} must be a text")
+    return located.value
 
 
 def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:

@@ -15,7 +15,8 @@ from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
 from penstock.ports.corpus import Version
 
-FETCH, PARSE, EMBED = "ingest.fetch", "ingest.parse", "ingest.embed"
+FETCH, PARSE = "ingest.fetch", "ingest.parse"
+SCAN, EMBED = "ingest.scan", "ingest.embed"
 EMBEDDER_LANE = "embedder"
 BLOBS_LANE = "blobs"
 """Where originals are on a server."""
@@ -37,9 +38,12 @@ def parse_id(version: Version, blob: str) -> str:
     return child_id(f"{blob}@{version.generation}", PARSE, "", 1)
 
 
-def embed_id(version: Version, blob: str) -> str:
-    """It is the child of the job that parses."""
-    return child_id(parse_id(version, blob), EMBED, encode_payload(payload_of(version, blob)), 1)
+def job_ids(version: Version, blob: str) -> list[str]:
+    """Of all that a document may have, the later ones last: those that scan and embed are children
+    of the one that parses, or the one that embeds is a child of the one that scans."""
+    payload, parse = encode_payload(payload_of(version, blob)), parse_id(version, blob)
+    scan = child_id(parse, SCAN, payload, 1)
+    return [parse, scan, *(child_id(parent, EMBED, payload, 1) for parent in (parse, scan))]
 
 
 def payload_of(version: Version, blob: str) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import check, web_address
 from penstock.ingest.embedding import Embedding
-from penstock.ingest.jobs import EMBED, FETCH, PARSE, Enqueue, log_of, start
+from penstock.ingest.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, start
 from penstock.ingest.names import Names
+from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools
 from penstock.ingest.reconcile import Reconciler
 from penstock.ingest.reembed import Reembedding
@@ -81,19 +82,28 @@ class Library:
 
     async def open(self) -> None:
         await self._tools.corpus.open()
-        self._tools.parser.open()
+        for pool in self._pools():
+            pool.open()
 
     async def close(self) -> None:
-        await self._tools.parser.close()
+        for pool in self._pools():
+            await pool.close()
         await self._tools.blobs.close()
         await self._tools.corpus.close()
         await asyncio.to_thread(self._embedding.close)
 
+    def _pools(self) -> list[ParserPool]:
+        reader = self._tools.scan_reader
+        return [self._tools.parser] if reader is None else [self._tools.parser, reader.pool]
+
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that works on documents does beside its jobs."""
+        """What a process that works on documents does beside its jobs. ConfigError where it could
+        not do them: better none starts than every scan fails."""
         if not any(kind in kinds for kind in (FETCH, PARSE, EMBED)):
             return []
         tools = self._tools
+        if tools.scan_reader is not None and SCAN in kinds:
+            tools.scan_reader.check()
         return [
             Reconciler(tools, self._remote, self._queue, self._enqueue),
             Reembedding(tools.corpus, tools.model, self._enqueue),

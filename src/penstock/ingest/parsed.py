@@ -3,6 +3,7 @@
 text      NFC, no NUL, no lone surrogates; line breaks are \\n
 pages     in order, side by side: number (from 1), start, end in `text`; none if there are no pages
 headings  in order: level (from 1), start in `text`, title as it reads there
+scans     numbers of the pages whose text is in a picture, and so not in `text`
 metadata  what the document says of itself
 
 A parser masks nothing: `Masker.document` does.
@@ -34,3 +35,4 @@ class Parsed:
     pages: tuple[Page, ...] = ()
     headings: tuple[Heading, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
+    scans: tuple[int, ...] = ()

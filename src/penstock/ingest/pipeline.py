@@ -1,27 +1,31 @@
 """The two jobs a document takes: parse it, then embed and publish it.
 
-`ingest.parse` reads the original, in a child process, and stages what comes of it. `ingest.embed`
-is in the lane of the embedder: it stores each finished batch under the hash of its texts, which is
-its checkpoint, and publishes when none is missing. Either can be run again from the start at any
-point: staging replaces, vectors are kept, publishing is one transaction. A version that is
-published, or older than the newest, is left alone.
+`ingest.parse` reads the original, in a child process, and stages what comes of it; where pages are
+pictures, a third job does that once it has read them (scan.py). `ingest.embed` is in the lane of
+the embedder: it stores each finished batch under the hash of its texts, which is its checkpoint,
+and publishes when none is missing. Each can be run again from the start at any point: staging
+replaces, vectors are kept, publishing is one transaction. A version that is published, or older
+than the newest, is left alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.company import MOST, Embed
-from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, payload_of
+from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
+from penstock.ingest.scan_readers import ScanReader
 from penstock.model.document import DocumentRef, DocumentState
 from penstock.model.errors import (
     LaneBusy,
@@ -54,6 +58,7 @@ class Tools:
     corpus: Corpus
     blobs: BlobStore
     parser: ParserPool
+    scan_reader: ScanReader | None
     mask: Masker
     chunk: ChunkSettings
     embedding: Callable[[JobContext], AbstractContextManager[Embed]]
@@ -149,6 +154,14 @@ class Work:
                 away.address = error.address
                 raise away from error
 
+    @asynccontextmanager
+    async def original(self) -> AsyncIterator[Path]:
+        """A file to read it from. The lane's slot is held only while it is fetched."""
+        async with AsyncExitStack() as held:
+            async with self._at_blobs():
+                path = await held.enter_async_context(self.tools.blobs.local(self.blob))
+            yield path
+
     async def _let_go(self) -> None:
         async with self._at_blobs():
             await self.tools.let_go(self.blob)
@@ -166,12 +179,21 @@ class Work:
                 return IngestFailed(f"{type(error).__name__}: {said}")
 
     async def parse(self, title: str) -> Result | None:
+        async with self.original() as path:
+            parsed = await self.tools.parser.parse(path)
+        if parsed.scans:
+            await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
+            return {"scans": len(parsed.scans)}
+        return await self.stage(parsed, title)
+
+    async def stage(
+        self, parsed: Parsed, title: str, masked: Mapping[str, int] | None = None
+    ) -> Result | None:
+        """`masked` is what was masked in it before it came here."""
         tools, ctx = self.tools, self.ctx
-        async with AsyncExitStack() as held:
-            async with self._at_blobs():
-                path = await held.enter_async_context(tools.blobs.local(self.blob))
-            parsed = await tools.parser.parse(path)
-        staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
+        staged = await asyncio.to_thread(
+            prepare, parsed, title, tools.mask, tools.chunk, masked=masked or {}
+        )
         if not await tools.corpus.stage(self.version, staged):
             return None
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping
 
 from penstock.corpus.terms import index_terms, script
 from penstock.ingest.chunk import ChunkSettings, chunk
@@ -21,19 +23,21 @@ def prepare(
     mask: Masker,
     settings: ChunkSettings,
     count: CountTokens = count_tokens,
+    masked: Mapping[str, int] | None = None,
 ) -> Staged:
-    """Nothing that comes out of here is unmasked. `title` is used where the document has none."""
-    masked = mask(parsed.text)
+    """Nothing that comes out of here is unmasked. `title` is used where the document has none;
+    `masked` counts what was masked already."""
+    whole = mask(parsed.text)
     chunks = chunk(
-        masked.text,
+        whole.text,
         settings,
         count=count,
-        keep=masked.labels,
-        pages=_pages(parsed, masked),
-        headings=_headings(parsed, masked, mask),
+        keep=whole.labels,
+        pages=_pages(parsed, whole),
+        headings=_headings(parsed, whole, mask),
     )
     return Staged(
-        text=masked.text,
+        text=whole.text,
         chunks=[
             NewChunk(
                 text=one.text,
@@ -51,7 +55,7 @@ def prepare(
         ],
         title=mask(parsed.title or title).text,
         mime=parsed.mime,
-        masked=masked.counts,
+        masked=dict(Counter(whole.counts) + Counter(masked)),
     )
 
 

@@ -12,7 +12,7 @@ import logging
 import time
 from typing import Any
 
-from penstock.ingest.jobs import FETCH, Enqueue, embed_id, fetch_id, parse_id, start
+from penstock.ingest.jobs import FETCH, Enqueue, fetch_id, job_ids, start
 from penstock.ingest.pipeline import Tools
 from penstock.ingest.remote import Remote
 from penstock.model.document import DocumentState
@@ -111,9 +111,7 @@ def _now(pending: Pending) -> list[str]:
     """The jobs that work on a document as it is, in their order."""
     document, blob, _ = pending
     version = Version(document.ref, document.generation)
-    if document.remote:
-        return [fetch_id(version, blob)]
-    return [parse_id(version, blob), embed_id(version, blob)]
+    return [fetch_id(version, blob)] if document.remote else job_ids(version, blob)
 
 
 def _before(pending: Pending) -> list[str]:

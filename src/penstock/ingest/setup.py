@@ -12,7 +12,7 @@ from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import parse_allow
-from penstock.ingest import fetch, reembed
+from penstock.ingest import fetch, reembed, scan
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.fetch import Fetching
@@ -25,8 +25,10 @@ from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pii.presidio import PresidioNames
 from penstock.ingest.pipeline import Tools, register
 from penstock.ingest.remote import Remote
+from penstock.ingest.scan_readers import MOST_PAGES, scan_reader
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.llm import LlmConfig
 from penstock.model.names import NamesConfig
 from penstock.model.settings import Settings
 from penstock.ports.blobs import BlobStore
@@ -42,6 +44,7 @@ def open_library(
     settings: Settings,
     embedder: EmbedderConfig,
     names: NamesConfig | None,
+    llm: LlmConfig,
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
@@ -51,13 +54,15 @@ def open_library(
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
-    limits = ParseLimits(input_bytes=settings.document_bytes)
-    parser = ParserPool(settings.parsers, limits)
+    scans = 0 if settings.scans == "none" else MOST_PAGES
+    limits = ParseLimits(input_bytes=settings.document_bytes, scans=scans)
+    parser, reader = ParserPool(settings.parsers, limits), scan_reader(settings, llm, limits)
     tools = Tools(
         corpus=store.corpus(),
         blobs=_blobs(settings, store.blobs),
         blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,
         parser=parser,
+        scan_reader=reader,
         mask=_masker(names),
         chunk=chunk,
         embedding=embedding.in_job,
@@ -66,11 +71,15 @@ def open_library(
     )
     register(tools, job)
     reembed.register(tools, job)
+    if reader is not None:
+        scan.register(tools, reader, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
     decides: list[Any] = [1, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
     if names is not None:
         decides.append([dict(names.models), sorted(names.kinds), dict(names.labels)])
+    if reader is not None:
+        decides.append(reader.name)
     fingerprint = json.dumps(decides, sort_keys=True)
     most = settings.document_bytes
     fetch.register(Fetching(tools, enqueue, most, fingerprint), job)

@@ -17,6 +17,7 @@ PenstockError
 ├── Unavailable                 a dependency cannot be reached: the lane's fault or the job's
 │   └── RateLimited             it said to come back later
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
+├── ModelError                  a language model's answer is of no use; retried
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
     ├── ValidationError         a payload does not fit its handler, or a value is malformed
@@ -189,6 +190,13 @@ class LaneBusy(PenstockError):
 
     def __str__(self) -> str:
         return f"lane {self.lane} is busy: {self.why}"
+
+
+class ModelError(PenstockError):
+    """A language model answered, but with nothing that can be used: empty, cut short, malformed.
+
+    Retried, because the same question may be answered otherwise.
+    """
 
 
 class JobTimeout(PenstockError, TimeoutError):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 
 from penstock.model.errors import ConfigError
 
+SCANS = ("none", "ocr", "model")
+_LANGUAGES = re.compile(r"[A-Za-z]\w*(\+[A-Za-z]\w*)*", re.ASCII)
 _LEAST = {
     "max_workers": 1,
     "internal_queue": 1,
@@ -75,7 +78,13 @@ class Settings:
     keep_originals: bool = False
     """Keep original files, which are not masked, also once they are searchable."""
     parsers: int = 2
-    """Documents parsed at a time by one process, each in a child process."""
+    """Documents parsed at a time by one process, each in a child process; and as many scanned
+    pages, where those are read."""
+    scans: str = "none"
+    """Who reads pages without text, and pictures: `none`, `ocr` (tesseract, on this machine) or
+    `model` (that of `llm.models.ingest`, **which receives them unmasked**)."""
+    ocr_languages: str = "eng"
+    """What tesseract is to know: names of its data, such as `eng+jpn+kor`."""
     chunk_tokens: int = 500
     chunk_overlap: int = 128
     """The size of what is found, and how much neighbours share; at most a quarter of the size."""
@@ -102,3 +111,9 @@ class Settings:
             raise ConfigError("reserved_workers must be fewer than max_workers")
         if self.max_workers > 1000:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")
+        if self.scans not in SCANS:
+            raise ConfigError(f"scans must be one of {', '.join(SCANS)}, not {self.scans!r}")
+        if not _LANGUAGES.fullmatch(self.ocr_languages):
+            raise ConfigError(
+                f"ocr_languages must be like eng or eng+jpn, not {self.ocr_languages!r}"
+            )

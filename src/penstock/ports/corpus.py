@@ -69,6 +69,13 @@ class Serving(NamedTuple):
     """Greater each time another is wanted."""
 
 
+class ScannedPage(NamedTuple):
+    """What was read on a page that is a picture, masked, and how much of what was replaced."""
+
+    text: str
+    masked: Mapping[str, int]
+
+
 class ToEmbed(NamedTuple):
     """A chunk text whose vector is not known yet."""
 
@@ -139,6 +146,17 @@ class Corpus(Protocol):
     async def stage(self, version: Version, staged: Staged) -> bool:
         """Store what parsing made, not to be searched yet. False: a newer generation is there, or
         this one is published."""
+        ...
+
+    async def scanned(self, version: Version, basis: str) -> dict[int, ScannedPage] | None:
+        """Pages that are read already, by number; None: a newer generation is there. `basis` says
+        what was read, and by whom."""
+        ...
+
+    async def put_scan(self, version: Version, basis: str, page: int, read: ScannedPage) -> bool:
+        """Keep what was read on a page until its document is published or deleted: the
+        checkpoint. A later generation with the same basis finds it too. False: a newer generation
+        is there."""
         ...
 
     async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:

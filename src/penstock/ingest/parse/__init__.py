@@ -6,8 +6,11 @@ read.py     which reader a document gets
 sniff.py    what a document is, by its content
 draft.py    where readers put what they read
 *_file.py   a reader per format
+picture.py  pages as pictures, where their text is in one
+ocr.py      text in pictures
 
-PDF is read by PDFium; all else by the standard library (why: docs/decisions/0016-ingest-parts.md).
+PDF is read by PDFium; all else by the standard library (why: docs/decisions/0016-ingest-parts.md),
+and pictures by Pillow and tesseract (docs/decisions/0024-scans.md).
 """
 
 from penstock.ingest.parse.limits import ParseLimits

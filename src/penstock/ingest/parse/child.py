@@ -6,21 +6,20 @@ Nothing it prints goes anywhere: a library's message may quote the document.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
-import signal
-import sys
 from dataclasses import asdict
 from typing import IO, Any
 
 from penstock.ingest.parse.frames import packed, read_frame
+from penstock.ingest.parse.leash import die_with_parent
 from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.ocr import read_picture
+from penstock.ingest.parse.picture import picture
 from penstock.ingest.parse.read import read
 from penstock.ingest.parsed import Parsed
 from penstock.model.errors import ConfigError, ParserError
 
-_PR_SET_PDEATHSIG = 1
 _ADDRESS_SPACE = 2
 """Times the memory limit: libraries map more than they use. The parent watches what they use."""
 
@@ -30,7 +29,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
-    _die_with_parent()
+    die_with_parent()
     for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
         resource.setrlimit(limit, (0, 0))
     _say(answers, {"ready": True})
@@ -38,18 +37,12 @@ def main() -> None:
         header, body = frame
         limits = ParseLimits(**header["limits"])
         _restrict(limits)
-        _say(answers, *_answer(header["path"], body, limits))
+        _say(answers, *_answer(header, body, limits))
 
 
 def _say(answers: IO[bytes], header: dict[str, Any], body: bytes = b"") -> None:
     answers.writelines(packed(header, body))
     answers.flush()
-
-
-def _die_with_parent() -> None:
-    """Linux only. Elsewhere an idle child ends with the pipe, a busy one with its CPU limit."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _restrict(limits: ParseLimits) -> None:
@@ -62,10 +55,18 @@ def _restrict(limits: ParseLimits) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
 
 
-def _answer(path: str | None, body: bytes, limits: ParseLimits) -> tuple[dict[str, Any], bytes]:
+def _answer(
+    asked: dict[str, Any], body: bytes, limits: ParseLimits
+) -> tuple[dict[str, Any], bytes]:
     try:
-        parsed = read(body if path is None else _load(path, limits), limits)
-        return _described(parsed)
+        data = body if asked["path"] is None else _load(asked["path"], limits)
+        if asked["page"] is None:
+            scanned = {int(page): text for page, text in asked["scanned"].items()}
+            return _described(read(data, limits, scanned))
+        seen = picture(data, asked["page"], limits)
+        if asked["languages"] is None:
+            return {"page": asked["page"]}, seen.png()
+        return {"page": asked["page"]}, read_picture(seen, asked["languages"], limits).encode()
     except ParserError as error:
         return {"error": error.message, "reason": error.reason}, b""
     except ConfigError as error:

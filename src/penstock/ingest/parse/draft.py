@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parsed import Heading, Page, Parsed
@@ -20,6 +20,8 @@ _CONTROLS = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f\ufffe\uffff]")
 _BLANKS = re.compile(r"\s+")
 _TITLE_MOST = 500
 CELL_GAP = " | "
+_NO_TEXT = "there is no text in it"
+_PICTURES = "there is no text in it, only pictures, which are read where `scans` is set"
 
 
 def clean(text: str) -> str:
@@ -33,12 +35,15 @@ def one_line(text: str) -> str:
 
 
 class Draft:
-    def __init__(self, limits: ParseLimits) -> None:
+    def __init__(self, limits: ParseLimits, scanned: Mapping[int, str] | None = None) -> None:
         self._limits = limits
+        self._scanned = scanned or {}
+        """What was read on pages that are pictures."""
         self._pieces: list[str] = []
         self._length = 0
         self._gap = ""
         self._page_starts: list[int] = []
+        self._scans: list[int] = []
         self._headings: list[Heading] = []
         self._marks: list[tuple[int, str, int]] = []
         self.title: str | None = None
@@ -51,6 +56,17 @@ class Draft:
         self.end_table()
         self._flush_gap()
         self._page_starts.append(self._length)
+
+    def scan(self) -> bool:
+        """The text of the page that has begun is in a picture; whether that is or will be read."""
+        number = len(self._page_starts)
+        if number in self._scanned:
+            self.block(self._scanned[number])
+            return True
+        self._scans.append(number)
+        if 0 < self._limits.scans < len(self._scans):
+            raise ParserError(f"more than {self._limits.scans} pages are pictures", "oversized")
+        return self._limits.scans > 0
 
     def heading(self, level: int, title: str) -> None:
         title = one_line(clean(title))
@@ -96,8 +112,9 @@ class Draft:
 
     def finish(self, mime: str) -> Parsed:
         text = "".join(self._pieces)
-        if not text.strip():
-            raise ParserError("there is no text in it", "empty")
+        scans = tuple(self._scans) if self._limits.scans else ()
+        if not text.strip() and not scans:
+            raise ParserError(_PICTURES if self._scans else _NO_TEXT, "empty")
         ends = [*self._page_starts[1:], len(text)]
         pages = tuple(
             Page(number, start, end)
@@ -111,7 +128,7 @@ class Draft:
         title = one_line(clean(self.title or ""))[:_TITLE_MOST]
         if not title and headings:
             title = headings[0].title
-        return Parsed(text, title or None, mime, pages, headings, dict(self.metadata))
+        return Parsed(text, title or None, mime, pages, headings, dict(self.metadata), scans)
 
     def _separate(self, gap: str) -> None:
         # The wider gap wins: a paragraph behind a table, a table behind a paragraph.

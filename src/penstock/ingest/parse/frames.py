@@ -4,8 +4,12 @@ A frame is two lengths (4 bytes each), a header in JSON and a body in bytes. The
 document one way and its text the other: text as JSON would hold up the parent's event loop.
 
     child   {"ready": true}
-    parent  {"limits": {...}, "path": "..." or null}      body: the document, unless there is a path
+    parent  {"limits": {...}, "path": "..." or null,      body: the document, unless there is a path
+             "scanned": {number: text},                   of pages that are pictures
+             "page": number or null,                      only this page, as a picture,
+             "languages": "eng+jpn" or null}              or what tesseract reads in that
     child   {"parsed": {...}}                             body: the text
+            {"page": number}                              body: the picture as PNG, or its text
             {"error": message, "reason": word}
             {"config": message}                           something is not installed
 """

@@ -20,8 +20,14 @@ class ParseLimits:
     pages: int = 10_000
     characters: int = 20_000_000
     """Of text."""
+    scans: int = 0
+    """Pages whose text is in a picture; 0: such pages are not read."""
+    pixels: int = 50_000_000
+    """Of a picture."""
+    page_characters: int = 40_000
+    """Of text in one picture."""
     seconds: float = 60.0
-    """From the request to the answer."""
+    """From the request to the answer: for a document, or for one of its pictures."""
     megabytes: int = 1024
     """Memory of the child."""
     documents: int = 500
@@ -29,5 +35,8 @@ class ParseLimits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if not 0 < getattr(self, each.name) < float("inf"):
+            value = getattr(self, each.name)
+            if each.name == "scans" and value == 0:
+                continue
+            if not 0 < value < float("inf"):
                 raise ConfigError(f"parse limit {each.name} must be a positive number")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from penstock.ingest.parse.draft import Draft, clean, one_line
@@ -12,9 +15,23 @@ from penstock.model.errors import ConfigError, ParserError
 _SOFT_BREAK = re.compile("[\x02\ufffe](?:\r\n?|\n)?")
 _MOST_BOOKMARKS = 5_000
 _TITLE_MOST = 500
+_SPACE = re.compile(r"\s+")
+_NO_LETTER = re.compile(r"[\W_]+")
+_FEW = 25
+"""Letters that a scanned page may have: its number, or the name of what it was scanned with."""
+_LEGIBLE = 0.25
+"""So much of a text are letters and digits; of glyphs nobody knows the meaning of, less."""
+_MOST_OBJECTS = 10_000
+"""Of a page, looked at for a picture."""
 
 
 def read_pdf(data: bytes, draft: Draft) -> None:
+    with open_pdf(data) as document:
+        _read(document, draft)
+
+
+@contextmanager
+def open_pdf(data: bytes) -> Iterator[Any]:
     try:
         import pypdfium2  # heavy, and only PDF needs it
     except ImportError as error:
@@ -26,7 +43,7 @@ def read_pdf(data: bytes, draft: Draft) -> None:
             raise ParserError("it is protected by a password", "encrypted") from error
         raise ParserError("not a whole PDF", "corrupt") from error
     try:
-        _read(document, draft)
+        yield document
     except pypdfium2.PdfiumError as error:
         raise ParserError("a page of the PDF is damaged", "corrupt") from error
     finally:
@@ -41,9 +58,11 @@ def _read(document: Any, draft: Draft) -> None:
     for index in range(len(document)):
         draft.page()
         page = document[index]
-        text = page.get_textpage()
-        draft.block(_SOFT_BREAK.sub("", text.get_text_range()))
-        text.close()
+        layer = page.get_textpage()
+        text = _SOFT_BREAK.sub("", layer.get_text_range())
+        layer.close()
+        if not (_is_scan(page, text) and draft.scan()):
+            draft.block(text)
         page.close()
     if not len(document):
         raise ParserError("the PDF has no pages", "empty")
@@ -55,3 +74,26 @@ def _read(document: Any, draft: Draft) -> None:
         title = one_line(clean(bookmark.get_title()))
         if title and page_index is not None and page_index < len(document):
             draft.mark(bookmark.level + 1, title[:_TITLE_MOST], page_index)
+
+
+def _is_scan(page: Any, text: str) -> bool:
+    """Whether what the page says has to be read from how it looks."""
+    signs = len(_SPACE.sub("", text))
+    letters = len(_NO_LETTER.sub("", text))
+    if letters >= _FEW:
+        return letters < _LEGIBLE * signs
+    if not letters:
+        return any(True for _ in page.get_objects())
+    return _covered(page)
+
+
+def _covered(page: Any) -> bool:
+    """Whether a picture takes up most of the page."""
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
+
+    width, height = page.get_size()
+    for image in islice(page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]), _MOST_OBJECTS):
+        left, bottom, right, top = image.get_bounds()
+        if (right - left) * (top - bottom) > width * height / 2:
+            return True
+    return False

@@ -4,8 +4,9 @@
         parsed = await pool.parse(Path("report.pdf"))
 
 At most `size` documents are parsed at a time; more wait. A child does one document after another
-and is replaced when it has done enough or has grown. It is killed when a document takes too long
-or too much memory, when the caller is cancelled, and when the pool is closed.
+and is replaced when it has done enough or has grown. It is killed, with what it has started, when a
+document takes too long or too much memory, when the caller is cancelled, and when the pool is
+closed.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import sys
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,13 +32,39 @@ _COMMAND = ("-P", "-m", "penstock.ingest.parse.child")
 """What Python is to run; -P: not with modules that happen to lie in the current folder."""
 _START_SECONDS = 60.0
 _WATCH_SECONDS = 0.05
-_ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE")
+_ENVIRONMENT = (
+    *("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"),
+    *("LANG", "LC_ALL", "LC_CTYPE", "TESSDATA_PREFIX"),
+)
 """What a child inherits: not the passwords and keys, should a document take it over."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
+_Answer = tuple[dict[str, Any], bytes]
+"""Header and body of a frame."""
+
+
 class ChildGone(Exception):
     """The child ended before it answered."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Question:
+    source: bytes | Path
+    page: int | None = None
+    languages: str | None = None
+    scanned: Mapping[int, str] = field(default_factory=dict)
+
+    def frame(self, limits: ParseLimits) -> list[bytes]:
+        source = self.source
+        header = {
+            "limits": asdict(limits),
+            "path": str(source.absolute()) if isinstance(source, Path) else None,
+            "scanned": dict(self.scanned),
+            "page": self.page,
+            "languages": self.languages,
+        }
+        return packed(header, b"" if isinstance(source, Path) else source)
 
 
 class ParserPool:
@@ -75,29 +104,55 @@ class ParserPool:
         """Processes that are there now."""
         return [child.pid for child in self._children]
 
-    async def parse(self, source: bytes | Path) -> Parsed:
-        """What is in a document, given as its bytes or the path of a file.
+    async def parse(self, source: bytes | Path, scanned: Mapping[int, str] | None = None) -> Parsed:
+        """What is in a document, given as its bytes or the path of a file. `scanned` is what was
+        read on pages that are pictures, by number.
 
         Raises ParserError with a reason, ConfigError if a library is missing.
         """
+        header, body = await self._ask(_Question(source, scanned=scanned or {}))
+        fields = header["parsed"]
+        return Parsed(
+            text=body.decode(),
+            title=fields["title"],
+            mime=fields["mime"],
+            pages=tuple(Page(*page) for page in fields["pages"]),
+            headings=tuple(Heading(*heading) for heading in fields["headings"]),
+            metadata=fields["metadata"],
+            scans=tuple(fields["scans"]),
+        )
+
+    async def picture(self, source: bytes | Path, page: int) -> bytes:
+        """What a page (from 1) looks like, as PNG. Raises what `parse` does."""
+        _, png = await self._ask(_Question(source, page))
+        return png
+
+    async def ocr(self, source: bytes | Path, page: int, languages: str) -> str:
+        """What tesseract reads on a page (from 1). Raises what `parse` does; ConfigError also if
+        tesseract or a language is missing."""
+        _, text = await self._ask(_Question(source, page, languages))
+        return text.decode()
+
+    async def _ask(self, question: _Question) -> _Answer:
+        source = question.source
         if isinstance(source, bytes) and len(source) > self._limits.input_bytes:
             raise ParserError(f"larger than {self._limits.input_bytes} bytes", "oversized")
         async with self._turns:
             try:
-                return await self._parse_once(source)
+                return await self._ask_once(question)
             except ChildGone:
                 # It may have been killed for what it did before, or from outside: once more.
                 pass
             try:
-                return await self._parse_once(source)
+                return await self._ask_once(question)
             except ChildGone as gone:
                 raise ParserError("the parser crashed on it, twice", "crashed") from gone
 
-    async def _parse_once(self, source: bytes | Path) -> Parsed:
+    async def _ask_once(self, question: _Question) -> _Answer:
         child = self._idle.pop() if self._idle else await self._start()
         try:
             async with asyncio.timeout(self._limits.seconds):
-                header, body = await child.ask(source, self._limits)
+                header, body = await child.ask(question, self._limits)
         except TimeoutError:
             await self._end(child)
             raise ParserError(f"not parsed within {self._limits.seconds:g} s", "slow") from None
@@ -108,7 +163,13 @@ class ParserPool:
             await self._end(child)
         else:
             self._idle.append(child)
-        return _parsed(header, body)
+        match header:
+            case {"config": message}:
+                raise ConfigError(message)
+            case {"error": message, "reason": reason}:
+                raise ParserError(message, reason)
+            case _:
+                return header, body
 
     async def _start(self) -> _Child:
         self._refuse_if_closed()
@@ -163,10 +224,10 @@ class _Child:
     def pid(self) -> int:
         return self._process.pid
 
-    async def ask(self, source: bytes | Path, limits: ParseLimits) -> tuple[dict[str, Any], bytes]:
+    async def ask(self, question: _Question, limits: ParseLimits) -> _Answer:
         """The child's answer; its memory is watched meanwhile."""
         self._documents += 1
-        answer = asyncio.ensure_future(self._exchange(source, limits))
+        answer = asyncio.ensure_future(self._exchange(question, limits))
         try:
             while not answer.done():
                 await asyncio.wait({answer}, timeout=_WATCH_SECONDS)
@@ -177,17 +238,15 @@ class _Child:
             answer.cancel()
             await asyncio.wait({answer})
 
-    async def _exchange(
-        self, source: bytes | Path, limits: ParseLimits
-    ) -> tuple[dict[str, Any], bytes]:
+    async def _exchange(self, question: _Question, limits: ParseLimits) -> _Answer:
         try:
-            self._to.writelines(_request(source, limits))
+            self._to.writelines(question.frame(limits))
             await self._to.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChildGone from error
         return await self.receive()
 
-    async def receive(self) -> tuple[dict[str, Any], bytes]:
+    async def receive(self) -> _Answer:
         try:
             header, body = LENGTHS.unpack(await self._from.readexactly(LENGTHS.size))
             answer = json.loads(await self._from.readexactly(header))
@@ -207,30 +266,9 @@ class _Child:
         return int(pages) * _PAGE_BYTES / 1_000_000
 
     async def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        if self._process.returncode is None:
+            # It leads a session of its own: what it has started is in its group.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         self._to.close()
         await self._process.wait()
-
-
-def _request(source: bytes | Path, limits: ParseLimits) -> list[bytes]:
-    if isinstance(source, bytes):
-        return packed({"limits": asdict(limits), "path": None}, source)
-    return packed({"limits": asdict(limits), "path": str(source.absolute())})
-
-
-def _parsed(header: dict[str, Any], body: bytes) -> Parsed:
-    match header:
-        case {"parsed": fields}:
-            return Parsed(
-                text=body.decode(),
-                title=fields["title"],
-                mime=fields["mime"],
-                pages=tuple(Page(*page) for page in fields["pages"]),
-                headings=tuple(Heading(*heading) for heading in fields["headings"]),
-                metadata=fields["metadata"],
-            )
-        case {"config": message}:
-            raise ConfigError(message)
-        case _:
-            raise ParserError(header["error"], header["reason"])

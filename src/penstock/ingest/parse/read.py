@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.ingest.parse.archive import Archive
 from penstock.ingest.parse.docx_file import read_docx
 from penstock.ingest.parse.draft import Draft
@@ -10,12 +12,14 @@ from penstock.ingest.parse.html_file import read_html
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.mail_file import read_mail
 from penstock.ingest.parse.pdf_file import read_pdf
+from penstock.ingest.parse.picture import count_pictures
 from penstock.ingest.parse.pptx_file import read_pptx
 from penstock.ingest.parse.sniff import (
     Mime,
     is_pdf,
     is_zip,
     packed_mime,
+    picture_mime,
     refuse_old_office,
     text_mime,
 )
@@ -25,19 +29,25 @@ from penstock.ingest.parsed import Parsed
 from penstock.model.errors import ParserError
 
 
-def read(data: bytes, limits: ParseLimits) -> Parsed:
-    """Raises ParserError; ConfigError if a library is not installed."""
+def read(data: bytes, limits: ParseLimits, scanned: Mapping[int, str] | None = None) -> Parsed:
+    """`scanned` is what was read on pages that are pictures, by number. Raises ParserError;
+    ConfigError if a library is not installed."""
     if len(data) > limits.input_bytes:
         raise ParserError(f"larger than {limits.input_bytes} bytes", "oversized")
     if not data:
         raise ParserError("it has no bytes", "empty")
     refuse_old_office(data)
-    draft = Draft(limits)
+    draft = Draft(limits, scanned)
     if is_pdf(data):
         mime = Mime.PDF
         read_pdf(data, draft)
     elif is_zip(data):
         mime = _read_packed(Archive(data, limits), draft)
+    elif found := picture_mime(data):
+        mime = found
+        for _ in range(count_pictures(data, limits) if limits.scans else 1):
+            draft.page()
+            draft.scan()
     else:
         mime = _read_text(data, draft)
     return draft.finish(mime)

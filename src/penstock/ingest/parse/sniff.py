@@ -15,6 +15,9 @@ from penstock.model.errors import ParserError
 
 class Mime(StrEnum):
     PDF = "application/pdf"
+    PNG = "image/png"
+    JPEG = "image/jpeg"
+    TIFF = "image/tiff"
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
     XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -35,6 +38,12 @@ _MAIN_PARTS = {
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_PICTURES = {
+    b"\x89PNG\r\n\x1a\n": Mime.PNG,
+    b"\xff\xd8\xff": Mime.JPEG,
+    b"II*\0": Mime.TIFF,
+    b"MM\0*": Mime.TIFF,
+}
 _PDF_REACH = 1024
 """PDF readers accept as many bytes of rubbish before the mark."""
 
@@ -61,6 +70,10 @@ def is_pdf(data: bytes) -> bool:
 
 def is_zip(data: bytes) -> bool:
     return data.startswith(_ZIP)
+
+
+def picture_mime(data: bytes) -> Mime | None:
+    return next((mime for mark, mime in _PICTURES.items() if data.startswith(mark)), None)
 
 
 def refuse_old_office(data: bytes) -> None:

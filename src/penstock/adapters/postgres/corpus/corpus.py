@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from penstock.adapters.postgres.corpus import documents, find, serving, vectors
+from penstock.adapters.postgres.corpus import documents, find, scans, serving, vectors
 from penstock.adapters.postgres.corpus.schema import prepare
 from penstock.adapters.postgres.database import (
     LONG_SECONDS,
@@ -29,6 +29,7 @@ from penstock.ports.corpus import (
     Arrived,
     Findings,
     Pending,
+    ScannedPage,
     Serving,
     ToEmbed,
     Version,
@@ -78,6 +79,14 @@ class PostgresCorpus:
 
     async def stage(self, version: Version, staged: Staged) -> bool:
         return await self._write(lambda tx: documents.stage(tx, version, staged))
+
+    async def scanned(self, version: Version, basis: str) -> dict[int, ScannedPage] | None:
+        return await self._read(
+            lambda database, connection: scans.read(database, connection, version, basis)
+        )
+
+    async def put_scan(self, version: Version, basis: str, page: int, read: ScannedPage) -> bool:
+        return await self._write(lambda tx: scans.put(tx, version, basis, page, read))
 
     async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
         return await self._read(

@@ -221,6 +221,7 @@ async def publish(tx: Transaction, version: Version, document: int, live: int | 
         tx.now,
     )
     await _drop_versions(tx, document, keep=version.generation)
+    await _drop_scans(tx, document)
 
 
 async def delete(tx: Transaction, ref: DocumentRef) -> str | None:
@@ -231,6 +232,7 @@ async def delete(tx: Transaction, ref: DocumentRef) -> str | None:
         return None
     await counts.replace(tx, ref.tenant, row["number"], row["live"], None)
     await _drop_versions(tx, row["number"], keep=None)
+    await _drop_scans(tx, row["number"])
     await tx.execute("DELETE FROM penstock.documents WHERE number = $1", row["number"])
     return str(row["blob"])
 
@@ -253,6 +255,10 @@ async def _drop(tx: Transaction, document: int, generation: int) -> None:
             document,
             generation,
         )
+
+
+async def _drop_scans(tx: Transaction, document: int) -> None:
+    await tx.execute("DELETE FROM penstock.scans WHERE document = $1", document)
 
 
 async def read(database: Database, connection: Connection, ref: DocumentRef) -> Document | None:

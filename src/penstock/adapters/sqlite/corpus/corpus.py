@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.corpus import documents, find, serving, vectors
+from penstock.adapters.sqlite.corpus import documents, find, scans, serving, vectors
 from penstock.adapters.sqlite.corpus.vectors import Matrix
 from penstock.adapters.sqlite.database import Reader, Transaction
 from penstock.adapters.sqlite.file import SqliteFile
@@ -26,6 +26,7 @@ from penstock.ports.corpus import (
     Arrived,
     Findings,
     Pending,
+    ScannedPage,
     Serving,
     ToEmbed,
     Version,
@@ -61,6 +62,12 @@ class SqliteCorpus:
 
     async def stage(self, version: Version, staged: Staged) -> bool:
         return await self._file.write(lambda tx: documents.stage(tx, version, staged))
+
+    async def scanned(self, version: Version, basis: str) -> dict[int, ScannedPage] | None:
+        return await self._file.read(lambda connection: scans.read(connection, version, basis))
+
+    async def put_scan(self, version: Version, basis: str, page: int, read: ScannedPage) -> bool:
+        return await self._file.write(lambda tx: scans.put(tx, version, basis, page, read))
 
     async def to_embed(self, version: Version, model: str) -> list[ToEmbed] | None:
         return await self._file.read(

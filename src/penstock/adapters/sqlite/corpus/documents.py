@@ -249,6 +249,7 @@ def publish(tx: Transaction, version: Version, scope: str) -> bool:
         (tx.now, tx.now, document),
     )
     _drop_versions(tx, document, keep=version.generation)
+    _drop_scans(tx, document)
     _note_publication(tx, version.ref.tenant, document)
     return True
 
@@ -268,6 +269,7 @@ def delete(tx: Transaction, ref: DocumentRef) -> str | None:
         )
         _note_publication(tx, ref.tenant, number)
     _drop_versions(tx, number, keep=None)
+    _drop_scans(tx, number)
     tx.execute("DELETE FROM documents WHERE number = ?", (number,))
     _next_generation(tx)
     return str(blob)
@@ -296,6 +298,10 @@ def _drop(tx: Transaction, document: int, generation: int) -> None:
         tx.execute(
             f"DELETE FROM {table} WHERE document = ? AND generation = ?", (document, generation)
         )
+
+
+def _drop_scans(tx: Transaction, document: int) -> None:
+    tx.execute("DELETE FROM scans WHERE document = ?", (document,))
 
 
 def documents(
