@@ -51,7 +51,8 @@ Two more are sections of `{file}` or arguments of `Penstock`, and not in the env
 ([reference](reference-lanes.md)) and `tenant_weights`
 ([guide](guide-lanes.md#tenants-and-urgent-work)). Sections of `{file}` only are `embedder`
 ([guide](guide-documents.md#settings)), `names` ([guide](guide-documents.md#names)), `llm`
-([guide](guide-documents.md#scans)), `server` and `fetch`, whose `allow` is a list for `fetch_allow`.
+([guide](guide-documents.md#scans)), `server` and `fetch`, whose `allow` is a list for
+`fetch_allow`.
 """
 
 LANES = """\
