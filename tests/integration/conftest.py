@@ -8,7 +8,7 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
-from tests.support.shelf import Shelf
+from tests.support.shelf import STORES, Shelf, shelf_in
 
 
 @pytest.fixture
@@ -28,6 +28,16 @@ def embedder() -> Iterator[EmbedderServer]:
 @pytest.fixture
 def shelf(farm: Farm, embedder: EmbedderServer) -> Shelf:
     return Shelf(farm, embedder)
+
+
+@pytest.fixture(params=STORES)
+async def either(
+    request: pytest.FixtureRequest, tmp_path: Path, embedder: EmbedderServer
+) -> AsyncIterator[Shelf]:
+    """A shelf in each store in turn."""
+    shelf = shelf_in(request.param, tmp_path, embedder)
+    yield shelf
+    await shelf.farm.close()
 
 
 @pytest.fixture

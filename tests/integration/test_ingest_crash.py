@@ -46,7 +46,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
                 await app.enqueue("upload", {"name": "a", "text": TEXT})
                 await uploaded(app)
             assert shelf.blobs() == []
-            return shelf.stored()
+            return await shelf.stored()
 
     stored = asyncio.run(run())
     assert 100 < len(stored["vectors"]) < 150
@@ -70,7 +70,7 @@ async def test_death_at_any_step_changes_nothing(
         await uploaded(app)
         await until(lambda: not shelf.blobs(), "the originals to be gone")
 
-    assert shelf.stored() == undisturbed
+    assert await shelf.stored() == undisturbed
 
 
 async def orphan(shelf: Shelf, app: Penstock) -> None:
@@ -155,11 +155,11 @@ async def test_late_run_of_a_published_document_does_no_harm(
         await app.corpus.add(TEXT.encode(), id="a")
         await completed(app, "a")
         await app.drain(SOON)
-        before = shelf.stored()
+        before = await shelf.stored()
         for job in await app.jobs(kind="ingest.*"):
             again = await app.enqueue(job.kind, job.payload, task=job.task)
             assert (await app.wait(again.id, SOON)).result == {"late": True}
-        assert shelf.stored() == before
+        assert await shelf.stored() == before
         assert (await app.corpus.get("a")).state is DocumentState.COMPLETED
 
 

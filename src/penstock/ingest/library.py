@@ -18,6 +18,7 @@ from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import EMBED, PARSE, Enqueue, log_of, start
 from penstock.ingest.names import Names
 from penstock.ingest.pipeline import Tools
+from penstock.ingest.purge import Purge
 from penstock.ingest.reconcile import Reconciler
 from penstock.ingest.reembed import Reembedding
 from penstock.model.document import (
@@ -58,6 +59,7 @@ class Library:
         embedding: Embedding,
         most_bytes: int,
         fingerprint: str,
+        purge: Purge,
     ) -> None:
         self._tools = tools
         self._queue = queue
@@ -66,6 +68,7 @@ class Library:
         self._embedding = embedding
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
+        self._purge = purge
         self._names = Names(tools.mask)
 
     async def open(self) -> None:
@@ -85,6 +88,7 @@ class Library:
         return [
             Reconciler(tools, self._queue, self._enqueue),
             Reembedding(tools.corpus, tools.model, self._enqueue),
+            self._purge,
         ]
 
     async def search(

@@ -18,6 +18,7 @@ from penstock.ingest.mask import Masker
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools, register
+from penstock.ingest.purge import Purge
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.settings import Settings
@@ -57,7 +58,8 @@ def open_library(
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look.
     fingerprint = json.dumps([1, settings.chunk_tokens, settings.chunk_overlap, embedding.model])
-    return Library(tools, queue, enqueue, logs, embedding, settings.document_bytes, fingerprint)
+    most_bytes, purge = settings.document_bytes, Purge(corpus, settings.unused_vectors_seconds)
+    return Library(tools, queue, enqueue, logs, embedding, most_bytes, fingerprint, purge)
 
 
 def _store(queue: JobQueue, settings: Settings) -> tuple[Any, Path]:

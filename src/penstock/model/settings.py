@@ -76,6 +76,9 @@ class Settings:
     chunk_tokens: int = 500
     chunk_overlap: int = 128
     """The size of what is found, and how much neighbours share; at most a quarter of the size."""
+    unused_vectors_seconds: float = 7 * 86400.0
+    """How long vectors are kept that no document needs any more, or of a model that was replaced:
+    a text that comes back meanwhile is not embedded again."""
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from penstock.adapters.postgres import schema
-from penstock.adapters.postgres.corpus import documents, find, serving, vectors
+from penstock.adapters.postgres.corpus import documents, find, purge, serving, vectors
 from penstock.adapters.postgres.corpus.schema import prepare
 from penstock.adapters.postgres.database import (
     LONG_SECONDS,
@@ -16,6 +16,7 @@ from penstock.adapters.postgres.database import (
     Pool,
     Transaction,
 )
+from penstock.adapters.unused import plan
 from penstock.model.document import (
     Document,
     DocumentRef,
@@ -29,6 +30,7 @@ from penstock.ports.corpus import (
     Accepted,
     Findings,
     Pending,
+    Purged,
     Serving,
     ToEmbed,
     Version,
@@ -209,3 +211,15 @@ class PostgresCorpus:
 
     async def serve(self, model: str) -> bool:
         return await self._write(lambda tx: serving.serve(tx, model))
+
+    async def purge(
+        self, *, after: tuple[Any, ...] | None, keep_seconds: float, limit: int
+    ) -> Purged:
+        looked = await self._read(
+            lambda database, connection: purge.look(database, connection, after, limit)
+        )
+        deleted = 0
+        if plan(looked, self._database.clock.now(), keep_seconds):
+            # Once more in the transaction that does it: what is staged by then counts.
+            deleted = await self._write(lambda tx: purge.purge(tx, after, keep_seconds, limit))
+        return Purged(deleted, looked[-1].key if len(looked) == limit else None)
