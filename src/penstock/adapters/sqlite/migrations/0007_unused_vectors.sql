@@ -14,5 +14,5 @@ CREATE TABLE unused_vectors (
     since  REAL NOT NULL,
     PRIMARY KEY (tenant, model, hash)
 ) WITHOUT ROWID;
-CREATE INDEX chunks_hash ON chunks (hash);
+CREATE INDEX chunks_hash ON chunks (hash, document);
 ALTER TABLE vectors DROP COLUMN used_at;
