@@ -37,9 +37,9 @@ MENDED = "ingest it again once the file is mended, or converted to another forma
 UNREADABLE = {
     "encrypted": "save it without a password and ingest it again",
     "empty": "ingest it again once there is something in it",
-    "unknown": "convert it to a format that is read (PDF, DOCX, HTML, text ...) and ingest it again",
+    "unknown": "convert it to a format that is read, such as PDF, and ingest it again",
     "oversized": "split it and ingest the parts",
-    "bomb": "it unpacks to far more than it is: if you trust it, unpack it and ingest what is in it",
+    "bomb": "it unpacks to far too much: if you trust it, ingest what is in it by itself",
     "slow": "split it, or convert it to another format, and ingest that",
     "memory": "split it, or convert it to another format, and ingest that",
 }

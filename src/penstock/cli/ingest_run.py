@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,20 @@ from typing import Any
 
 from penstock.app import Penstock
 from penstock.cli.errors import InputError
+from penstock.cli.folders import Gone
 from penstock.cli.ingest_view import Active, Tally, View, failure_of
-from penstock.cli.sources import Item, fetched, parts_of
+from penstock.cli.sources import Item, fetched, file_id, is_address, parts_of
 from penstock.cli.watch import POLL_SECONDS, looks
 from penstock.ingest.jobs import EMBED
 from penstock.ingest.pipeline import PARSED
 from penstock.model.document import Document, DocumentRef, DocumentState
-from penstock.model.errors import DocumentNotFound, PenstockError, QueueError, StoreUnavailable
+from penstock.model.errors import (
+    DocumentNotFound,
+    PenstockError,
+    QueueError,
+    StoreUnavailable,
+    ValidationError,
+)
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import Topic
 
@@ -40,6 +48,10 @@ class Given:
     title: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def where(self) -> dict[str, Any]:
+        return {"collection": self.collection, "tenant": self.tenant}
+
 
 class Ingest:
     """`stop` ends it early; what was accepted by then is in the queue."""
@@ -56,12 +68,15 @@ class Ingest:
         """The generation of each document that is not done."""
         self._idle = 0
 
-    async def accept(self, items: AsyncIterator[Item]) -> None:
+    async def accept(self, items: AsyncIterator[Item | Gone]) -> None:
         """Take in everything. What cannot be read fails by itself; trouble with the queue or the
         store is raised, because nothing else would fare better."""
         async for item in items:
             if self._stop.is_set():
                 return
+            if isinstance(item, Gone):
+                await self._delete(item.id)
+                continue
             try:
                 if (document := await self._add(item)) is None:
                     return
@@ -92,12 +107,44 @@ class Ingest:
         return await self._app.corpus.add(
             content,
             id=item.id,
-            collection=self._given.collection,
             title=self._given.title or item.title,
-            origin=item.id,
+            origin=item.origin,
             metadata=self._given.metadata,
-            tenant=self._given.tenant,
+            **self._given.where,
         )
+
+    async def _delete(self, name: str) -> None:
+        corpus, given = self._app.corpus, self._given
+        self._pending.pop(corpus.ref(name, **given.where), None)
+        try:
+            await corpus.delete(name, **given.where)
+        except DocumentNotFound:
+            return  # somebody else was faster
+        self._tally.deleted += 1
+        self._view.deleted(name)
+
+    def name(self, item_id: str) -> str:
+        """What a document is called once it is accepted."""
+        try:
+            return self._app.corpus.ref(item_id, **self._given.where).id
+        except ValidationError:
+            return item_id  # it never will be
+
+    async def known(self, folders: Sequence[str]) -> list[str]:
+        """What was ingested from files in these folders before, by id."""
+        inside = [os.path.join(file_id(Path(folder)), "") for folder in folders]
+        here = os.path.join(".", "")
+        found: list[str] = []
+        async for document in self._documents():
+            name, source = document.ref.id, document.source
+            # A name that was masked ends in a mark that its source does not have.
+            from_file = source and name.startswith(source) and not is_address(name)
+            if from_file and any(
+                name.startswith(folder) or (folder == here and not os.path.isabs(name))
+                for folder in inside
+            ):
+                found.append(name)
+        return found
 
     async def follow(self, accepting: asyncio.Task[None]) -> None:
         """Show how the work goes on until all is accepted and done, or `stop`."""
@@ -132,19 +179,20 @@ class Ingest:
 
     async def _processing(self) -> set[DocumentRef]:
         """All that are under way in the collection, whoever accepted them."""
-        found: set[DocumentRef] = set()
+        return {one.ref async for one in self._documents([DocumentState.PROCESSING])}
+
+    async def _documents(
+        self, states: Sequence[DocumentState] | None = None
+    ) -> AsyncIterator[Document]:
         before = None
         while True:
             page = await self._app.corpus.documents(
-                tenant=self._given.tenant,
-                collection=self._given.collection,
-                states=[DocumentState.PROCESSING],
-                limit=PAGE,
-                before=before,
+                **self._given.where, states=states, limit=PAGE, before=before
             )
-            found.update(document.ref for document in page)
+            for document in page:
+                yield document
             if len(page) < PAGE:
-                return found
+                return
             before = page[-1].generation
 
     async def _ended(self, ref: DocumentRef) -> None:

@@ -195,6 +195,16 @@ class Library:
                 return again
         return await self.get(id, collection=collection, tenant=tenant)  # somebody was faster
 
+    def ref(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> DocumentRef:
+        """What a document of this name is stored under: the same, unless the name was masked."""
+        return self._names.ref(tenant, collection, id)
+
     async def get(
         self,
         id: str,  # noqa: A002
