@@ -230,7 +230,7 @@ async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Co
     for name, collection, metadata in (
         ("one", "red", {"year": 2024, "tag": "x"}),
         ("two", "red", {"year": 2025, "tag": "x"}),
-        ("three", "blue", {"year": 2025, "deep": {"a": [1]}}),
+        ("three", "blue", {"year": 2025, "deep": {"a": [1]}, "地域: [x]": "서울 é"}),
     ):
         ref = ref_of(name, collection=collection)
         await add(corpus, ref, f"sun {name}", metadata=metadata)
@@ -249,6 +249,7 @@ async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Co
     assert await names(metadata={"year": 2025}) == {"two", "three"}
     assert await names(metadata={"year": 2025, "tag": "x"}) == {"two"}
     assert await names(metadata={"deep": {"a": [1]}}) == {"three"}
+    assert await names(metadata={"地域: [x]": "서울 é"}) == {"three"}
     assert await names(metadata={"year": "2025"}) == set()
     assert await names(collections=["blue"], metadata={"year": 2025}) == {"three"}
 

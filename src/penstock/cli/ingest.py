@@ -100,7 +100,11 @@ def ingest_documents(
     given = Given(collection, tenant, title, metadata_of(metadata))
     if delete and not watch:
         raise UsageError("--delete goes with --watch")
-    items = _items(app, sources, document_id, exclude or (), watch=watch, delete=delete)
+    try:
+        items = _items(app, sources, document_id, exclude or (), watch=watch, delete=delete)
+    except (InputError, UsageError) as error:
+        # What is said here may end up in a log, and names of files are as personal as texts.
+        raise type(error)(app.corpus.masked(str(error))) from None
     if watch and not as_json:
         note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
     # What fails is told by document; the log would tell it once more, by job.
@@ -171,7 +175,7 @@ async def _changing(
     async for found in Folders(sources, exclude, own, known, name).watch(stop):
         if isinstance(found, InputError):
             if str(found) != trouble:
-                note(f"waiting: {printable(str(found))}")
+                note(f"waiting: {printable(ingest.masked(str(found)))}")
             trouble = str(found)
             continue
         trouble = ""

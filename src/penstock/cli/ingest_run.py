@@ -83,7 +83,9 @@ class Ingest:
             except (QueueError, StoreUnavailable):
                 raise
             except PenstockError as error:
-                self._failed(item.id, failure_of(error))
+                problem = failure_of(error)
+                problem["message"] = self.masked(problem["message"])
+                self._failed(self.name(item.id), problem)
                 continue
             if document.state is DocumentState.COMPLETED:
                 self._tally.unchanged += 1
@@ -123,12 +125,15 @@ class Ingest:
         self._tally.deleted += 1
         self._view.deleted(name)
 
+    def masked(self, text: str) -> str:
+        return self._app.corpus.masked(text)
+
     def name(self, item_id: str) -> str:
         """What a document is called once it is accepted."""
         try:
             return self._app.corpus.ref(item_id, **self._given.where).id
         except ValidationError:
-            return item_id  # it never will be
+            return self.masked(item_id)  # it never will be
 
     async def known(self, folders: Sequence[str]) -> list[str]:
         """What was ingested from files in these folders before, by id."""

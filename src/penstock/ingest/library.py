@@ -205,6 +205,10 @@ class Library:
         """What a document of this name is stored under: the same, unless the name was masked."""
         return self._names.ref(tenant, collection, id)
 
+    def masked(self, text: str) -> str:
+        """A text about documents as it may be shown or logged."""
+        return self._names.text(text)
+
     async def get(
         self,
         id: str,  # noqa: A002
