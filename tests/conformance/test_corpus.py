@@ -271,6 +271,32 @@ async def test_what_another_process_publishes_and_deletes_is_seen_by_the_next_se
         assert texts(found) == nearest(found) == ["sun tide"]
 
 
+async def test_search_while_others_publish_sees_one_version_by_text_and_vector(
+    place: Place, corpus: Corpus
+) -> None:
+    ref, size = ref_of("a"), 7
+    done = asyncio.Event()
+
+    async def publishing(other: Corpus) -> None:
+        for version in range(20):
+            await add(other, ref, *(f"sun v{version} c{n}" for n in range(size)))
+        done.set()
+
+    async def looking() -> set[str]:
+        seen: set[str] = set()
+        while not done.is_set():
+            found = await find(corpus, "sun")
+            versions = {text.split()[1] for text in (*texts(found), *nearest(found))}
+            assert len(versions) <= 1
+            assert len(found.text) == len(found.vector) == size * len(versions)
+            seen |= versions
+        return seen
+
+    async with place.open() as other:
+        seen, _, _ = await asyncio.gather(looking(), looking(), publishing(other))
+    assert len(seen) > 2
+
+
 async def test_many_changes_in_any_order_leave_what_is_there(corpus: Corpus) -> None:
     """The vectors in memory follow by increments; they must not drift from what is stored."""
     alive: dict[str, str] = {}
@@ -335,30 +361,64 @@ async def test_documents_are_listed_newest_first_page_by_page(corpus: Corpus) ->
     assert [one.ref.id for one in done] == ["d1"]
 
 
-async def test_document_can_be_deleted_in_any_state(corpus: Corpus) -> None:
-    async def waiting(name: str) -> Version:
-        return await accept(corpus, ref_of(name))
+async def to_state(corpus: Corpus, state: str) -> Version:
+    """A document that has come as far as `state`."""
+    if state == "published":
+        return await add(corpus, ref_of(state), "sun", "moon")
+    version = await accept(corpus, ref_of(state))
+    if state == "replacing":
+        assert await publish(corpus, version, "tide")
+        version = await accept(corpus, ref_of(state), "new")
+    if state != "accepted":
+        await corpus.mark(version, state=DocumentState.PROCESSING, stage="parse", progress=0.1)
+    if state in ("staged", "embedding", "failed", "replacing"):
+        await corpus.stage(version, staged_of(["sun", "moon"]))
+    if state in ("embedding", "failed", "replacing"):
+        missing = await corpus.to_embed(version, MODEL)
+        assert missing is not None
+        await corpus.put_vectors(TENANT, MODEL, {missing[0].hash: vector_of("sun")})
+    if state == "failed":
+        await corpus.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.5)
+    return version
 
-    async def staged(name: str) -> Version:
-        version = await waiting(name)
-        await corpus.stage(version, staged_of(["sun"]))
-        return version
 
-    async def failed(name: str) -> Version:
-        version = await staged(name)
-        await corpus.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.1)
-        return version
+STATES = ("accepted", "parsing", "staged", "embedding", "replacing", "published", "failed")
 
-    async def live(name: str) -> Version:
-        return await add(corpus, ref_of(name), "sun")
 
-    for make in (waiting, staged, failed, live):
-        version = await make(make.__name__)
-        assert await corpus.delete(version.ref) is not None
-        assert await corpus.get(version.ref) is None
-        assert await corpus.chunks(version.ref) == []
-        assert await corpus.delete(version.ref) is None
-    assert texts(await find(corpus, "sun")) == nearest(await find(corpus, "sun")) == []
+@pytest.mark.parametrize("state", STATES)
+async def test_document_can_be_deleted_in_any_state_and_nothing_late_brings_it_back(
+    corpus: Corpus, state: str
+) -> None:
+    version = await to_state(corpus, state)
+    assert await corpus.delete(version.ref) is not None
+    assert await corpus.get(version.ref) is None
+    assert await corpus.chunks(version.ref) == []
+    assert await corpus.delete(version.ref) is None
+    assert not await corpus.stage(version, staged_of(["sun"]))
+    assert await corpus.to_embed(version, MODEL) is None
+    assert not await corpus.publish(version, MODEL)
+    for ended in DocumentState:
+        assert not await corpus.mark(version, state=ended, stage="embed", progress=0.5)
+    found = await find(corpus, "sun moon tide")
+    assert texts(found) == nearest(found) == []
+    again = await accept(corpus, version.ref, "again")
+    assert await publish(corpus, again, "rain")
+    found = await find(corpus, "sun moon tide rain")
+    assert texts(found) == nearest(found) == ["rain"]
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_newest_version_wins_in_whatever_state_the_one_before_is(
+    corpus: Corpus, state: str
+) -> None:
+    slow = await to_state(corpus, state)
+    fast = await accept(corpus, slow.ref, "fast")
+    assert await publish(corpus, fast, "rain")
+    assert not await corpus.stage(slow, staged_of(["sun"]))
+    assert not await corpus.publish(slow, MODEL)
+    assert not await corpus.mark(slow, state=DocumentState.FAILED, stage="embed", progress=0.5)
+    found = await find(corpus, "sun moon tide rain")
+    assert texts(found) == nearest(found) == ["rain"]
 
 
 async def test_staging_again_after_a_crash_replaces_what_was_staged(corpus: Corpus) -> None:

@@ -99,30 +99,6 @@ async def test_document_whose_next_version_is_empty_is_found_until_that_is_publi
         assert (await find(corpus, "sun", documents=["a"])).places == {}
 
 
-async def test_search_while_publishing_sees_one_version_by_text_and_vector() -> None:
-    async with corpus_at(new_url()) as corpus:
-        ref, size = ref_of("a"), 7
-        done = asyncio.Event()
-
-        async def publishing() -> None:
-            for version in range(25):
-                await add(corpus, ref, *(f"sun v{version} c{n}" for n in range(size)))
-            done.set()
-
-        async def looking() -> set[str]:
-            seen: set[str] = set()
-            while not done.is_set():
-                found = await find(corpus, "sun")
-                versions = {text.split()[1] for text in (*texts(found), *nearest(found))}
-                assert len(versions) <= 1
-                assert len(found.text) == len(found.vector) == size * len(versions)
-                seen |= versions
-            return seen
-
-        seen, _, _ = await asyncio.gather(looking(), looking(), publishing())
-        assert len(seen) > 2
-
-
 async def test_many_searches_and_uploads_share_the_queues_connections() -> None:
     url = new_url()
     queue = PostgresQueue(url)
