@@ -1,6 +1,6 @@
 """What the tests with real processes share."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,14 +30,26 @@ def shelf(farm: Farm, embedder: EmbedderServer) -> Shelf:
     return Shelf(farm, embedder)
 
 
+@pytest.fixture
+async def shelf_of(
+    tmp_path: Path, embedder: EmbedderServer
+) -> AsyncIterator[Callable[[str], Shelf]]:
+    """A shelf in a store of a given name; its processes are ended with the test."""
+    made: list[Shelf] = []
+
+    def make(store: str) -> Shelf:
+        made.append(shelf_in(store, tmp_path, embedder))
+        return made[-1]
+
+    yield make
+    for shelf in made:
+        await shelf.farm.close()
+
+
 @pytest.fixture(params=STORES)
-async def either(
-    request: pytest.FixtureRequest, tmp_path: Path, embedder: EmbedderServer
-) -> AsyncIterator[Shelf]:
+def either(request: pytest.FixtureRequest, shelf_of: Callable[[str], Shelf]) -> Shelf:
     """A shelf in each store in turn."""
-    shelf = shelf_in(request.param, tmp_path, embedder)
-    yield shelf
-    await shelf.farm.close()
+    return shelf_of(request.param)
 
 
 @pytest.fixture
