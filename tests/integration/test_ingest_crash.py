@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from penstock import JobState, Penstock
+from penstock.adapters.sqlite.database import sql
 from penstock.ingest.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
@@ -218,6 +219,15 @@ async def test_reconciling_costs_one_query_on_an_index(shelf: Shelf) -> None:
     assert [row[3] for row in plan] == [
         "SEARCH documents USING INDEX documents_processing (generation>?)"
     ]
+
+
+async def test_looking_for_unused_vectors_reads_no_vector_and_no_text(shelf: Shelf) -> None:
+    async with shelf.farm.app("library"):
+        plan = shelf.farm.query(f"EXPLAIN QUERY PLAN {sql('look_at_vectors')}", "", "", "", 10)
+    steps = [row[3] for row in plan if " documents " not in row[3]]
+    assert steps[0].startswith("SEARCH v USING COVERING INDEX vectors_of ((tenant,model,hash)>")
+    assert "SEARCH chunks USING COVERING INDEX chunks_hash (hash=?)" in steps
+    assert not any("TEMP B-TREE" in step for step in steps)
 
 
 async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import find as searching
+from penstock.adapters.postgres.corpus import purge
 from penstock.adapters.postgres.corpus import text as full_text
 from penstock.adapters.postgres.corpus.vectors import floats
 from penstock.adapters.postgres.database import Database
@@ -132,6 +133,13 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
         )
         same = {hit.chunk for hit in by_index} & {row["number"] for row in exact}
         assert len(same) >= 45
+
+        watched.plans.clear()
+        looked = await purge.look(Database(parse(url)), watched, (1, 1, "5"), 1000)
+        assert len(looked) == 1000
+        assert all(one.used for one in looked)
+        assert not re.search(r"Seq Scan on (?!models|serving)", watched.plans[0]), watched.plans
+        assert "chunks_hash" in watched.plans[0]
         assert by_index[0].score == pytest.approx(exact[0]["score"], abs=1e-6)
 
 

@@ -50,9 +50,9 @@ class _File(NamedTuple):
 
 
 class Folders:
-    """What `known` names are documents that came from these folders before: those whose file is
-    gone are told like those that go while it watches. `name` is what a document is called in the
-    corpus, given the id of its file."""
+    """`known` are documents that came from these folders before: it is told of them, too, when
+    their file is gone. `name` says what a document is called in the corpus, given the id of its
+    file."""
 
     def __init__(
         self,
@@ -73,6 +73,8 @@ class Folders:
         """Each file's stamp, and when it was first seen."""
         self._missing: dict[str, float] = {}
         """Documents whose file is not there, and since when."""
+        self._empty: list[str] = []
+        """Folders without a file: rather is their disk not mounted than everything deleted."""
         self._waits = False
         self._bell = _Bell(own)
 
@@ -84,23 +86,24 @@ class Folders:
         try:
             while not stop.is_set():
                 begun = loop.time()
+                found: Found | InputError
                 try:
-                    now = await asyncio.to_thread(self._look)
+                    found = self._changes(await asyncio.to_thread(self._look))
                 except InputError as error:
-                    self._waits = True
-                    yield error
-                else:
-                    yield self._changes(now)
+                    self._waits, found = True, error
                 # A large tree is looked at for a tenth of the time at the most.
                 rest = max(GATHER_SECONDS, 9 * (loop.time() - begun))
+                yield found
                 await self._bell.wait(stop, rest, POLL_SECONDS if self._waits else SAFETY_SECONDS)
         finally:
             self._bell.close()
 
     def _look(self) -> dict[str, _File]:
         """The files that are there, by id."""
-        found = {}
+        found: dict[str, _File] = {}
+        empty = []
         for source in self._sources:
+            inside: dict[str, _File] = {}
             if not Path(source).is_dir():
                 raise InputError(f"the folder {source!r} is gone")
             for file in files(Path(source), self._exclude, self._own, self._bell.watch):
@@ -109,7 +112,11 @@ class Folders:
                 except FileNotFoundError:
                     continue  # it was there a moment ago
                 settled = time.time() - stat.st_mtime > SETTLED_SECONDS
-                found[file_id(file)] = _File(file, (stat.st_mtime_ns, stat.st_size), settled)
+                inside[file_id(file)] = _File(file, (stat.st_mtime_ns, stat.st_size), settled)
+            found |= inside
+            if not inside:
+                empty.append(os.path.join(os.path.abspath(source), ""))
+        self._empty = empty
         return found
 
     def _changes(self, now: dict[str, _File]) -> Found:
@@ -139,10 +146,10 @@ class Folders:
         missing = {
             name
             for name, path in self._paths.items()
-            if name not in there and not os.path.lexists(path)
+            if name not in there
+            and not os.path.lexists(path)
+            and not os.path.abspath(path).startswith(tuple(self._empty))
         }
-        if not now:  # a disk that is not mounted is more likely than that all were deleted
-            missing = set()
         self._missing = {name: self._missing.get(name, moment) for name in missing}
         gone = [name for name, since in self._missing.items() if moment - since >= SETTLED_SECONDS]
         for name in gone:

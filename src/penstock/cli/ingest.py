@@ -80,8 +80,8 @@ def ingest_documents(
 
     With --watch it goes on until Ctrl-C. With --delete as well, a document goes when its file does:
     one that was ingested from these folders, by this run or one before, into this collection. A
-    file that is renamed is another document. Nothing is deleted while a folder cannot be read, or
-    while there is no file in any of them: a disk may not be mounted.
+    file that is renamed is another document. Nothing is deleted while a folder cannot be read, and
+    nothing of a folder in which there is no file left at all: its disk may not be mounted.
 
     An address is fetched by this command from this machine, so it reaches what this machine
     does; redirects are followed, and the setting document_bytes bounds what is read.

@@ -116,12 +116,12 @@ class Ingest:
         )
 
     async def _delete(self, name: str) -> None:
-        corpus, given = self._app.corpus, self._given
-        self._pending.pop(corpus.ref(name, **given.where), None)
+        corpus, where = self._app.corpus, self._given.where
         try:
-            await corpus.delete(name, **given.where)
-        except DocumentNotFound:
-            return  # somebody else was faster
+            self._pending.pop(corpus.ref(name, **where), None)  # before a look misses it
+            await corpus.delete(name, **where)
+        except (DocumentNotFound, ValidationError):
+            return  # somebody else was faster, or it never was one
         self._tally.deleted += 1
         self._view.deleted(name)
 
@@ -204,8 +204,8 @@ class Ingest:
         try:
             document = await self._get(ref)
         except DocumentNotFound:
-            self._pending.pop(ref)
-            self._failed(ref.id, failure_of(InputError("it was deleted meanwhile")))
+            if self._pending.pop(ref, None) is not None:  # else we have deleted it
+                self._failed(ref.id, failure_of(InputError("it was deleted meanwhile")))
             return
         match document.state:
             case DocumentState.PROCESSING:
@@ -217,7 +217,7 @@ class Ingest:
                 self._view.completed(document)
             case DocumentState.FAILED:
                 self._failed(ref.id, document.error or failure_of(InputError(document.message)))
-        self._pending.pop(ref)
+        self._pending.pop(ref, None)
 
     async def _get(self, ref: DocumentRef) -> Document:
         return await self._app.corpus.get(ref.id, collection=ref.collection, tenant=ref.tenant)
