@@ -235,7 +235,6 @@ def test_no_value_is_in_what_the_command_line_says_of_errors(cli: Cli) -> None:
         (3, ["documents", "show", f"no {EMAIL}"]),
         (3, ["documents", "retry", f"no {EMAIL}"]),
         (3, ["documents", "delete", f"no {EMAIL}", "--yes"]),
-        (0, ["search", f"what did {EMAIL} write?", "--json"]),
         (0, ["dead-letters", "list"]),
     ):
         done = cli(*command, code=code, environment=limit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.unused import Key, Looked, plan
 
 BEFORE_ALL = (-1, -1, "")
@@ -22,11 +22,9 @@ async def staging(tx: Transaction) -> None:
     await tx.execute(f"SELECT pg_advisory_xact_lock_shared({_LOCK})")
 
 
-async def look(
-    database: Database, connection: Connection, after: Key | None, limit: int
-) -> list[Looked]:
+async def look(tx: Transaction, after: Key | None, limit: int) -> list[Looked]:
     """The next vectors behind a key."""
-    rows = await connection.fetch(database.sql("look_at_vectors"), *(after or BEFORE_ALL), limit)
+    rows = await tx.fetch("look_at_vectors", *(after or BEFORE_ALL), limit)
     return [Looked(tuple(row)[:3], row["used"], row["since"]) for row in rows]
 
 
@@ -37,8 +35,7 @@ async def purge(tx: Transaction, after: Key | None, keep_seconds: float, limit: 
         return 0
     # Whoever wants another model waits until it is clear which vectors are left.
     await tx.execute("SELECT FROM penstock.serving FOR SHARE")
-    looked = await look(tx.database, tx.connection, after, limit)
-    delete, note, unnote = plan(looked, tx.now, keep_seconds)
+    delete, note, unnote = plan(await look(tx, after, limit), tx.now, keep_seconds)
     await _delete(tx, "vectors", delete)
     await _delete(tx, "unused_vectors", delete + unnote)
     if note:
