@@ -9,7 +9,7 @@ import pytest
 
 from penstock.model.document import DocumentState
 from penstock.model.errors import PenstockError
-from penstock.ports.corpus import Corpus, Scope, Version, Wanted
+from penstock.ports.corpus import Corpus, Scope, Wanted
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -230,7 +230,7 @@ async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Co
     for name, collection, metadata in (
         ("one", "red", {"year": 2024, "tag": "x"}),
         ("two", "red", {"year": 2025, "tag": "x"}),
-        ("three", "blue", {"year": 2025, "deep": {"a": [1]}}),
+        ("three", "blue", {"year": 2025, "deep": {"a": [1]}, "地域: [x]": "서울 é"}),
     ):
         ref = ref_of(name, collection=collection)
         await add(corpus, ref, f"sun {name}", metadata=metadata)
@@ -249,6 +249,7 @@ async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Co
     assert await names(metadata={"year": 2025}) == {"two", "three"}
     assert await names(metadata={"year": 2025, "tag": "x"}) == {"two"}
     assert await names(metadata={"deep": {"a": [1]}}) == {"three"}
+    assert await names(metadata={"地域: [x]": "서울 é"}) == {"three"}
     assert await names(metadata={"year": "2025"}) == set()
     assert await names(collections=["blue"], metadata={"year": 2025}) == {"three"}
 
@@ -268,6 +269,32 @@ async def test_what_another_process_publishes_and_deletes_is_seen_by_the_next_se
         await other.delete(ref_of("b"))
         found = await find(corpus, "sun")
         assert texts(found) == nearest(found) == ["sun tide"]
+
+
+async def test_search_while_others_publish_sees_one_version_by_text_and_vector(
+    place: Place, corpus: Corpus
+) -> None:
+    ref, size = ref_of("a"), 7
+    done = asyncio.Event()
+
+    async def publishing(other: Corpus) -> None:
+        for version in range(20):
+            await add(other, ref, *(f"sun v{version} c{n}" for n in range(size)))
+        done.set()
+
+    async def looking() -> set[str]:
+        seen: set[str] = set()
+        while not done.is_set():
+            found = await find(corpus, "sun")
+            versions = {text.split()[1] for text in (*texts(found), *nearest(found))}
+            assert len(versions) <= 1
+            assert len(found.text) == len(found.vector) == size * len(versions)
+            seen |= versions
+        return seen
+
+    async with place.open() as other:
+        seen, _, _ = await asyncio.gather(looking(), looking(), publishing(other))
+    assert len(seen) > 2
 
 
 async def test_many_changes_in_any_order_leave_what_is_there(corpus: Corpus) -> None:
@@ -332,32 +359,6 @@ async def test_documents_are_listed_newest_first_page_by_page(corpus: Corpus) ->
     assert [one.ref.id for one in even] == ["d4", "d2", "d0"]
     done = await corpus.documents(TENANT, states=[DocumentState.COMPLETED])
     assert [one.ref.id for one in done] == ["d1"]
-
-
-async def test_document_can_be_deleted_in_any_state(corpus: Corpus) -> None:
-    async def waiting(name: str) -> Version:
-        return await accept(corpus, ref_of(name))
-
-    async def staged(name: str) -> Version:
-        version = await waiting(name)
-        await corpus.stage(version, staged_of(["sun"]))
-        return version
-
-    async def failed(name: str) -> Version:
-        version = await staged(name)
-        await corpus.mark(version, state=DocumentState.FAILED, stage="embed", progress=0.1)
-        return version
-
-    async def live(name: str) -> Version:
-        return await add(corpus, ref_of(name), "sun")
-
-    for make in (waiting, staged, failed, live):
-        version = await make(make.__name__)
-        assert await corpus.delete(version.ref) is not None
-        assert await corpus.get(version.ref) is None
-        assert await corpus.chunks(version.ref) == []
-        assert await corpus.delete(version.ref) is None
-    assert texts(await find(corpus, "sun")) == nearest(await find(corpus, "sun")) == []
 
 
 async def test_staging_again_after_a_crash_replaces_what_was_staged(corpus: Corpus) -> None:

@@ -1,7 +1,7 @@
 """What the tests with real processes share."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from tests.support.processes import Farm
 from tests.support.scans import TESSERACT, VisionServer
 from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
-from tests.support.shelf import Shelf
+from tests.support.shelf import STORES, Shelf, shelf_in
 from tests.support.web import SLUICE, Web
 
 
@@ -58,6 +58,28 @@ def vision() -> Iterator[VisionServer]:
 def tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found on the PATH."""
     monkeypatch.setenv("PATH", f"{TESSERACT / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+async def shelf_of(
+    tmp_path: Path, embedder: EmbedderServer
+) -> AsyncIterator[Callable[[str], Shelf]]:
+    """A shelf in a store of a given name; its processes are ended with the test."""
+    made: list[Shelf] = []
+
+    def make(store: str) -> Shelf:
+        made.append(shelf_in(store, tmp_path, embedder))
+        return made[-1]
+
+    yield make
+    for shelf in made:
+        await shelf.farm.close()
+
+
+@pytest.fixture(params=STORES)
+def either(request: pytest.FixtureRequest, shelf_of: Callable[[str], Shelf]) -> Shelf:
+    """A shelf in each store in turn."""
+    return shelf_of(request.param)
 
 
 @pytest.fixture

@@ -74,6 +74,7 @@ def test_show_tells_what_is_wrong_and_what_to_do(cli: Cli) -> None:
     shown = cli("documents", "show", "locked.pdf").out
     assert "\nerror       ParserError: it is protected by a password\n" in shown
     assert "\nwhat to do  save it without a password and ingest it again\n" in shown
+    assert cli("documents", "show", "locked.pdf", "--json").json["error"]["reason"] == "encrypted"
     accept(cli, "waits")
     assert "\nstage       waiting, 0%\n" in cli("documents", "show", "waits").out
 

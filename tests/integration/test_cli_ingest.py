@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from tests.support.cli import COMMAND, Cli, wait_until
+from tests.support.cli import COMMAND, Cli
 from tests.support.documents import pdf
 from tests.support.server import Answer, CountingServer
 
@@ -51,6 +51,7 @@ def test_a_folder_is_ingested_with_all_below_it_and_again_only_what_changed(
         "completed": 2,
         "unchanged": 1,
         "failed": 0,
+        "deleted": 0,
         "waiting": 0,
         "chunks": 2,
         "masked": {},
@@ -102,6 +103,7 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
         (["empty", "--id", "x"], "--id is for a single"),
         (["shop.py", "--metadata", "year"], "--metadata takes KEY=VALUE, not 'year'"),
         (["shop.py", "--watch"], "--watch is for folders"),
+        (["empty", "--delete"], "--delete goes with --watch"),
         (["http://"], "names no host"),
         (["http://me:secret@example.org/"], "holds a user name or password"),
     ],
@@ -190,22 +192,6 @@ def test_interrupted_it_ends_soon_and_the_next_run_goes_on(cli: Cli, folder: Pat
     cli("lanes", "resume", "embedder")
     done = cli("ingest", "papers")
     assert "completed       2  " in done.out
-
-
-def test_a_watched_folder_is_followed_until_interrupted(cli: Cli, folder: Path) -> None:
-    running = cli.start("ingest", "papers", "--watch", "--no-wait", "--json")
-    running.said('"papers/sluice.md"')
-    (folder / "later.txt").write_text("It came later.")
-    running.said('"papers/later.txt"')
-    os.utime(folder / "later.txt", (0, 0))  # touched, and the same as before
-    (folder / "old" / "weir.txt").write_text("It was built in 1930, not 1920.")
-    accepted = '"event": "accepted", "id": "papers/old/weir.txt"'
-    wait_until(lambda: running.out.count(accepted) == 2, "the changed file")
-    running.send(signal.SIGINT)
-    done = running.end()
-    assert done.code == 0
-    assert done.out.count('"event": "accepted", "id": "papers/later.txt"') == 1
-    assert done.lines[-1]["event"] == "summary"
 
 
 def test_a_store_that_cannot_be_used_is_exit_code_4(cli: Cli, folder: Path) -> None:

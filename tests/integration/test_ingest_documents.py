@@ -1,9 +1,12 @@
 """Documents that are replaced, deleted, tried again and many at once."""
 
 import asyncio
+import random
+from typing import Any
 
 import pytest
 
+from penstock import Penstock
 from penstock.ingest.jobs import EMBED
 from penstock.model.document import DocumentState
 from penstock.model.errors import (
@@ -14,6 +17,7 @@ from penstock.model.errors import (
     ValidationError,
     WaitTimeout,
 )
+from tests.support import documents
 from tests.support.shelf import SOON, Shelf, completed, failed, found
 from tests.support.waiting import until
 
@@ -25,47 +29,145 @@ async def asked(shelf: Shelf, word: str) -> None:
     await until(lambda: any(word in text for text in shelf.embedder.received), word, SOON)
 
 
-async def test_newest_version_wins_although_the_first_is_slower(shelf: Shelf) -> None:
-    async with shelf.running() as app:
-        shelf.embedder.delay = 1.0
+class Held:
+    """Lets an app's parser wait before it parses its first document."""
+
+    def __init__(self, app: Penstock) -> None:
+        self.waits, self.go_on = asyncio.Event(), asyncio.Event()
+        parser = app.corpus._tools.parser
+        parse = parser.parse
+
+        async def held(source: Any) -> Any:
+            if not self.waits.is_set():
+                self.waits.set()
+                await self.go_on.wait()
+            return await parse(source)
+
+        setattr(parser, "parse", held)  # noqa: B010
+
+
+@pytest.mark.parametrize("slow", ["parse", "embed"])
+@pytest.mark.parametrize("between", ["nothing", "a delete"])
+async def test_newest_version_wins_although_the_first_is_slower(
+    either: Shelf, slow: str, between: str
+) -> None:
+    async with either.running() as app:
+        held = Held(app) if slow == "parse" else None
+        either.embedder.delay = 1.0 if slow == "embed" else 0.0
         first = await app.corpus.add(b"the first version", id="a")
-        await asked(shelf, "first")
-        shelf.embedder.delay = 0.0
+        await (held.waits.wait() if held else asked(either, "first"))
+        either.embedder.delay = 0.0
+        if between == "a delete":
+            await app.corpus.delete("a")
         second = await app.corpus.add(b"the second version", id="a")
         await completed(app, "a")
+        if held:
+            held.go_on.set()
         await app.drain(SOON)
         assert second.generation > first.generation
         assert await found(app, "version") == ["the second version"]
         assert {str(job.state) for job in await app.jobs()} == {"completed"}
-    assert shelf.blobs() == []
+        assert len(await app.corpus.documents()) == 1
+    assert either.blobs() == []
 
 
-async def test_delete_wins_over_what_is_still_being_done(shelf: Shelf) -> None:
-    async with shelf.running() as app:
-        shelf.embedder.delay = 1.0
-        await app.corpus.add(b"the first version", id="a")
-        await asked(shelf, "first")
-        await app.corpus.delete("a")
-        assert shelf.blobs() == []
-        await app.drain(SOON)
+@pytest.mark.parametrize("state", ["accepted", "parsing", "staged", "embedding", "failed", "done"])
+async def test_document_can_be_deleted_in_any_state(either: Shelf, state: str) -> None:
+    if state == "accepted":
+        async with either.farm.app("library") as app:
+            await app.corpus.add(b"some text", id="a")
+            await app.corpus.delete("a")
+    async with either.running() as app:
+        held = Held(app) if state == "parsing" else None
+        if state == "staged":
+            either.embedder.down()
+        either.embedder.fault = "hang" if state == "embedding" else None
+        if state != "accepted":
+            await app.corpus.add(BROKEN if state == "failed" else b"some text", id="a")
+            await reached(either, app, state, held)
+            await app.corpus.delete("a")
+        either.embedder.fault = None
+        if state == "staged":
+            either.embedder.up()
+        if held:
+            held.go_on.set()
         with pytest.raises(DocumentNotFound):
             await app.corpus.get("a")
-        assert await found(app, "version") == []
-
-
-async def test_upload_after_a_delete_wins_over_what_came_before_it(shelf: Shelf) -> None:
-    async with shelf.running() as app:
-        shelf.embedder.delay = 1.0
-        await app.corpus.add(b"the first version", id="a")
-        await asked(shelf, "first")
-        await app.corpus.delete("a")
-        shelf.embedder.delay = 0.0
-        await app.corpus.add(b"the third version", id="a")
+        assert either.blobs() == []
+        await app.corpus.add(b"some other text", id="a")
         await completed(app, "a")
         await app.drain(SOON)
-        assert await found(app, "version") == ["the third version"]
-        assert len(await app.corpus.documents()) == 1
-    assert shelf.blobs() == []
+        assert await found(app, "text") == ["some other text"]
+    assert await either.rows("SELECT text FROM penstock.chunks") == [("some other text",)]
+    assert await either.count("texts") == 1
+
+
+async def reached(shelf: Shelf, app: Penstock, state: str, held: Held | None) -> None:
+    async def staged() -> bool:
+        return (await app.corpus.get("a")).chunks > 0
+
+    match state:
+        case "parsing":
+            assert held is not None
+            await held.waits.wait()
+        case "staged":
+            await until(staged, "the document to be staged", SOON)
+        case "embedding":
+            await asked(shelf, "some")
+        case _:
+            assert (await app.corpus.wait("a", timeout=SOON)).state != "processing"
+
+
+async def test_what_another_process_publishes_replaces_and_deletes_is_seen_by_the_next_search(
+    either: Shelf,
+) -> None:
+    await either.farm.start("library")
+    async with either.farm.app("library") as app:
+        await app.corpus.add(b"the first version", id="a")
+        await completed(app, "a")
+        for text in (b"the second version", b"the third version"):
+            assert len((await app.corpus.search("version")).passages) == 1
+            await app.corpus.add(text, id="a")
+            await completed(app, "a")
+            (passage,) = (await app.corpus.search("version")).passages
+            assert passage.text == text.decode()
+            assert (passage.why.text_rank, passage.why.vector_rank) == (1, 1)
+        async with either.farm.app("library") as other:
+            await other.corpus.delete("a")
+        assert (await app.corpus.search("version")).passages == []
+
+
+async def test_damaged_documents_of_every_format_end_and_leave_nothing_half_stored(
+    either: Shelf,
+) -> None:
+    """Truncated, and with bytes changed, cut out or doubled."""
+    async with either.running() as app:
+        names = []
+        for name, make in documents.MAKERS.items():
+            for n, data in enumerate(documents.damaged(make(), random.Random(name), 4)):
+                names.append(f"{name} {n}")
+                await app.corpus.add(data, id=names[-1])
+        await app.corpus.add(b"a good one", id="good")
+        ended = {name: await app.corpus.wait(name, timeout=3 * SOON) for name in names}
+        await completed(app, "good")
+        await app.drain(SOON)
+        failures = {name: one for name, one in ended.items() if one.state == "failed"}
+        assert 5 < len(failures) < len(names), "some can still be read"
+        for name, one in failures.items():
+            assert one.error is not None
+            assert (one.error["type"], one.live, one.chunks) == ("ParserError", False, 0), name
+            assert one.error["reason"] not in ("slow", "crashed"), name
+        assert len(await until(app.dead_letters, "the dead letters")) <= len(failures)
+    live = len(names) + 1 - len(failures)
+    assert await either.count("texts") == live
+    for rows in ("chunks", "texts"):
+        statement = f"SELECT count(DISTINCT document) FROM penstock.{rows}"
+        assert await either.rows(statement) == [(live,)]
+    orphans = (
+        "SELECT count(*) FROM penstock.vectors WHERE hash NOT IN (SELECT hash FROM penstock.chunks)"
+    )
+    assert await either.rows(orphans) == [(0,)]
+    assert len(either.blobs()) == len(failures), "kept for a retry"
 
 
 async def test_hundred_documents_at_once_are_all_completed(shelf: Shelf) -> None:
@@ -79,37 +181,6 @@ async def test_hundred_documents_at_once_are_all_completed(shelf: Shelf) -> None
         await app.drain(SOON)
     assert shelf.blobs() == []
     assert shelf.farm.query("SELECT count(*), count(DISTINCT document) FROM chunks") == [(100, 100)]
-
-
-@pytest.mark.parametrize("state", ["embedding", "failed", "completed"])
-async def test_document_can_be_deleted_in_any_state(shelf: Shelf, state: str) -> None:
-    async with shelf.running() as app:
-        if state == "embedding":
-            shelf.embedder.fault = "hang"
-        await app.corpus.add(BROKEN if state == "failed" else b"some text", id="a")
-        if state == "embedding":
-            await asked(shelf, "some")
-        else:
-            assert (await app.corpus.wait("a", timeout=SOON)).state == state
-        await app.corpus.delete("a")
-        shelf.embedder.fault = None
-        with pytest.raises(DocumentNotFound):
-            await app.corpus.get("a")
-        assert shelf.blobs() == []
-        await app.corpus.add(b"some other text", id="a")
-        await completed(app, "a")
-    assert shelf.farm.query("SELECT count(*) FROM chunks") == [(1,)]
-
-
-async def test_document_that_waits_its_turn_can_be_deleted(shelf: Shelf) -> None:
-    async with shelf.farm.app("library") as app:
-        await app.corpus.add(b"some text", id="a")
-        await app.corpus.delete("a")
-    async with shelf.running() as app:
-        await app.drain(SOON)
-        assert await app.corpus.documents() == []
-        assert [job.result for job in await app.jobs()] == [{"late": True}]
-    assert shelf.blobs() == []
 
 
 async def test_failed_document_keeps_its_diagnosis_until_a_retry_has_an_outcome(

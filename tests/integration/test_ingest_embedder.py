@@ -19,14 +19,10 @@ WRONG = {
     "count": "0 embeddings for 1 texts",
     "dimension": "7 dimensions where 8 are configured",
     "nan": "not finite",
+    "empty": "not a list of embeddings",
 }
 AWAY = ("429", "500", "reset", "hang")
 MANY = 100
-
-
-def vectors(shelf: Shelf) -> int:
-    ((count,),) = shelf.farm.query("SELECT count(*) FROM vectors")
-    return int(count)
 
 
 async def add_many(app: Penstock, count: int = MANY) -> list[str]:
@@ -44,20 +40,20 @@ async def spent(app: Penstock) -> list[int]:
 
 @pytest.mark.parametrize("fault", WRONG)
 async def test_wrong_answer_fails_the_document_and_nothing_of_it_is_stored(
-    shelf: Shelf, fault: str
+    either: Shelf, fault: str
 ) -> None:
-    shelf.embedder.fault = fault
-    async with shelf.running() as app:
+    either.embedder.fault = fault
+    async with either.running() as app:
         await app.corpus.add(b"some text", id="a")
         document = await failed(app, "a")
         assert document.error is not None
         assert (document.error["type"], document.live) == ("EmbedderError", False)
         assert WRONG[fault] in document.message
-        assert vectors(shelf) == 0
-        shelf.embedder.fault = None
+        assert await either.count("vectors") == 0
+        either.embedder.fault = None
         await app.corpus.retry("a")
         await completed(app, "a")
-        assert vectors(shelf) == 1
+        assert await either.count("vectors") == 1
 
 
 @pytest.mark.parametrize("fault", AWAY)
@@ -67,7 +63,7 @@ async def test_document_waits_out_an_embedder_that_is_away(shelf: Shelf, fault: 
     async with shelf.running() as app:
         await add_many(app, 2)
         await until(lambda: len(shelf.embedder.requests) >= 2, "two tries")
-        assert vectors(shelf) == 0
+        assert await shelf.count("vectors") == 0
         shelf.embedder.fault = None
         await completed(app, "d0")
         await completed(app, "d1")
@@ -97,17 +93,17 @@ async def test_embedder_down_costs_others_nothing_and_documents_no_attempt(shelf
         shelf.embedder.up()
         for name in names:
             await completed(app, name)
-        assert vectors(shelf) == MANY
+        assert await shelf.count("vectors") == MANY
         assert await app.dead_letters() == []
 
 
 async def test_old_version_is_found_while_the_embedder_is_away_for_the_new_one(
-    shelf: Shelf,
+    either: Shelf,
 ) -> None:
-    async with shelf.running() as app:
+    async with either.running() as app:
         await app.corpus.add(b"the first version", id="a")
         await completed(app, "a")
-        shelf.embedder.down()
+        either.embedder.down()
         await app.corpus.add(b"the second version", id="a")
 
         async def staged() -> bool:
@@ -118,7 +114,7 @@ async def test_old_version_is_found_while_the_embedder_is_away_for_the_new_one(
         assert [one.text for one in result.passages] == ["the first version"]
         assert result.mode == "text"
         assert result.note
-        shelf.embedder.up()
+        either.embedder.up()
         await completed(app, "a")
         assert await found(app, "version") == ["the second version"]
 

@@ -1,62 +1,28 @@
-"""Personal data in every format, language and place: no raw value is anywhere but in the original.
+"""Personal data of every kind, in every format, language and place: no raw value is anywhere but in
+the original.
 
-The tests know the values, so they look for them in the bytes of every file there is.
+The tests know the values, so they look for them in the bytes of every file and table there is.
 """
 
 import logging
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from penstock import Penstock
+from penstock.ingest.mask import LABELS
 from penstock.model.errors import DocumentNotFound, ParserError, ValidationError
 from tests.support import documents
+from tests.support.canaries import CANARIES, RAW, leaks, of, scan, texts
+from tests.support.cli import Cli
 from tests.support.shelf import SOON, Shelf, completed, failed
 from tests.support.waiting import until
 
-VALUES = (
-    "canary.jane@example.com",
-    "+1 (415) 555-0132",
-    "4111 1111 1111 1111",
-    "canary.taro@example.jp",
-    "090-8765-4321",
-    "canary.kim@example.kr",
-    "010-9876-5432",
-    "901231-1234567",
-)
-EMAIL, _, CARD, _, _, _, PHONE, _ = VALUES
+EMAIL, PHONE, CARD = of("email"), of("phone", "ko"), of("card")
 CARD_NUMBER = int(CARD.replace(" ", ""))
-SENTENCES = (
-    f"Write to {VALUES[0]} or call {VALUES[1]}.",
-    f"She paid with {VALUES[2]} at noon.",
-    f"連絡先は{VALUES[3]}、電話は{VALUES[4]}です。",
-    f"문의 {VALUES[5]}, 전화{VALUES[6]}로, 번호는 {VALUES[7]}입니다.",
-)
-CELLS = (("Name", "Phone", "Card"), ("Jane", PHONE, CARD), ("Taro", VALUES[4], CARD))
-RAW = [*VALUES, *(value.replace("-", "").replace(" ", "") for value in VALUES), "canary"]
-
-
-def leaks(content: bytes) -> list[str]:
-    """The values that are in it, in any encoding we or SQLite would write."""
-    return [
-        value
-        for value in RAW
-        for encoding in ("utf-8", "utf-16-le", "utf-16-be")
-        if value.encode(encoding) in content
-    ]
-
-
-def scan(shelf: Shelf) -> dict[str, list[str]]:
-    """What leaked into which file. The write-ahead log is brought into the database, and both
-    are read."""
-    shelf.farm.query("PRAGMA wal_checkpoint(PASSIVE)")
-    files = [path for path in shelf.farm.folder.rglob("*") if path.is_file()]
-    assert any(path.name == "jobs.db" for path in files)
-    found = {path.name: leaks(path.read_bytes()) for path in files}
-    sent = b"\n".join(text.encode() for text in shelf.embedder.received)
-    found["embedder"] = leaks(sent + b"".join(hit.body for hit in shelf.embedder.requests))
-    return {name: values for name, values in found.items() if values}
+CELLS = (("Name", "Phone", "Card"), ("Jane", PHONE, CARD), ("Taro", of("phone", "ja"), CARD))
 
 
 @pytest.fixture(autouse=True)
@@ -65,36 +31,93 @@ def logs(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_the_scan_finds_what_it_looks_for(tmp_path: Path) -> None:
+def test_there_is_a_canary_of_every_kind_in_every_language() -> None:
+    places = {(one.kind, one.language) for one in CANARIES}
+    assert places == {(kind, language) for kind in LABELS for language in ("en", "ja", "ko")}
+
+
+async def test_the_scan_finds_what_it_looks_for(either: Shelf) -> None:
     for value in RAW:
         assert value in leaks(b"\0" + f"x{value}y".encode())
         assert value in leaks(b"\0\0" + f"x{value}y".encode("utf-16-le"))
+    async with either.farm.app("library") as app:
+        await app.enqueue("noop", key=EMAIL)  # what is not masked: the key of somebody's own job
+        assert EMAIL in str(await scan(either))
 
 
 async def test_no_value_of_any_format_is_stored_logged_or_sent(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, logs: pytest.LogCaptureFixture
+    either: Shelf, monkeypatch: pytest.MonkeyPatch, logs: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(documents, "SENTENCES", SENTENCES)
+    monkeypatch.setattr(documents, "SENTENCES", [one.text for one in CANARIES])
     monkeypatch.setattr(documents, "TITLE", f"Report for {EMAIL}")
     monkeypatch.setattr(documents, "CELLS", CELLS)
-    monkeypatch.setattr(documents, "ENGLISH", SENTENCES[0])
-    monkeypatch.setattr(documents, "JAPANESE", SENTENCES[2])
-    monkeypatch.setattr(documents, "KOREAN", SENTENCES[3])
-    async with shelf.running() as app:
+    for name, language in (("ENGLISH", "en"), ("JAPANESE", "ja"), ("KOREAN", "ko")):
+        monkeypatch.setattr(documents, name, " ".join(texts(language)))
+    async with either.running() as app:
         for name, make in documents.MAKERS.items():
             await app.corpus.add(make(), id=name)
         for name in documents.MAKERS:
             document = await completed(app, name)
-            assert sum(document.masked.values()) >= 5, (name, document.masked)
+            assert set(document.masked) == set(LABELS), (name, document.masked)
+            assert sum(document.masked.values()) >= len(CANARIES), (name, document.masked)
         await app.drain(SOON)
-        await until(lambda: not shelf.blobs(), "the originals to be gone")
-        assert scan(shelf) == {}
-    assert scan(shelf) == {}
-    assert leaks(logs.text.encode()) == []
+        await until(lambda: not either.blobs(), "the originals to be gone")
+        assert await scan(either) == {}
+    assert await scan(either, logs.text.encode()) == {}
+
+
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "as a file": lambda text: f"in/{text}.txt",
+    "as an address": lambda text: f"https://example.org/{text}",
+    "quoted": lambda text: f"https://example.org/a?q={quote(text)}",
+    "as a form": lambda text: f"https://example.org/a?q={quote_plus(text)}&page=2",
+}
+
+
+async def test_no_value_of_any_kind_in_any_name_is_stored_logged_or_sent(
+    either: Shelf, logs: pytest.LogCaptureFixture
+) -> None:
+    async with either.farm.app("library") as app:  # the workers come later: all at once
+        for one in CANARIES:
+            for how, write in WRITTEN.items():
+                name = write(one.text)
+                await app.corpus.add(
+                    f"{how} {one.language} {one.kind}".encode(),
+                    id=name,
+                    title=one.text,
+                    origin=name,
+                    collection=f"of {one.text}",
+                    metadata={one.text: name, "deep": [{"list": [one.text]}]},
+                )
+                found = await app.corpus.get(name, collection=f"of {one.text}")
+                assert leaks(repr(found).encode()) == []
+                assert LABELS[one.kind] in found.ref.id
+    assert await scan_without_originals(either) == {}
+    async with either.running() as app:
+        await app.drain(SOON)
+        assert {one.state for one in await app.corpus.documents(limit=1000)} == {"completed"}
+        for one in CANARIES:
+            result = await app.corpus.search(
+                f"as a file {one.language} {one.kind}: {one.text}",
+                collections=[f"of {one.text}"],
+                documents=[WRITTEN["quoted"](one.text)],
+                metadata={one.text: WRITTEN["quoted"](one.text)},
+            )
+            assert [passage.text for passage in result.passages] == [
+                f"quoted {one.language} {one.kind}"
+            ], "it is found by the name it was given"
+            assert leaks(repr(result).encode()) == []
+    assert await scan(either, logs.text.encode()) == {}
+
+
+async def scan_without_originals(shelf: Shelf) -> dict[str, list[str]]:
+    """While documents wait their originals are there, which are none of these texts."""
+    assert shelf.blobs()
+    return await scan(shelf)
 
 
 async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_sent(
-    shelf: Shelf, tmp_path_factory: pytest.TempPathFactory, logs: pytest.LogCaptureFixture
+    either: Shelf, tmp_path_factory: pytest.TempPathFactory, logs: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path_factory.mktemp("letters") / f"of {EMAIL}" / f"CV of {EMAIL}, {PHONE}.txt"
     path.parent.mkdir()
@@ -107,7 +130,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         "card": CARD_NUMBER,
         "year": 2026,
     }
-    async with shelf.running() as app:
+    async with either.running() as app:
         added = await app.corpus.add(path, title=f"For {EMAIL}", metadata=metadata, **where)
         other = await app.corpus.add(b"Another.", id=f"CV of {PHONE}.txt", origin=EMAIL, **where)
         document = await completed(app, path.name, **where)
@@ -129,7 +152,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         assert [one.ref for one in await app.corpus.documents(**where)] == [other.ref, added.ref]
         assert len(await app.corpus.chunks(path.name, **where)) == 1
         await app.drain(SOON)
-        assert scan(shelf) == {}
+        assert await scan(either) == {}
         await app.corpus.delete(path.name, **where)
         with pytest.raises(DocumentNotFound) as missing:
             await app.corpus.get(path.name, **where)
@@ -137,8 +160,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         with pytest.raises(ValidationError) as refused:
             await app.corpus.add(b"x", id=f"{EMAIL}\n")
         assert leaks(str(refused.value).encode()) == []
-    assert scan(shelf) == {}
-    assert leaks(logs.text.encode()) == []
+    assert await scan(either, logs.text.encode()) == {}
 
 
 def quoting(app: Penstock, error: Exception) -> None:
@@ -163,7 +185,7 @@ async def test_no_value_that_an_error_quotes_is_stored_or_logged(
 ) -> None:
     async with shelf.running(max_retries=1, keep_originals=False) as app:
         quoting(app, error)
-        await app.corpus.add(SENTENCES[0].encode(), id="a")
+        await app.corpus.add(CANARIES[0].text.encode(), id="a")
         document = await failed(app, "a")
         assert document.error is not None
         assert "[PHONE]" in document.error["message"]
@@ -173,9 +195,9 @@ async def test_no_value_that_an_error_quotes_is_stored_or_logged(
         (dead,) = await until(app.dead_letters, "the dead letter")
         assert "[PHONE]" in str(dead.error)
         await app.corpus.delete("a")  # the original, which is kept for a retry
-        assert scan(shelf) == {}
+        assert await scan(shelf) == {}
         app.corpus._tools.parser.__dict__.pop("parse")
-    assert scan(shelf) == {}
+    assert await scan(shelf) == {}
     assert leaks(logs.text.encode()) == []
 
 
@@ -185,9 +207,38 @@ async def test_what_an_embedder_says_is_not_quoted(
     """It was sent masked text only, but its answer is its own."""
     shelf.embedder.fault = "dimension"
     async with shelf.running() as app:
-        await app.corpus.add(SENTENCES[1].encode(), id="a")
+        await app.corpus.add(f"She paid with {CARD} at noon.".encode(), id="a")
         await failed(app, "a")
         await app.corpus.delete("a")
-        assert scan(shelf) == {}
+        assert await scan(shelf) == {}
     assert shelf.embedder.received == ["She paid with [CARD] at noon."]
     assert leaks(logs.text.encode()) == []
+
+
+def test_no_value_is_in_what_the_command_line_says_of_errors(cli: Cli) -> None:
+    broken = cli.folder / f"CV of {EMAIL}, {PHONE}.docx"
+    broken.write_bytes(b"PK\x03\x04 no archive")
+    large = cli.folder / f"{EMAIL} large.txt"
+    large.write_text("x" * 100)
+    unnamable = cli.folder / f"{EMAIL}\n.txt"
+    unnamable.write_text("x")
+    address = f"http://127.0.0.1:9/a?q={quote(EMAIL)}"
+    limit = {"PENSTOCK_DOCUMENT_BYTES": "50"}
+    said = []
+    given = ["ingest", broken.name, large.name, unnamable.name, address]
+    for code, command in (
+        (1, given),
+        (2, ["ingest", f"no {EMAIL}"]),
+        (2, ["ingest", broken.name, "--watch"]),
+        (1, [*given, "--json"]),
+        (0, ["documents", "show", broken.name]),
+        (3, ["documents", "show", f"no {EMAIL}"]),
+        (3, ["documents", "retry", f"no {EMAIL}"]),
+        (3, ["documents", "delete", f"no {EMAIL}", "--yes"]),
+        (0, ["dead-letters", "list"]),
+    ):
+        done = cli(*command, code=code, environment=limit)
+        said.append(done.out + done.err)
+        assert leaks(said[-1].encode()) == [], command
+    assert "CV of [EMAIL], [PHONE]" in said[0]
+    assert "no file or folder 'no [EMAIL]'" in said[1]

@@ -9,11 +9,12 @@ from penstock.ingest import pipeline, reembed
 from penstock.ingest.company import MOST
 from penstock.ingest.reembed import REEMBED
 from penstock.ports.queue import JobFilter
-from tests.support.embedder import MODEL
+from tests.support.embedder import identity
 from tests.support.shelf import SOON, Shelf, completed
 from tests.support.waiting import until
 
-NEW = "toy-2"
+NEW_NAME = "toy-2"
+MODEL, NEW = identity(), identity(NEW_NAME)
 TEXT = "\n\n".join(f"Section {n}. " + f"word{n} stands here " * 10 for n in range(100))
 
 
@@ -28,7 +29,7 @@ async def filled(shelf: Shelf) -> Shelf:
         await completed(app, "short")
         await completed(app, "theirs", tenant="other")
         assert (await app.corpus.search("text")).mode == "hybrid"
-    shelf.farm.settings["config_file"] = shelf.embedder.config(shelf.farm.folder, NEW)
+    shelf.farm.settings["config_file"] = shelf.embedder.config(shelf.farm.folder, NEW_NAME)
     return shelf
 
 
@@ -85,7 +86,7 @@ async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
     assert await worker.exit(SOON) == -signal.SIGKILL
     async with filled.running() as app:
         await serves(app, NEW)
-    asked = [text for text, model in filled.embedder.asked if model == NEW]
+    asked = [text for text, model in filled.embedder.asked if model == NEW_NAME]
     # A text that two tenants have is asked for by each; a batch that was under way, once more.
     made = vectors(filled)[NEW]
     assert made > 2 * MOST
@@ -133,3 +134,32 @@ async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
             await completed(after, "later")
             await serves(before, NEW)
     assert vectors(filled)[NEW] == vectors(filled)[MODEL] + 1
+
+
+async def test_same_model_of_another_length_is_another_model(either: Shelf) -> None:
+    """Its vectors are never compared with those of the length before."""
+    async with either.running() as app:
+        await app.corpus.add(b"some text", id="a")
+        await completed(app, "a")
+    either.embedder.dimensions = 6
+    either.farm.settings["config_file"] = either.embedder.config(either.farm.folder)
+    either.embedder.down()
+    async with either.running() as app:
+        result = await app.corpus.search("some text")
+        assert (result.mode, len(result.passages)) == ("text", 1)
+        either.embedder.up()
+        await serves(app, identity(dimensions=6))
+        await app.corpus.add(b"another text", id="b")
+        await completed(app, "b")
+        result = await app.corpus.search("some text")
+        assert (result.mode, len(result.passages)) == ("hybrid", 2)
+        assert result.passages[0].why.vector_rank == 1
+    rows = await either.rows("SELECT name, dimensions FROM penstock.models ORDER BY dimensions")
+    assert rows == [(identity(dimensions=6), 6), (identity(), 8)]
+
+
+async def test_vectors_of_the_model_before_are_deleted_by_upkeep(filled: Shelf) -> None:
+    async with filled.running(unused_vectors_seconds=0.0) as app:
+        await serves(app, NEW)
+        app.corpus._purge._next_at = 0.0
+        await until(lambda: set(vectors(filled)) == {NEW}, "the old vectors to be gone", SOON)

@@ -17,7 +17,7 @@ import pytest
 from penstock.ingest.parse import ParseLimits, ParserPool
 from penstock.model.errors import ConfigError, ParserError
 from tests.support import documents
-from tests.support.documents import ENGLISH, JAPANESE, MAKERS, MIMES, SENTENCES
+from tests.support.documents import ENGLISH, JAPANESE, MAKERS, MIMES, SENTENCES, damaged
 from tests.support.waiting import until
 
 SLOW_HTML = b"<html>" + b"<div>a</div>" * 1_000_000
@@ -85,30 +85,12 @@ async def test_size_is_refused_before_anything_is_sent() -> None:
         assert pool.pids == []
 
 
-def mutations(data: bytes, rng: random.Random, count: int) -> list[bytes]:
-    """Truncated, with bytes changed, cut out or doubled."""
-    made = [data[: rng.randrange(1, len(data))] for _ in range(count // 2)]
-    for _ in range(count - len(made)):
-        broken = bytearray(data)
-        for _ in range(rng.choice((1, 8, 64))):
-            at = rng.randrange(len(broken) or 1)
-            match rng.randrange(3):
-                case 0:
-                    broken[at : at + 1] = rng.randbytes(1)
-                case 1:
-                    del broken[at : at + rng.randrange(1, 50)]
-                case _:
-                    broken[at:at] = broken[at : at + rng.randrange(1, 50)]
-        made.append(bytes(broken))
-    return made
-
-
 @pytest.mark.parametrize("name", MAKERS)
 async def test_damaged_documents_end_as_text_or_as_an_error(name: str) -> None:
     rng = random.Random(name)
     limits = ParseLimits(seconds=20)
     async with ParserPool(size=1, limits=limits) as pool:
-        for data in mutations(MAKERS[name](), rng, 30):
+        for data in damaged(MAKERS[name](), rng, 30):
             try:
                 parsed = await pool.parse(data)
             except ParserError as error:

@@ -17,7 +17,8 @@ import pytest
 from penstock import Penstock
 from penstock.adapters.postgres import PostgresQueue
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.corpus import PostgresCorpus
+from penstock.adapters.postgres.corpus import PostgresCorpus, documents
+from penstock.adapters.postgres.database import Transaction
 from penstock.model.errors import ConfigError, QueueError, QueueUnusable
 from penstock.ports.corpus import Scope, Wanted
 from tests.conformance.corpus_support import (
@@ -98,30 +99,6 @@ async def test_document_whose_next_version_is_empty_is_found_until_that_is_publi
         assert (await find(corpus, "sun", documents=["a"])).places == {}
 
 
-async def test_search_while_publishing_sees_one_version_by_text_and_vector() -> None:
-    async with corpus_at(new_url()) as corpus:
-        ref, size = ref_of("a"), 7
-        done = asyncio.Event()
-
-        async def publishing() -> None:
-            for version in range(25):
-                await add(corpus, ref, *(f"sun v{version} c{n}" for n in range(size)))
-            done.set()
-
-        async def looking() -> set[str]:
-            seen: set[str] = set()
-            while not done.is_set():
-                found = await find(corpus, "sun")
-                versions = {text.split()[1] for text in (*texts(found), *nearest(found))}
-                assert len(versions) <= 1
-                assert len(found.text) == len(found.vector) == size * len(versions)
-                seen |= versions
-            return seen
-
-        seen, _, _ = await asyncio.gather(looking(), looking(), publishing())
-        assert len(seen) > 2
-
-
 async def test_many_searches_and_uploads_share_the_queues_connections() -> None:
     url = new_url()
     queue = PostgresQueue(url)
@@ -152,6 +129,28 @@ async def test_many_searches_and_uploads_share_the_queues_connections() -> None:
     with pytest.raises(QueueError, match="not open"):
         await find(corpus, "sun")
     await queue.close()
+
+
+async def test_no_vector_is_deleted_while_a_text_that_needs_it_is_being_staged() -> None:
+    async with corpus_at(new_url()) as corpus:
+        await add(corpus, ref_of("a"), "sun")
+        await corpus.delete(ref_of("a"))
+        again = await accept(corpus, ref_of("a"), "again")
+        staged, looked = asyncio.Event(), asyncio.Event()
+
+        async def stage(tx: Transaction) -> None:
+            await documents.stage(tx, again, staged_of(["sun"]))
+            staged.set()
+            await looked.wait()
+
+        staging = asyncio.create_task(corpus._write(stage))
+        await staged.wait()
+        for _ in range(2):
+            assert (await corpus.purge(after=None, keep_seconds=0.0, limit=10)).deleted == 0
+            looked.set()
+            await staging
+        assert await corpus.to_embed(again, MODEL) == []
+        assert await corpus.publish(again, MODEL)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import find as searching
 from penstock.adapters.postgres.corpus import text as full_text
 from penstock.adapters.postgres.corpus.vectors import floats
-from penstock.adapters.postgres.database import Database
+from penstock.adapters.postgres.database import Database, statement
 from penstock.corpus.bm25 import bm25
 from penstock.corpus.query import weight
 from penstock.ports.corpus import Findings, Scope, Wanted
@@ -132,6 +132,16 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
         )
         same = {hit.chunk for hit in by_index} & {row["number"] for row in exact}
         assert len(same) >= 45
+
+        await mine.execute("SET enable_seqscan = off")  # as in every transaction that writes
+        look = mine.sql(statement("look_at_vectors", "penstock"))
+        rows = await mine.fetch(f"EXPLAIN {look}", 1, 1, "5", 1000)
+        plan = "\n".join(row[0] for row in rows)
+        assert not re.search(r"Seq Scan on (?!models|serving)", plan), plan
+        assert "vectors_pkey" in plan
+        assert "chunks_hash" in plan
+        assert "unused_vectors_pkey" in plan
+        assert {row["used"] for row in await mine.fetch(look, 1, 1, "5", 1000)} == {True}
         assert by_index[0].score == pytest.approx(exact[0]["score"], abs=1e-6)
 
 

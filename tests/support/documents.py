@@ -1,6 +1,7 @@
 """Documents of every format, made on the spot. Each holds the same few facts in three languages."""
 
 import io
+import random
 import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -170,6 +171,24 @@ def zipped(files: dict[str, str | bytes], compression: int = zipfile.ZIP_DEFLATE
         for name, content in files.items():
             archive.writestr(name, content)
     return buffer.getvalue()
+
+
+def damaged(data: bytes, rng: random.Random, count: int) -> list[bytes]:
+    """Truncated, with bytes changed, cut out or doubled."""
+    made = [data[: rng.randrange(1, len(data))] for _ in range(count // 2)]
+    for _ in range(count - len(made)):
+        broken = bytearray(data)
+        for _ in range(rng.choice((1, 8, 64))):
+            at = rng.randrange(len(broken) or 1)
+            match rng.randrange(3):
+                case 0:
+                    broken[at : at + 1] = rng.randbytes(1)
+                case 1:
+                    del broken[at : at + rng.randrange(1, 50)]
+                case _:
+                    broken[at:at] = broken[at : at + rng.randrange(1, 50)]
+        made.append(bytes(broken))
+    return made
 
 
 MAKERS: dict[str, Callable[[], bytes]] = {

@@ -7,13 +7,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+from penstock.model.embedder import EmbedderConfig
 from tests.support.server import Answer, CountingServer, Hit, as_json
 
 MODEL = "toy"
 DIMENSIONS = 8
 PATH = "/v1/embeddings"
 
-FAULTS = ("429", "500", "count", "dimension", "nan", "reset", "hang")
+FAULTS = ("429", "500", "count", "dimension", "nan", "empty", "reset", "hang")
+
+
+def identity(model: str = MODEL, dimensions: int = DIMENSIONS) -> str:
+    """What its vectors are kept under."""
+    return EmbedderConfig("openai", "http://x", model, dimensions).identity
 
 
 class EmbedderServer(CountingServer):
@@ -24,6 +30,7 @@ class EmbedderServer(CountingServer):
         self.fault: str | None = None
         self.poison = ""
         self.delay = 0.0
+        self.dimensions = DIMENSIONS
 
     @property
     def requests(self) -> list[Hit]:
@@ -41,11 +48,11 @@ class EmbedderServer(CountingServer):
         return [(text, question["model"]) for question in questions for text in question["input"]]
 
     def config(self, folder: Path, model: str = MODEL) -> str:
-        """A config file whose embedder is this one."""
-        path = folder / f"{model}.yaml"
+        """A config file whose embedder is this one, as it answers now."""
+        path = folder / f"{model}-{self.dimensions}.yaml"
         path.write_text(
             f"embedder:\n  provider: openai\n  base_url: {self.url('/v1')}\n"
-            f"  model: {model}\n  dimensions: {DIMENSIONS}\n"
+            f"  model: {model}\n  dimensions: {self.dimensions}\n"
         )
         return str(path)
 
@@ -53,7 +60,7 @@ class EmbedderServer(CountingServer):
         question = json.loads(self.hits[-1].body)
         texts, model = question["input"], question["model"]
         fault = self.fault if any(self.poison in text for text in texts) else None
-        vectors: list[Any] = [vector_of(text, model) for text in texts]
+        vectors: list[Any] = [vector_of(text, model)[: self.dimensions] for text in texts]
         match fault:
             case "429":
                 return Answer(429, headers={"retry-after": "1"})
@@ -65,6 +72,8 @@ class EmbedderServer(CountingServer):
                 vectors[-1] = vectors[-1][1:]
             case "nan":
                 vectors[-1][0] = float("nan")
+            case "empty":
+                return Answer()
             case "reset":
                 return Answer(reset=True)
             case "hang":

@@ -10,6 +10,7 @@ from typing import Any
 from penstock import Penstock
 from penstock.model.document import Document, DocumentState
 from tests.support.embedder import EmbedderServer
+from tests.support.postgres import new_url, psql
 from tests.support.processes import Farm
 
 SOON = 20.0
@@ -22,15 +23,29 @@ LANE: dict[str, Any] = {
     "probe_seconds": 0.3,
     "timeout_seconds": 2.0,
 }
-TABLES = {
+BOTH = {
     "documents": "SELECT tenant, collection, id, live = generation, state, stage, progress,"
-    " message, title, mime, size, source, metadata, digest, chunks, masked, error FROM documents",
-    "texts": "SELECT text FROM texts",
+    " message, title, mime, size, source, metadata, digest, chunks, masked, error"
+    " FROM penstock.documents",
+    "texts": "SELECT text FROM penstock.texts",
     "chunks": 'SELECT ordinal, text, start, "end", fresh, tokens, pages, section, hash, terms,'
-    " script FROM chunks ORDER BY ordinal",
-    "terms": "SELECT terms, scope FROM chunk_terms ORDER BY rowid",
-    "vectors": "SELECT tenant, model, hash, vector FROM vectors ORDER BY hash",
-    "jobs left": "SELECT kind, state FROM jobs WHERE state <> 'completed'",
+    " script FROM penstock.chunks ORDER BY ordinal",
+    "jobs left": "SELECT kind, state FROM penstock.jobs WHERE state <> 'completed'",
+}
+TABLES = {
+    "sqlite": BOTH
+    | {
+        "terms": "SELECT terms, scope FROM chunk_terms ORDER BY rowid",
+        "vectors": "SELECT tenant, model, hash, vector FROM vectors ORDER BY hash",
+    },
+    "postgres": BOTH
+    | {
+        "terms": "SELECT * FROM penstock.term_counts ORDER BY lexeme",
+        "counts": "SELECT name, chunks, terms FROM penstock.tenants",
+        "vectors": "SELECT t.name, m.name, hash, vector::text FROM penstock.vectors AS v"
+        " JOIN penstock.tenants AS t ON t.number = tenant"
+        " JOIN penstock.models AS m ON m.number = model ORDER BY hash",
+    },
 }
 
 
@@ -55,12 +70,38 @@ class Shelf:
         async with app.running():
             yield app
 
+    @property
+    def store(self) -> str:
+        return "sqlite" if self.farm.url.startswith("sqlite:") else "postgres"
+
+    async def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Look into the store itself; `penstock.` stands before the name of a table."""
+        if self.store == "sqlite":
+            return self.farm.query(statement.replace("penstock.", ""))
+        async with psql(self.farm.url) as mine:
+            return [tuple(row) for row in await mine.fetch(statement)]
+
+    async def count(self, table: str) -> int:
+        ((count,),) = await self.rows(f"SELECT count(*) FROM penstock.{table}")
+        return int(count)
+
     def blobs(self) -> list[Path]:
         return [path for path in self.farm.folder.glob("jobs.db-blobs/*/*") if path.is_file()]
 
-    def stored(self) -> dict[str, Any]:
+    async def stored(self) -> dict[str, Any]:
         """All that matters of what is stored, past every layer under test."""
-        return {name: self.farm.query(statement) for name, statement in TABLES.items()}
+        tables = TABLES[self.store].items()
+        return {name: await self.rows(statement) for name, statement in tables}
+
+
+STORES = ("postgres", "sqlite")
+
+
+def shelf_in(store: str, folder: Path, embedder: EmbedderServer) -> Shelf:
+    """Jobs and documents in one place."""
+    if store == "sqlite":
+        return Shelf(Farm(folder), embedder)
+    return Shelf(Farm(folder, url=new_url(), blobs=f"{folder}/jobs.db-blobs"), embedder)
 
 
 async def completed(app: Penstock, name: str, **where: str) -> Document:

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+from penstock.cli.document_view import advice
 from penstock.model import errors
 from penstock.model.errors import (
     AuthenticationError,
@@ -153,3 +154,29 @@ def test_run_later_refuses_an_impossible_delay(delay: float) -> None:
 def test_run_later_says_when_and_why() -> None:
     assert (RunLater().delay, str(RunLater(5))) == (1.0, "run again in 5 s")
     assert (RunLater(5, "no room").reason, str(RunLater(5, "no room"))) == ("no room", "no room")
+
+
+def test_reason_a_document_cannot_be_parsed_for_is_part_of_what_is_stored() -> None:
+    assert describe(ParserError("a password is needed", "encrypted"), retryable=False) == {
+        "type": "ParserError",
+        "message": "a password is needed",
+        "retryable": False,
+        "reason": "encrypted",
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("encrypted", "without a password"),
+        ("unknown", "convert it"),
+        ("oversized", "split it"),
+        ("bomb", "if you trust it"),
+        ("empty", "something in it"),
+        ("corrupt", "mended"),
+        ("a reason of a later version", "mended"),
+    ],
+)
+def test_advice_goes_by_the_reason_and_not_by_words_of_the_message(reason: str, says: str) -> None:
+    error = describe(ParserError("the password table is encrypted", reason), retryable=False)
+    assert says in advice(error, "a")

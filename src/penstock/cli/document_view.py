@@ -17,15 +17,25 @@ from penstock.cli.output import (
 from penstock.cli.text import age, duration, moment, plural, pretty, printable, problem
 from penstock.model.document import Document, DocumentState, StoredChunk
 
+MENDED = "ingest it again once the file is mended, or converted to another format"
+UNREADABLE = {
+    "encrypted": "save it without a password and ingest it again",
+    "empty": "ingest it again once there is something in it",
+    "unknown": "convert it to a format that is read, such as PDF, and ingest it again",
+    "oversized": "split it and ingest the parts",
+    "bomb": "it unpacks to far too much: if you trust it, ingest what is in it by itself",
+    "slow": "split it, or convert it to another format, and ingest that",
+    "memory": "split it, or convert it to another format, and ingest that",
+}
+"""What a person can do about a document that cannot be parsed, by the reason."""
+
 
 def advice(error: Mapping[str, Any], document_id: str) -> str:
     """What a person can do about a document that failed."""
     again = f"penstock documents retry {document_id!r}"
     match error["type"]:
-        case "ParserError" if "password" in error["message"] or "encrypted" in error["message"]:
-            return "save it without a password and ingest it again"
         case "ParserError":
-            return "ingest it again once the file is mended, or converted to another format"
+            return UNREADABLE.get(error.get("reason", ""), MENDED)
         case "DocumentTooLarge":
             return "split it, or raise the setting document_bytes, and ingest it again"
         case "BlobMissing":

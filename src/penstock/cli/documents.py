@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +23,9 @@ from penstock.cli.session import opened
 from penstock.cli.text import plural, printable
 from penstock.model.document import DEFAULT_COLLECTION, DocumentState
 from penstock.model.errors import DocumentNotFound
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
 
 group = new_group("List, show, delete and retry documents.")
 
@@ -118,8 +122,8 @@ def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents for good, whatever is being done with them; asks first."""
-    ids = list(dict.fromkeys(document_ids))
     with opened(queue, config, documents=True) as (app, run):
+        ids, collection = _named(app, document_ids, collection, tenant)
         if not yes:
             _confirm(len(ids))
         deleted = []
@@ -150,8 +154,8 @@ def retry(
 
     It only queues them: `penstock worker` does the work, or the next `penstock ingest`.
     """
-    ids = list(dict.fromkeys(document_ids))
     with opened(queue, config, documents=True) as (app, run):
+        ids, collection = _named(app, document_ids, collection, tenant)
         retried = {}
         for document_id in ids:
             try:
@@ -166,6 +170,15 @@ def retry(
         for document in retried.values():
             say(f"{printable(document.ref.id)}  {document.state}")
     _complain_of([one for one in ids if one not in retried], collection)
+
+
+def _named(
+    app: Penstock, ids: Sequence[str], collection: str, tenant: str
+) -> tuple[list[str], str]:
+    """Documents, each once, and their collection, as they are stored: what is said of them here is
+    masked as they are."""
+    refs = [app.corpus.ref(one, collection=collection, tenant=tenant) for one in ids]
+    return list(dict.fromkeys(ref.id for ref in refs)), refs[0].collection
 
 
 def _confirm(count: int) -> None:

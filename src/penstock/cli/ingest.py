@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from penstock.app import Penstock
-    from penstock.cli.ingest_run import Given
+    from penstock.cli.folders import Gone
+    from penstock.cli.ingest_run import Given, Ingest
     from penstock.cli.sources import Item
 
-    Items = Callable[[asyncio.Event], AsyncIterator[Item]]
+    Items = Callable[[Ingest, asyncio.Event], AsyncIterator[Item | Gone]]
 
 
 def ingest_documents(
@@ -55,6 +56,10 @@ def ingest_documents(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on with what appears or changes in a folder.")
     ] = False,
+    delete: Annotated[
+        bool,
+        typer.Option("--delete", help="With --watch: remove documents whose file is gone."),
+    ] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Only accept; workers elsewhere do the rest.")
     ] = False,
@@ -70,8 +75,13 @@ def ingest_documents(
 
     The id of a file is its path as seen from the current folder; of an address, the address.
     Another content under the same id replaces what is there, once it is ready. Folders are
-    taken with all that is below them, but for hidden files and those of the queue. A file that
-    is deleted stays searchable: see `penstock documents delete`.
+    taken with all that is below them, but for hidden files and those of the queue. A document
+    whose file is deleted stays searchable: see `penstock documents delete`.
+
+    With --watch it goes on until Ctrl-C. With --delete as well, a document goes when its file does:
+    one that was ingested from these folders, by this run or one before, into this collection. A
+    file that is renamed is another document. Nothing is deleted while a folder cannot be read, and
+    nothing of a folder in which there is no file left at all: its disk may not be mounted.
 
     An address is fetched by the workers, each time it is given, from the open internet only:
     what is private is refused unless the setting fetch_allow names it. Redirects are followed,
@@ -89,7 +99,13 @@ def ingest_documents(
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):
         raise UsageError("--id is for a single file, address or -")
     given = Given(collection, tenant, title, metadata_of(metadata))
-    items = _items(app, sources, document_id, exclude or (), watch=watch)
+    if delete and not watch:
+        raise UsageError("--delete goes with --watch")
+    try:
+        items = _items(app, sources, document_id, exclude or (), watch=watch, delete=delete)
+    except (InputError, UsageError) as error:
+        # What is said here may end up in a log, and names of files are as personal as texts.
+        raise type(error)(app.corpus.masked(str(error))) from None
     if watch and not as_json:
         note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
     # What fails is told by document; the log would tell it once more, by job.
@@ -106,6 +122,7 @@ def _items(
     exclude: Sequence[str],
     *,
     watch: bool,
+    delete: bool,
 ) -> Items:
     """What is to be ingested. What is wrong with it is said before anything is accepted."""
     from dataclasses import replace
@@ -117,7 +134,7 @@ def _items(
         for source in sources:
             if not Path(source).is_dir():
                 raise UsageError(f"--watch is for folders, and {source!r} is none")
-        return lambda stop: _appearing(sources, exclude, own, stop)
+        return lambda ingest, stop: _changing(ingest, sources, exclude, own, stop, delete=delete)
     found: dict[str, Item] = {}
     for source in sources:
         if source == "-":
@@ -135,28 +152,37 @@ def _items(
         (only,) = found.values()
         found = {document_id: replace(only, id=document_id)}
 
-    async def each(stop: asyncio.Event) -> AsyncIterator[Item]:
+    async def each(ingest: Ingest, stop: asyncio.Event) -> AsyncIterator[Item | Gone]:
         for item in found.values():
             yield item
 
     return each
 
 
-async def _appearing(
-    sources: Sequence[str], exclude: Sequence[str], own: Sequence[Path], stop: asyncio.Event
-) -> AsyncIterator[Item]:
-    from penstock.cli.sources import watched
+async def _changing(
+    ingest: Ingest,
+    sources: Sequence[str],
+    exclude: Sequence[str],
+    own: Sequence[Path],
+    stop: asyncio.Event,
+    *,
+    delete: bool,
+) -> AsyncIterator[Item | Gone]:
+    """What appears, changes and, if that is wanted, goes in folders."""
+    from penstock.cli.folders import Folders, Gone
 
+    known, name = (await ingest.known(sources), ingest.name) if delete else ([], str)
     trouble = ""
-    async for found in watched(sources, exclude, own, stop):
+    async for found in Folders(sources, exclude, own, known, name).watch(stop):
         if isinstance(found, InputError):
             if str(found) != trouble:
-                note(f"waiting: {printable(str(found))}")
+                note(f"waiting: {printable(ingest.masked(str(found)))}")
             trouble = str(found)
             continue
         trouble = ""
-        for item in found:
-            yield item
+        for one in found:
+            if delete or not isinstance(one, Gone):
+                yield one
 
 
 def _own_files(app: Penstock) -> list[Path]:
@@ -190,7 +216,7 @@ async def _ingest(
     try:
         async with app:
             async with working(app) if wait else nullcontext(), asyncio.TaskGroup() as group:
-                accepting = group.create_task(ingest.accept(items(signals.stop)))
+                accepting = group.create_task(ingest.accept(items(ingest, signals.stop)))
                 if wait:
                     group.create_task(ingest.follow(accepting))
             if wait:

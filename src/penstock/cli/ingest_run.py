@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,20 @@ from typing import Any
 
 from penstock.app import Penstock
 from penstock.cli.errors import InputError
+from penstock.cli.folders import Gone
 from penstock.cli.ingest_view import Active, Tally, View, failure_of
-from penstock.cli.sources import Item, parts_of
+from penstock.cli.sources import Item, file_id, is_address, parts_of
 from penstock.cli.watch import POLL_SECONDS, looks
 from penstock.ingest.jobs import EMBED
 from penstock.ingest.pipeline import PARSED
 from penstock.model.document import Document, DocumentRef, DocumentState
-from penstock.model.errors import DocumentNotFound, PenstockError, QueueError, StoreUnavailable
+from penstock.model.errors import (
+    DocumentNotFound,
+    PenstockError,
+    QueueError,
+    StoreUnavailable,
+    ValidationError,
+)
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import Topic
 
@@ -40,6 +48,10 @@ class Given:
     title: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def where(self) -> dict[str, Any]:
+        return {"collection": self.collection, "tenant": self.tenant}
+
 
 class Ingest:
     """`stop` ends it early; what was accepted by then is in the queue."""
@@ -56,18 +68,23 @@ class Ingest:
         """The generation of each document that is not done."""
         self._idle = 0
 
-    async def accept(self, items: AsyncIterator[Item]) -> None:
+    async def accept(self, items: AsyncIterator[Item | Gone]) -> None:
         """Take in everything. What cannot be read fails by itself; trouble with the queue or the
         store is raised, because nothing else would fare better."""
         async for item in items:
             if self._stop.is_set():
                 return
+            if isinstance(item, Gone):
+                await self._delete(item.id)
+                continue
             try:
                 document = await self._add(item)
             except (QueueError, StoreUnavailable):
                 raise
             except PenstockError as error:
-                self._failed(item.id, failure_of(error))
+                problem = failure_of(error)
+                problem["message"] = self.masked(problem["message"])
+                self._failed(self.name(item.id), problem)
                 continue
             if document.state is DocumentState.COMPLETED:
                 self._tally.unchanged += 1
@@ -81,18 +98,53 @@ class Ingest:
         corpus, given = self._app.corpus, self._given
         about: dict[str, Any] = {
             "id": item.id,
-            "collection": given.collection,
             "title": given.title or item.title,
             "metadata": given.metadata,
-            "tenant": given.tenant,
+            **given.where,
         }
         match item.content:
             case str():
                 return await corpus.add_url(item.content, **about)
             case Path():
-                return await corpus.add(parts_of(item.content), origin=item.id, **about)
+                return await corpus.add(parts_of(item.content), origin=item.origin, **about)
             case bytes():
-                return await corpus.add(item.content, origin=item.id, **about)
+                return await corpus.add(item.content, origin=item.origin, **about)
+
+    async def _delete(self, name: str) -> None:
+        corpus, where = self._app.corpus, self._given.where
+        try:
+            self._pending.pop(corpus.ref(name, **where), None)  # before a look misses it
+            await corpus.delete(name, **where)
+        except (DocumentNotFound, ValidationError):
+            return  # somebody else was faster, or it never was one
+        self._tally.deleted += 1
+        self._view.deleted(name)
+
+    def masked(self, text: str) -> str:
+        return self._app.corpus.masked(text)
+
+    def name(self, item_id: str) -> str:
+        """What a document is called once it is accepted."""
+        try:
+            return self._app.corpus.ref(item_id, **self._given.where).id
+        except ValidationError:
+            return self.masked(item_id)  # it never will be
+
+    async def known(self, folders: Sequence[str]) -> list[str]:
+        """What was ingested from files in these folders before, by id."""
+        inside = [os.path.join(file_id(Path(folder)), "") for folder in folders]
+        here = os.path.join(".", "")
+        found: list[str] = []
+        async for document in self._documents():
+            name, source = document.ref.id, document.source
+            # A name that was masked ends in a mark that its source does not have.
+            from_file = source and name.startswith(source) and not is_address(name)
+            if from_file and any(
+                name.startswith(folder) or (folder == here and not os.path.isabs(name))
+                for folder in inside
+            ):
+                found.append(name)
+        return found
 
     async def follow(self, accepting: asyncio.Task[None]) -> None:
         """Show how the work goes on until all is accepted and done, or `stop`."""
@@ -127,27 +179,28 @@ class Ingest:
 
     async def _processing(self) -> set[DocumentRef]:
         """All that are under way in the collection, whoever accepted them."""
-        found: set[DocumentRef] = set()
+        return {one.ref async for one in self._documents([DocumentState.PROCESSING])}
+
+    async def _documents(
+        self, states: Sequence[DocumentState] | None = None
+    ) -> AsyncIterator[Document]:
         before = None
         while True:
             page = await self._app.corpus.documents(
-                tenant=self._given.tenant,
-                collection=self._given.collection,
-                states=[DocumentState.PROCESSING],
-                limit=PAGE,
-                before=before,
+                **self._given.where, states=states, limit=PAGE, before=before
             )
-            found.update(document.ref for document in page)
+            for document in page:
+                yield document
             if len(page) < PAGE:
-                return found
+                return
             before = page[-1].generation
 
     async def _ended(self, ref: DocumentRef) -> None:
         try:
             document = await self._get(ref)
         except DocumentNotFound:
-            self._pending.pop(ref)
-            self._failed(ref.id, failure_of(InputError("it was deleted meanwhile")))
+            if self._pending.pop(ref, None) is not None:  # else we have deleted it
+                self._failed(ref.id, failure_of(InputError("it was deleted meanwhile")))
             return
         match document.state:
             case DocumentState.PROCESSING:
@@ -163,7 +216,7 @@ class Ingest:
                 self._view.completed(document)
             case DocumentState.FAILED:
                 self._failed(ref.id, document.error or failure_of(InputError(document.message)))
-        self._pending.pop(ref)
+        self._pending.pop(ref, None)
 
     async def _get(self, ref: DocumentRef) -> Document:
         return await self._app.corpus.get(ref.id, collection=ref.collection, tenant=ref.tenant)

@@ -42,6 +42,7 @@ class Tally:
     chunks: int = 0
     masked: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    deleted: int = 0
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -63,6 +64,8 @@ class View(Protocol):
     def completed(self, document: Document) -> None: ...
 
     def failed(self, name: str, error: Mapping[str, Any]) -> None: ...
+
+    def deleted(self, name: str) -> None: ...
 
     def close(self) -> None: ...
 
@@ -97,6 +100,10 @@ class JsonView:
             {"event": "failed", "id": name, "error": dict(error), "advice": advice(error, name)}
         )
 
+    def deleted(self, name: str) -> None:
+        self._last.pop(name, None)
+        print_json_line({"event": "deleted", "id": name})
+
     def close(self) -> None:
         """Nothing was opened."""
 
@@ -123,6 +130,9 @@ class LineView:
 
     def failed(self, name: str, error: Mapping[str, Any]) -> None:
         say(f"failed     {printable(name)}  {printable(error['message'])}")
+
+    def deleted(self, name: str) -> None:
+        say(f"deleted    {printable(name)}")
 
     def close(self) -> None:
         """Nothing was opened."""
@@ -160,6 +170,9 @@ class BarView:
 
         line = Text.assemble(("failed ", "bold red"), f" {printable(name)}  ")
         self._screen.print(line.append(printable(error["message"])), soft_wrap=True)
+
+    def deleted(self, name: str) -> None:
+        """It is counted in the summary."""
 
     def progress(self, active: Sequence[Active], pending: int, waits_for: str) -> None:
         room = max(1, self._screen.height - 4)
@@ -219,6 +232,7 @@ def summarise(tally: Tally, *, as_json: bool, interrupted: bool) -> None:
                 "completed": tally.completed,
                 "unchanged": tally.unchanged,
                 "failed": len(tally.failures),
+                "deleted": tally.deleted,
                 "waiting": tally.waiting,
                 "chunks": tally.chunks,
                 "masked": dict(tally.masked),
@@ -230,6 +244,7 @@ def summarise(tally: Tally, *, as_json: bool, interrupted: bool) -> None:
     rows = [
         ("completed", tally.completed, _work(tally), "green"),
         ("unchanged", tally.unchanged, "already there", "green"),
+        ("deleted", tally.deleted, "their files are gone", "green"),
         ("failed", len(tally.failures), "", "bold red"),
         ("waiting", tally.waiting, _left(interrupted=interrupted), "yellow"),
     ]

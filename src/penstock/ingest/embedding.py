@@ -27,7 +27,7 @@ class Embedding:
 
     @property
     def model(self) -> str:
-        return OfflineEmbedder.model if self._offline else str(self._config.model)
+        return OfflineEmbedder.model if self._offline else self._config.identity
 
     def in_job(self, ctx: JobContext) -> AbstractContextManager[Embed]:
         """What a job embeds with, for as long as it may."""

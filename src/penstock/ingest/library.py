@@ -19,6 +19,7 @@ from penstock.ingest.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, sta
 from penstock.ingest.names import Names
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pipeline import Tools
+from penstock.ingest.purge import Purge
 from penstock.ingest.reconcile import Reconciler
 from penstock.ingest.reembed import Reembedding
 from penstock.ingest.remote import Remote, Request, digest_of, name_of, shown
@@ -69,6 +70,7 @@ class Library:
         remote: Remote,
         most_bytes: int,
         fingerprint: str,
+        purge: Purge,
     ) -> None:
         self._tools = tools
         self._queue = queue
@@ -78,6 +80,7 @@ class Library:
         self._remote = remote
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
+        self._purge = purge
         self._names = Names(tools.mask)
 
     async def open(self) -> None:
@@ -107,6 +110,7 @@ class Library:
         return [
             Reconciler(tools, self._remote, self._queue, self._enqueue),
             Reembedding(tools.corpus, tools.model, self._enqueue),
+            self._purge,
         ]
 
     async def search(
@@ -267,6 +271,20 @@ class Library:
                 await self._start(again, blob, rank)
                 return again
         return await self.get(id, collection=collection, tenant=tenant)  # somebody was faster
+
+    def ref(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> DocumentRef:
+        """What a document of this name is stored under: the same, unless the name was masked."""
+        return self._names.ref(tenant, collection, id)
+
+    def masked(self, text: str) -> str:
+        """A text about documents as it may be shown or logged."""
+        return self._names.text(text)
 
     async def get(
         self,

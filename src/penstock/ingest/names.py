@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote, unquote_plus
 
 from penstock.ingest.mask import Masker
 from penstock.model.document import DocumentRef
@@ -47,7 +48,7 @@ class Names:
         return self._marked(name)
 
     def _marked(self, name: str) -> str:
-        masked = self._mask(name).text
+        masked = self._masked(name)
         if masked == name:
             return name
         # The mark keeps two apart that look the same now. It has no digits, or it could be
@@ -57,7 +58,7 @@ class Names:
 
     def text(self, text: str) -> str:
         """A title, or where a document came from."""
-        return self._mask(storable(text)).text[:TEXT_LIMIT]
+        return self._text(text)[:TEXT_LIMIT]
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         for key in metadata:
@@ -91,7 +92,18 @@ class Names:
                 return value if self._text(text) == text else self._text(text)
 
     def _text(self, text: str) -> str:
-        return self._mask(storable(text)).text
+        return self._masked(storable(text))
+
+    def _masked(self, text: str) -> str:
+        """An address writes signs as %40 and blanks as +, which hides from the finders what it
+        holds. What they then know is masked in the text as it reads."""
+        masked = self._mask(text).text
+        for read in (unquote, unquote_plus):
+            plain = storable(read(masked))
+            found = self._mask(plain)
+            if found.counts:
+                masked = found.text
+        return masked
 
 
 def _check(what: str, name: str) -> None:

@@ -24,6 +24,7 @@ from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pii.presidio import PresidioNames
 from penstock.ingest.pipeline import Tools, register
+from penstock.ingest.purge import Purge
 from penstock.ingest.remote import Remote
 from penstock.ingest.scan_readers import MOST_PAGES, scan_reader
 from penstock.model.embedder import EmbedderConfig
@@ -90,7 +91,8 @@ def open_library(
         seconds=settings.fetch_seconds,
         now=queue.now,
     )
-    return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint)
+    purge = Purge(tools.corpus, settings.unused_vectors_seconds)
+    return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge)
 
 
 def _masker(names: NamesConfig | None) -> Masker:

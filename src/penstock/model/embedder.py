@@ -29,5 +29,11 @@ class EmbedderConfig:
         if self.provider == "openai" and missing:
             raise ConfigError(f"an openai embedder needs {', '.join(missing)}")
 
+    @property
+    def identity(self) -> str:
+        """What vectors of an openai embedder are kept under. The same model asked for another
+        length makes other vectors, so that counts as another model."""
+        return f"{self.model} ({self.dimensions} dimensions)"
+
 
 KEYS = {field.name: str(field.type) for field in fields(EmbedderConfig)}

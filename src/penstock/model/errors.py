@@ -314,4 +314,7 @@ def describe(error: BaseException, *, retryable: bool) -> dict[str, Any]:
         message = f"{name} (its message could not be had)"
     if len(message) > 4000:
         message = message[:4000] + f"... ({len(message)} characters)"
-    return {"type": storable(name), "message": message, "retryable": retryable}
+    described = {"type": storable(name), "message": message, "retryable": retryable}
+    if isinstance(error, ParserError):
+        described["reason"] = error.reason  # what to do about it depends on that
+    return described

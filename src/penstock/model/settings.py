@@ -95,6 +95,9 @@ class Settings:
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
     fetch_seconds: float = 86400.0
     """A document whose address could not be fetched within this time fails."""
+    unused_vectors_seconds: float = 7 * 86400.0
+    """How long vectors are kept that no document needs any more, or of a model that was replaced:
+    a text that comes back meanwhile is not embedded again."""
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""

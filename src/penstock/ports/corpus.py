@@ -76,6 +76,14 @@ class ScannedPage(NamedTuple):
     masked: Mapping[str, int]
 
 
+class Purged(NamedTuple):
+    """One step through the vectors."""
+
+    deleted: int
+    after: tuple[Any, ...] | None
+    """Where the next step goes on; None: at the beginning, all were looked at."""
+
+
 class ToEmbed(NamedTuple):
     """A chunk text whose vector is not known yet."""
 
@@ -164,7 +172,8 @@ class Corpus(Protocol):
         ...
 
     async def put_vectors(self, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:
-        """Keep vectors by the hash of what they are of: the checkpoint, and the reuse."""
+        """Keep vectors by the hash of what they are of: the checkpoint, and the reuse. Those of a
+        model have one length; QueueError for another."""
         ...
 
     async def publish(self, version: Version, model: str) -> bool:
@@ -249,4 +258,11 @@ class Corpus(Protocol):
     async def serve(self, model: str) -> bool:
         """Let `model` serve from now on. False: some live chunk has no vector of it yet, or
         another is wanted by now."""
+        ...
+
+    async def purge(
+        self, *, after: tuple[Any, ...] | None, keep_seconds: float, limit: int
+    ) -> Purged:
+        """Look at the next `limit` vectors behind a key: note those that nothing needs, and delete
+        those for which that was noted `keep_seconds` ago. What is staged meanwhile is safe."""
         ...

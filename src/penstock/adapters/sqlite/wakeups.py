@@ -10,22 +10,18 @@ polling.) Where inotify is missing, `PRAGMA data_version` is polled, more slowly
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import ctypes.util
-import errno
 import logging
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from penstock.adapters.inotify import MODIFIED, OVERFLOW, Inotify
 from penstock.adapters.listener import Listener
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.sqlite")
 
-_IN_MODIFY = 0x2
 _POLL_FIRST, _POLL_LAST = 0.1, 1.0
 
 
@@ -37,7 +33,7 @@ class Wakeups:
         self._data_version = data_version
         self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
         self._bells: dict[Topic, int] = {}
-        self._inotify: int | None = None
+        self._inotify: Inotify | None = None
         self._watches: dict[int, Topic] = {}
         self._poller: asyncio.Task[None] | None = None
 
@@ -48,13 +44,13 @@ class Wakeups:
             path = self._folder / f"{topic.value}.bell"
             self._bells[topic] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             os.pwrite(self._bells[topic], b".", 0)  # allocate now: later writes need no space
-        self._inotify = _inotify_open()
+        self._inotify = Inotify.open()
         if self._inotify is None:
             self._poller = asyncio.create_task(self._poll(), name="penstock-wakeup-poll")
             return
         for topic in Topic:
             path = self._folder / f"{topic.value}.bell"
-            self._watches[_inotify_watch(self._inotify, path)] = topic
+            self._watches[self._inotify.watch(path, MODIFIED)] = topic
         self._loop.add_reader(self._inotify, self._read_events)
 
     async def close(self) -> None:
@@ -62,7 +58,7 @@ class Wakeups:
             await end_tasks([self._poller])
         if self._inotify is not None:
             self._loop.remove_reader(self._inotify)
-            os.close(self._inotify)
+            self._inotify.close()
             self._inotify = None
         for bell in self._bells.values():
             os.close(bell)
@@ -94,17 +90,9 @@ class Wakeups:
 
     def _read_events(self) -> None:
         assert self._inotify is not None
-        try:
-            data = os.read(self._inotify, 4096)
-        except BlockingIOError:
-            return
-        topics, at = set(), 0
-        while at < len(data):
-            watch = int.from_bytes(data[at : at + 4], sys.byteorder, signed=True)
-            at += 16 + int.from_bytes(data[at + 12 : at + 16], sys.byteorder)
-            topics.add(self._watches.get(watch))
-        # An unknown watch is a queue overflow: then anything may have happened.
-        self._ring(set(Topic) if None in topics else {topic for topic in topics if topic})
+        watches = {change.watch for change in self._inotify.read()}
+        anything = OVERFLOW in watches
+        self._ring(set(Topic) if anything else {self._watches[watch] for watch in watches})
 
     async def _poll(self) -> None:
         seen, pause = -1, _POLL_FIRST
@@ -119,27 +107,3 @@ class Wakeups:
                 self._ring(set(Topic))
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _POLL_LAST)
-
-
-def _inotify_open() -> int | None:
-    if not sys.platform.startswith("linux") or os.environ.get("PENSTOCK_NO_INOTIFY"):
-        return None
-    fd: int = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    if fd < 0:
-        problem = os.strerror(ctypes.get_errno())
-        log.warning("no inotify (%s): polling for changes instead", problem)
-        return None
-    return fd
-
-
-def _inotify_watch(fd: int, path: Path) -> int:
-    watch: int = _libc().inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY)
-    if watch < 0:
-        code = ctypes.get_errno()
-        hint = " (raise fs.inotify.max_user_watches)" if code == errno.ENOSPC else ""
-        raise OSError(code, os.strerror(code) + hint, str(path))
-    return watch
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from penstock.adapters.postgres.corpus import documents, find, scans, serving, vectors
+from penstock.adapters.postgres.corpus import documents, find, purge, scans, serving, vectors
 from penstock.adapters.postgres.corpus.schema import prepare
 from penstock.adapters.postgres.database import (
     LONG_SECONDS,
@@ -15,6 +15,7 @@ from penstock.adapters.postgres.database import (
     Pool,
     Transaction,
 )
+from penstock.adapters.unused import plan
 from penstock.model.document import (
     Document,
     DocumentRef,
@@ -29,6 +30,7 @@ from penstock.ports.corpus import (
     Arrived,
     Findings,
     Pending,
+    Purged,
     ScannedPage,
     Serving,
     ToEmbed,
@@ -211,3 +213,14 @@ class PostgresCorpus:
 
     async def serve(self, model: str) -> bool:
         return await self._write(lambda tx: serving.serve(tx, model))
+
+    async def purge(
+        self, *, after: tuple[Any, ...] | None, keep_seconds: float, limit: int
+    ) -> Purged:
+        # It writes nothing, but goes by index whatever the statistics say, as all that write do.
+        looked = await self._write(lambda tx: purge.look(tx, after, limit))
+        deleted = 0
+        if plan(looked, self._database.clock.now(), keep_seconds):
+            # Once more in the transaction that does it: what is staged by then counts.
+            deleted = await self._write(lambda tx: purge.purge(tx, after, keep_seconds, limit))
+        return Purged(deleted, looked[-1].key if len(looked) == limit else None)

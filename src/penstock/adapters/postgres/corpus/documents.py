@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
-from penstock.adapters.postgres.corpus import counts
+from penstock.adapters.postgres.corpus import counts, purge
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.model.document import (
     Document,
@@ -97,6 +97,7 @@ async def lock(tx: Transaction, version: Version) -> Any:
 async def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
     # First the tenant, in whose row nobody waits for a document.
     tenant = await counts.tenant_number(tx, version.ref.tenant)
+    await purge.staging(tx)
     row = await lock(tx, version)
     if row is None or row["live"] == version.generation:
         return False

@@ -10,7 +10,8 @@ So, bounded at each step:
    once, twice or four times, as far as the index can tell, and by their length.
 3. Those are ordered by BM25 itself, with all terms.
 
-Where a scope leaves few chunks, all of them that hold a term are ordered so.
+Where a scope leaves few chunks, all of them that hold a term are ordered so. So they are where it
+leaves READ at the most and too few were found, for want of reading on.
 """
 
 from __future__ import annotations
@@ -43,15 +44,28 @@ async def by_text(
     weights = {term: weight(counts[term], extent.chunks) for term in asked if term in counts}
     if not weights:
         return []
-    values = list(where.values)
-    if extent.within <= FEW:
-        text = _every(where, values, [lexeme(extent.tenant, term) for term in weights])
-    else:
-        leading = _leading(weights, counts)
-        lexemes = {lexeme(extent.tenant, term): weights[term] for term in leading}
+    lexemes = {term: lexeme(extent.tenant, term) for term in weights}
+
+    async def every() -> list[Any]:
+        values = list(where.values)
+        text = _every(where, values, list(lexemes.values()))
+        return list(await connection.fetch(database.sql(text), *values))
+
+    async def best() -> list[Any]:
+        values = list(where.values)
+        leading = {lexemes[term]: weights[term] for term in _leading(weights, counts)}
         most = max(SCORED, wanted.limit)
-        text = _best(where, values, lexemes, extent.mean_length, most)
-    rows = await connection.fetch(database.sql(text), *values)
+        text = _best(where, values, leading, extent.mean_length, most)
+        return list(await connection.fetch(database.sql(text), *values))
+
+    if extent.within <= FEW:
+        rows = await every()
+    else:
+        rows = await best()
+        unread = sum(counts[term] for term in weights) > READ
+        if len(rows) < wanted.limit and unread and extent.within <= READ:
+            # The scope may leave only chunks with terms that were not read, or not to their end.
+            rows = await every()
     hits = [
         Hit(row["number"], bm25(row["terms"].split(), weights, extent.mean_length)) for row in rows
     ]

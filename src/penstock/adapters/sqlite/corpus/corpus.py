@@ -8,10 +8,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.sqlite.corpus import documents, find, scans, serving, vectors
+from penstock.adapters.sqlite.corpus import documents, find, purge, scans, serving, vectors
 from penstock.adapters.sqlite.corpus.vectors import Matrix
 from penstock.adapters.sqlite.database import Reader, Transaction
 from penstock.adapters.sqlite.file import SqliteFile
+from penstock.adapters.unused import plan
 from penstock.model.document import (
     Document,
     DocumentRef,
@@ -26,6 +27,7 @@ from penstock.ports.corpus import (
     Arrived,
     Findings,
     Pending,
+    Purged,
     ScannedPage,
     Serving,
     ToEmbed,
@@ -184,3 +186,13 @@ class SqliteCorpus:
 
     async def serve(self, model: str) -> bool:
         return await self._file.write(lambda tx: serving.serve(tx, model))
+
+    async def purge(
+        self, *, after: tuple[Any, ...] | None, keep_seconds: float, limit: int
+    ) -> Purged:
+        looked = await self._file.read(lambda connection: purge.look(connection, after, limit))
+        deleted = 0
+        if plan(looked, time.time(), keep_seconds):
+            # Once more in the transaction that does it: what is staged by then counts.
+            deleted = await self._file.write(lambda tx: purge.purge(tx, after, keep_seconds, limit))
+        return Purged(deleted, looked[-1].key if len(looked) == limit else None)

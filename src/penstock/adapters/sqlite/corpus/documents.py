@@ -61,7 +61,8 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
             upload.title,
             upload.size,
             upload.source,
-            json.dumps(dict(upload.metadata)),
+            # As it is searched by: a path names a key as it is written here.
+            json.dumps(dict(upload.metadata), ensure_ascii=False),
             upload.digest,
             upload.blob,
             upload.remote,

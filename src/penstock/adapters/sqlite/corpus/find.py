@@ -36,7 +36,7 @@ def documents_in(connection: sqlite3.Connection, scope: Scope) -> list[int] | No
         if '"' in key:  # no document has such a key, and a path cannot name it
             return []
         condition += " AND metadata -> ? = json(?)"
-        values += [f'$."{key}"', json.dumps(value)]
+        values += [f'$."{key}"', json.dumps(value, ensure_ascii=False)]
     rows = connection.execute(f"SELECT number FROM documents WHERE {condition}", values)
     return [number for (number,) in rows]
 

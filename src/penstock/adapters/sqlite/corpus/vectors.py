@@ -43,11 +43,21 @@ def to_embed(connection: sqlite3.Connection, version: Version, model: str) -> li
 
 
 def put(tx: Transaction, tenant: str, model: str, vectors: Mapping[str, bytes]) -> None:
+    for width in {len(vector) // 4 for vector in vectors.values()}:
+        _check_width(tx, model, width)
     tx.connection.executemany(
-        "INSERT INTO vectors (tenant, model, hash, vector, used_at) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (tenant, model, hash) DO UPDATE SET used_at = excluded.used_at",
-        [(tenant, model, name, vector, tx.now) for name, vector in vectors.items()],
+        "INSERT INTO vectors (tenant, model, hash, vector) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (tenant, model, hash) DO NOTHING",
+        [(tenant, model, name, vector) for name, vector in vectors.items()],
     )
+
+
+def _check_width(tx: Transaction, model: str, width: int) -> None:
+    """The first vector of a model says how long all of them are."""
+    tx.execute("INSERT INTO models VALUES (?, ?) ON CONFLICT DO NOTHING", (model, width))
+    (known,) = tx.execute("SELECT dimensions FROM models WHERE name = ?", (model,)).fetchone()
+    if known != width:
+        raise QueueError(f"a vector of {model} has {width} dimensions, the others {known}")
 
 
 def without_vector(tx: Transaction, version: Version, model: str) -> int:

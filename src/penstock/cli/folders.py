@@ -1,0 +1,220 @@
+"""Folders that `penstock ingest --watch` follows: what appears in them, changes, and goes.
+
+The truth is what a look at all of them finds. inotify only says when to look; where there is none,
+or not for so many folders, they are looked at again and again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.adapters.inotify import IN_FOLDER, Inotify
+from penstock.cli.errors import InputError
+from penstock.cli.output import note
+from penstock.cli.sources import Item, file_id, files, from_file, is_own
+from penstock.tasks import end_tasks
+
+POLL_SECONDS = 1.0
+"""Between two looks where nobody says when to look, or something is yet to settle."""
+SAFETY_SECONDS = 60.0
+"""A look without having been told to, in case that was lost."""
+GATHER_SECONDS = 0.1
+"""What changes at about the same time is found by one look."""
+SETTLED_SECONDS = 1.0
+"""A file that changed since is perhaps still being written; one that is gone, being replaced."""
+
+
+@dataclass(slots=True, frozen=True)
+class Gone:
+    """A document whose file is there no more."""
+
+    id: str
+
+
+Found = list[Item | Gone]
+
+
+class _File(NamedTuple):
+    path: Path
+    stamp: tuple[int, int]
+    """What changes when the file does."""
+    settled: bool
+    """It has not changed for a while."""
+
+
+class Folders:
+    """`known` are documents that came from these folders before: it is told of them, too, when
+    their file is gone. `name` says what a document is called in the corpus, given the id of its
+    file."""
+
+    def __init__(
+        self,
+        sources: Sequence[str],
+        exclude: Sequence[str],
+        own: Sequence[Path],
+        known: Iterable[str] = (),
+        name: Callable[[str], str] = str,
+    ) -> None:
+        self._sources = sources
+        self._exclude = exclude
+        self._own = own
+        self._name = cache(name)
+        self._paths = {one: Path(one) for one in known}
+        """The file of each document that is known to be there."""
+        self._given: dict[str, tuple[int, int]] = {}
+        self._seen: dict[str, tuple[tuple[int, int], float]] = {}
+        """Each file's stamp, and when it was first seen."""
+        self._missing: dict[str, float] = {}
+        """Documents whose file is not there, and since when."""
+        self._empty: list[str] = []
+        """Folders without a file: rather is their disk not mounted than everything deleted."""
+        self._waits = False
+        self._bell = _Bell(own)
+
+    async def watch(self, stop: asyncio.Event) -> AsyncIterator[Found | InputError]:
+        """What a look finds, again and again until `stop`. A folder that cannot be read for now is
+        said, and looked at again; nothing is told to be gone meanwhile."""
+        loop = asyncio.get_running_loop()
+        self._bell.open()
+        try:
+            while not stop.is_set():
+                begun = loop.time()
+                found: Found | InputError
+                try:
+                    found = self._changes(await asyncio.to_thread(self._look))
+                except InputError as error:
+                    self._waits, found = True, error
+                # A large tree is looked at for a tenth of the time at the most.
+                rest = max(GATHER_SECONDS, 9 * (loop.time() - begun))
+                yield found
+                await self._bell.wait(stop, rest, POLL_SECONDS if self._waits else SAFETY_SECONDS)
+        finally:
+            self._bell.close()
+
+    def _look(self) -> dict[str, _File]:
+        """The files that are there, by id."""
+        found: dict[str, _File] = {}
+        empty = []
+        for source in self._sources:
+            inside: dict[str, _File] = {}
+            if not Path(source).is_dir():
+                raise InputError(f"the folder {source!r} is gone")
+            for file in files(Path(source), self._exclude, self._own, self._bell.watch):
+                try:
+                    stat = file.stat()
+                except FileNotFoundError:
+                    continue  # it was there a moment ago
+                settled = time.time() - stat.st_mtime > SETTLED_SECONDS
+                inside[file_id(file)] = _File(file, (stat.st_mtime_ns, stat.st_size), settled)
+            found |= inside
+            if not inside:
+                empty.append(os.path.join(os.path.abspath(source), ""))
+        self._empty = empty
+        return found
+
+    def _changes(self, now: dict[str, _File]) -> Found:
+        moment = time.monotonic()
+        seen = {id_: (file.stamp, moment) for id_, file in now.items()}
+        for id_, (stamp, _) in seen.items():
+            if (before := self._seen.get(id_)) is not None and before[0] == stamp:
+                seen[id_] = before
+        self._seen = seen
+        new = {id_: file for id_, file in now.items() if file.stamp != self._given.get(id_)}
+        ready = {
+            id_: file
+            for id_, file in new.items()
+            if file.settled or moment - seen[id_][1] >= SETTLED_SECONDS
+        }
+        gone = self._gone(now, moment)
+        self._given = {id_: stamp for id_, stamp in self._given.items() if id_ in now}
+        for id_, file in ready.items():
+            self._given[id_] = file.stamp
+            self._paths[self._name(id_)] = file.path
+        self._waits = len(new) > len(ready) or bool(self._missing)
+        # What was renamed is there under its new name before it goes under the old one.
+        return [*(from_file(file.path) for file in ready.values()), *map(Gone, gone)]
+
+    def _gone(self, now: dict[str, _File], moment: float) -> list[str]:
+        there = {self._name(id_) for id_ in now}
+        missing = {
+            name
+            for name, path in self._paths.items()
+            if name not in there
+            and not os.path.lexists(path)
+            and not os.path.abspath(path).startswith(tuple(self._empty))
+        }
+        self._missing = {name: self._missing.get(name, moment) for name in missing}
+        gone = [name for name, since in self._missing.items() if moment - since >= SETTLED_SECONDS]
+        for name in gone:
+            del self._missing[name], self._paths[name]
+        return gone
+
+
+class _Bell:
+    """Rings when something in one of the folders changes that is none of our own files."""
+
+    def __init__(self, own: Sequence[Path]) -> None:
+        self._own = own
+        self._inotify: Inotify | None = None
+        self._folders: dict[int, Path] = {}
+        self._rung = asyncio.Event()
+        self._deaf = False
+        """Somebody has to look, because nobody tells."""
+
+    def open(self) -> None:
+        self._inotify = Inotify.open()
+        self._deaf = self._inotify is None
+        if self._inotify is not None:
+            asyncio.get_running_loop().add_reader(self._inotify, self._read)
+
+    def close(self) -> None:
+        if self._inotify is not None:
+            asyncio.get_running_loop().remove_reader(self._inotify)
+            self._inotify.close()
+            self._inotify = None
+
+    def watch(self, folder: Path) -> None:
+        """Called before a folder is read, so that nothing is missed between; by a thread."""
+        if self._inotify is None:
+            return
+        try:
+            self._folders[self._inotify.watch(folder, IN_FOLDER)] = folder
+        except FileNotFoundError:
+            return  # it was there a moment ago
+        except OSError as error:
+            if not self._deaf:
+                note(f"looking once a second instead of being told of changes: {error.strerror}")
+            self._deaf = True
+
+    def _read(self) -> None:
+        assert self._inotify is not None
+        for watch, name in self._inotify.read():
+            folder = self._folders.get(watch)
+            if folder is None or not name or self._matters(folder / name):
+                self._rung.set()
+
+    def _matters(self, path: Path) -> bool:
+        return path.name[0] != "." and not is_own(path, self._own)
+
+    async def wait(self, stop: asyncio.Event, rest: float, most: float) -> None:
+        """Until it rings, `stop`, or `most` seconds are over; not before `rest` but for `stop`."""
+        most = min(most, POLL_SECONDS) if self._deaf else most
+        await _first(rest, stop)
+        await _first(most - rest, stop, self._rung)
+        self._rung.clear()
+
+
+async def _first(seconds: float, *events: asyncio.Event) -> None:
+    """Until one of them happens, or the time is over."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await end_tasks(waiting)
