@@ -22,7 +22,7 @@ from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, payload_of
 from penstock.ingest.mask import Masker
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.prepare import prepare
-from penstock.model.document import DocumentRef, DocumentState
+from penstock.model.document import DocumentRef, DocumentState, Staged
 from penstock.model.errors import (
     LaneBusy,
     ParserError,
@@ -147,7 +147,11 @@ class _Work:
         tools, ctx = self.tools, self.ctx
         async with tools.blobs.local(self.blob) as path:
             parsed = await tools.parser.parse(path)
-        staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
+        prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask)
+        chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
+        staged = Staged(
+            prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked
+        )
         if not await tools.corpus.stage(self.version, staged):
             return None
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")

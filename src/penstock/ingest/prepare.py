@@ -1,54 +1,31 @@
-"""From what was parsed to what is stored: masked first, then cut into chunks."""
+"""From what was parsed to what may be stored: masked."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from penstock.corpus.terms import index_terms, script
-from penstock.ingest.chunk import ChunkSettings, chunk
+from penstock.ingest.cut import Uncut
 from penstock.ingest.mask import Masked, Masker
 from penstock.ingest.parsed import Heading, Page, Parsed
-from penstock.ingest.tokens import CountTokens, count_tokens
-from penstock.model.document import NewChunk, Staged
 
 
-def prepare(
-    parsed: Parsed,
-    title: str,
-    mask: Masker,
-    settings: ChunkSettings,
-    count: CountTokens = count_tokens,
-) -> Staged:
+@dataclass(slots=True, frozen=True)
+class Prepared:
+    uncut: Uncut
+    title: str
+    masked: Mapping[str, int]
+
+
+def prepare(parsed: Parsed, title: str, mask: Masker) -> Prepared:
     """Nothing that comes out of here is unmasked. `title` is used where the document has none."""
     masked = mask(parsed.text)
-    chunks = chunk(
-        masked.text,
-        settings,
-        count=count,
-        keep=masked.labels,
-        pages=_pages(parsed, masked),
-        headings=_headings(parsed, masked, mask),
-    )
-    return Staged(
-        text=masked.text,
-        chunks=[
-            NewChunk(
-                text=one.text,
-                start=one.start,
-                end=one.end,
-                fresh=one.fresh,
-                tokens=one.tokens,
-                pages=one.pages,
-                section=one.section,
-                hash=hashlib.sha256(one.text.encode()).hexdigest(),
-                terms=" ".join(index_terms(one.text)),
-                script=script(one.text),
-            )
-            for one in chunks
-        ],
-        title=mask(parsed.title or title).text,
-        mime=parsed.mime,
-        masked=masked.counts,
+    return Prepared(
+        Uncut(
+            masked.text, masked.labels, _pages(parsed, masked), _headings(parsed, masked, mask)
+        ),
+        mask(parsed.title or title).text,
+        masked.counts,
     )
 
 

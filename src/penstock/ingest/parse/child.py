@@ -1,4 +1,4 @@
-"""The child's side: reads a document at a time, until the parent closes the pipe.
+"""The child's side: reads or cuts a document at a time, until the parent closes the pipe.
 
 Nothing it prints goes anywhere: a library's message may quote the document.
 """
@@ -14,10 +14,12 @@ import sys
 from dataclasses import asdict
 from typing import IO, Any
 
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.cut import Uncut, cut
 from penstock.ingest.parse.frames import packed, read_frame
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.read import read
-from penstock.ingest.parsed import Parsed
+from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.model.errors import ConfigError, ParserError
 
 _PR_SET_PDEATHSIG = 1
@@ -38,7 +40,7 @@ def main() -> None:
         header, body = frame
         limits = ParseLimits(**header["limits"])
         _restrict(limits)
-        _say(answers, *_answer(header["path"], body, limits))
+        _say(answers, *_answer(header, body, limits))
 
 
 def _say(answers: IO[bytes], header: dict[str, Any], body: bytes = b"") -> None:
@@ -62,10 +64,14 @@ def _restrict(limits: ParseLimits) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
 
 
-def _answer(path: str | None, body: bytes, limits: ParseLimits) -> tuple[dict[str, Any], bytes]:
+def _answer(
+    header: dict[str, Any], body: bytes, limits: ParseLimits
+) -> tuple[dict[str, Any], bytes]:
     try:
-        parsed = read(body if path is None else _load(path, limits), limits)
-        return _described(parsed)
+        if "cut" in header:
+            return _chunks(body.decode(), **header["cut"])
+        path = header["path"]
+        return _described(read(body if path is None else _load(path, limits), limits))
     except ParserError as error:
         return {"error": error.message, "reason": error.reason}, b""
     except ConfigError as error:
@@ -90,6 +96,24 @@ def _load(path: str, limits: ParseLimits) -> bytes:
 def _described(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
     fields = asdict(parsed)
     return {"parsed": fields}, fields.pop("text").encode()
+
+
+def _chunks(
+    text: str,
+    settings: dict[str, int],
+    labels: list[tuple[int, int]],
+    pages: list[tuple[int, int, int]],
+    headings: list[tuple[int, int, str]],
+) -> tuple[dict[str, Any], bytes]:
+    uncut = Uncut(
+        text,
+        [(start, end) for start, end in labels],
+        [Page(*page) for page in pages],
+        [Heading(*heading) for heading in headings],
+    )
+    chunks = cut(uncut, ChunkSettings(**settings))
+    fields = [one._replace(text="", terms="") for one in chunks]
+    return {"chunks": fields}, "\n".join(one.terms for one in chunks).encode()
 
 
 if __name__ == "__main__":

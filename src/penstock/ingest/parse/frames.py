@@ -6,7 +6,9 @@ document one way and its text the other: text as JSON would hold up the parent's
     child   {"ready": true}
     parent  {"limits": {...}, "path": "..." or null}      body: the document, unless there is a path
     child   {"parsed": {...}}                             body: the text
-            {"error": message, "reason": word}
+    parent  {"limits": {...}, "cut": {...}}               body: the text, masked
+    child   {"chunks": [...]}                             body: the terms of each, a line
+    child   {"error": message, "reason": word}
             {"config": message}                           something is not installed
 """
 

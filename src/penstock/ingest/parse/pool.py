@@ -1,9 +1,9 @@
-"""Parsing from an event loop, in child processes.
+"""Parsing and cutting from an event loop, in child processes.
 
     async with ParserPool(size=2) as pool:
         parsed = await pool.parse(Path("report.pdf"))
 
-At most `size` documents are parsed at a time; more wait. A child does one document after another
+At most `size` documents are worked on at a time; more wait. A child does one document after another
 and is replaced when it has done enough or has grown. It is killed when a document takes too long
 or too much memory, when the caller is cancelled, and when the pool is closed.
 """
@@ -20,9 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.cut import Uncut
 from penstock.ingest.parse.frames import LENGTHS, packed
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.model.document import NewChunk
 from penstock.model.errors import ConfigError, ParserError
 
 _COMMAND = ("-P", "-m", "penstock.ingest.parse.child")
@@ -82,22 +85,30 @@ class ParserPool:
         """
         if isinstance(source, bytes) and len(source) > self._limits.input_bytes:
             raise ParserError(f"larger than {self._limits.input_bytes} bytes", "oversized")
+        return _parsed(*await self._ask(*_to_parse(source)))
+
+    async def cut(self, uncut: Uncut, settings: ChunkSettings) -> list[NewChunk]:
+        """The chunks of a masked text. Raises as `parse` does."""
+        return _chunks(uncut.text, *await self._ask(*_to_cut(uncut, settings)))
+
+    async def _ask(self, question: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        request = packed({"limits": asdict(self._limits), **question}, body)
         async with self._turns:
             try:
-                return await self._parse_once(source)
+                return await self._ask_once(request)
             except ChildGone:
                 # It may have been killed for what it did before, or from outside: once more.
                 pass
             try:
-                return await self._parse_once(source)
+                return await self._ask_once(request)
             except ChildGone as gone:
                 raise ParserError("the parser crashed on it, twice", "crashed") from gone
 
-    async def _parse_once(self, source: bytes | Path) -> Parsed:
+    async def _ask_once(self, request: list[bytes]) -> tuple[dict[str, Any], bytes]:
         child = self._idle.pop() if self._idle else await self._start()
         try:
             async with asyncio.timeout(self._limits.seconds):
-                header, body = await child.ask(source, self._limits)
+                answer = await child.ask(request, self._limits)
         except TimeoutError:
             await self._end(child)
             raise ParserError(f"not parsed within {self._limits.seconds:g} s", "slow") from None
@@ -108,7 +119,7 @@ class ParserPool:
             await self._end(child)
         else:
             self._idle.append(child)
-        return _parsed(header, body)
+        return answer
 
     async def _start(self) -> _Child:
         self._refuse_if_closed()
@@ -157,16 +168,16 @@ class _Child:
         assert process.stdout is not None
         self._process = process
         self._to, self._from = process.stdin, process.stdout
-        self._documents = 0
+        self._requests = 0
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    async def ask(self, source: bytes | Path, limits: ParseLimits) -> tuple[dict[str, Any], bytes]:
+    async def ask(self, request: list[bytes], limits: ParseLimits) -> tuple[dict[str, Any], bytes]:
         """The child's answer; its memory is watched meanwhile."""
-        self._documents += 1
-        answer = asyncio.ensure_future(self._exchange(source, limits))
+        self._requests += 1
+        answer = asyncio.ensure_future(self._exchange(request))
         try:
             while not answer.done():
                 await asyncio.wait({answer}, timeout=_WATCH_SECONDS)
@@ -177,11 +188,9 @@ class _Child:
             answer.cancel()
             await asyncio.wait({answer})
 
-    async def _exchange(
-        self, source: bytes | Path, limits: ParseLimits
-    ) -> tuple[dict[str, Any], bytes]:
+    async def _exchange(self, request: list[bytes]) -> tuple[dict[str, Any], bytes]:
         try:
-            self._to.writelines(_request(source, limits))
+            self._to.writelines(request)
             await self._to.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChildGone from error
@@ -196,7 +205,7 @@ class _Child:
             raise ChildGone from error
 
     def is_spent(self, limits: ParseLimits) -> bool:
-        return self._documents >= limits.documents or self._megabytes() > limits.megabytes / 2
+        return self._requests >= limits.requests or self._megabytes() > limits.megabytes / 2
 
     def _megabytes(self) -> float:
         """Memory in use; 0 where the system does not tell, and the child's own limit has to do."""
@@ -213,10 +222,15 @@ class _Child:
         await self._process.wait()
 
 
-def _request(source: bytes | Path, limits: ParseLimits) -> list[bytes]:
+def _to_parse(source: bytes | Path) -> tuple[dict[str, Any], bytes]:
     if isinstance(source, bytes):
-        return packed({"limits": asdict(limits), "path": None}, source)
-    return packed({"limits": asdict(limits), "path": str(source.absolute())})
+        return {"path": None}, source
+    return {"path": str(source.absolute())}, b""
+
+
+def _to_cut(uncut: Uncut, settings: ChunkSettings) -> tuple[dict[str, Any], bytes]:
+    places = {"labels": uncut.labels, "pages": uncut.pages, "headings": uncut.headings}
+    return {"cut": {"settings": asdict(settings), **places}}, uncut.text.encode()
 
 
 def _parsed(header: dict[str, Any], body: bytes) -> Parsed:
@@ -230,7 +244,23 @@ def _parsed(header: dict[str, Any], body: bytes) -> Parsed:
                 headings=tuple(Heading(*heading) for heading in fields["headings"]),
                 metadata=fields["metadata"],
             )
-        case {"config": message}:
-            raise ConfigError(message)
         case _:
-            raise ParserError(header["error"], header["reason"])
+            raise _error(header)
+
+
+def _chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChunk]:
+    if "chunks" not in header:
+        raise _error(header)
+    chunks = []
+    for fields, terms in zip(header["chunks"], body.decode().split("\n"), strict=False):
+        one = NewChunk(*fields)
+        pages = None if one.pages is None else (one.pages[0], one.pages[1])
+        cut = text[one.start : one.end]
+        chunks.append(one._replace(text=cut, pages=pages, section=tuple(one.section), terms=terms))
+    return chunks
+
+
+def _error(header: dict[str, Any]) -> ConfigError | ParserError:
+    if "config" in header:
+        return ConfigError(header["config"])
+    return ParserError(header["error"], header["reason"])

@@ -1,0 +1,71 @@
+"""Penstock makes documents searchable: accepted, parsed, masked, chunked, embedded, published."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contenders.worker import until_told, wait_for_go
+from penstock import Penstock
+from penstock.model.document import DocumentState
+
+UPLOADS = 10
+"""Documents accepted at a time."""
+PATIENCE = 600.0
+
+
+def work(folder: Path, settings: Mapping[str, Any]) -> None:
+    asyncio.run(_work(folder, settings))
+
+
+async def _work(folder: Path, settings: Mapping[str, Any]) -> None:
+    config = folder / "penstock.yaml"
+    config.write_text(  # JSON is YAML
+        json.dumps({"embedder": settings["embedder"]})
+    )
+    app = Penstock(f"sqlite:///{folder / 'jobs.db'}", config_file=str(config))
+    assert app.corpus  # the first look registers its jobs
+    first, *files = sorted(Path(settings["documents"]).iterdir())
+    async with app.running():
+        await _ingest(app, [first])
+        wait_for_go()
+        start = time.perf_counter()
+        await _ingest(app, files)
+        print(json.dumps(await _told(app, time.perf_counter() - start)), flush=True)
+        await asyncio.to_thread(until_told)
+
+
+async def _ingest(app: Penstock, files: Sequence[Path]) -> None:
+    waiting = iter(files)
+
+    async def upload() -> None:
+        for file in waiting:
+            await app.corpus.add(file, id=file.name)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(UPLOADS):
+            group.create_task(upload())
+    for file in files:
+        document = await app.corpus.wait(file.name, timeout=PATIENCE)
+        if document.state is not DocumentState.COMPLETED:
+            raise RuntimeError(f"{file.name} {document.state}: {document.message}")
+
+
+async def _told(app: Penstock, seconds: float) -> dict[str, Any]:
+    """What the harness wants to know, without the document that warmed up."""
+    every, before = [], None
+    while page := await app.corpus.documents(limit=500, before=before):
+        every += page
+        before = page[-1].generation
+    every = every[:-1]
+    return {
+        "seconds": seconds,
+        "documents": len(every),
+        "chunks": sum(one.chunks for one in every),
+        "waits": [(one.finished_at or 0) - one.accepted_at for one in every],
+        "work": [(one.finished_at or 0) - (one.started_at or 0) for one in every],
+    }
