@@ -29,6 +29,7 @@ from benchmarks import (
     retrieval,
     waiters,
 )
+from benchmarks.documents import hundred, search, speed
 from benchmarks.rendering import Report
 from benchmarks.report import Result
 from benchmarks.served import suite
@@ -52,6 +53,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
     "retrieval": retrieval.run,
+    "ingest": speed.run,
+    "ingest_pdfs": hundred.run,
+    "search": search.run,
     "cli_help": cli_help.run,
 }
 
