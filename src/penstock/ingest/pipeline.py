@@ -168,11 +168,15 @@ class _Work:
         if missing is None:
             return None
         done, total = 0, len(missing)
+        if not missing:
+            ctx.lanes.leave()
         for start in range(0, total, BATCH):
             if start and ctx.remaining() < given / 2:
                 ctx.run_later(0.0, f"{done} of {total} embedded")  # a long one takes several runs
             some = missing[start : start + BATCH]
             vectors = await ask([one.text for one in some])
+            if start + BATCH >= total:
+                ctx.lanes.leave()
             known = {one.hash: vector for one, vector in zip(some, vectors, strict=True)}
             await tools.corpus.put_vectors(version.ref.tenant, tools.model, known)
             done += len(some)
