@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from benchmarks.contenders.worker import until_told, wait_for_go
 from llama_index.core import set_global_tokenizer
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document
 
+from benchmarks.contenders.worker import until_told, wait_for_go
 
-TOKEN = "PENSTOCK_BENCH_TOKEN"
+PATTERN = "PENSTOCK_BENCH_PATTERN"
 """The environment variable with the pattern of a token. Its worker processes make their splitter
 anew and would count with tiktoken, which sees twice as many tokens in Japanese and Korean."""
 
@@ -35,18 +35,18 @@ def _tokens(text: str) -> list[str]:
 
 @functools.cache
 def _pattern() -> re.Pattern[str]:
-    return re.compile(os.environ[TOKEN])
+    return re.compile(os.environ[PATTERN])
 
 
-class Splitter(SentenceSplitter):
+class Splitter(SentenceSplitter):  # type: ignore[misc]
     """To be loaded from here, so that its worker processes count as we do, too."""
 
 
-if TOKEN in os.environ:
+if PATTERN in os.environ:
     set_global_tokenizer(_tokens)
 
 
-class LoopbackEmbedding(BaseEmbedding):
+class LoopbackEmbedding(BaseEmbedding):  # type: ignore[misc]
     """As its packages for embedding services do it, without what they would add."""
 
     url: str
@@ -88,7 +88,7 @@ def _vectors(response: httpx.Response) -> list[list[float]]:
 def work(folder: Path, settings: Mapping[str, Any]) -> None:
     """`processes`: none is the event loop of this one; `requests`: under way at most, of each."""
     processes = settings["processes"]
-    os.environ[TOKEN] = settings["token"]
+    os.environ[PATTERN] = settings["token"]
     set_global_tokenizer(_tokens)
     pipeline = IngestionPipeline(
         transformations=[

@@ -21,17 +21,17 @@ LOOK_SECONDS = 0.02
 
 
 def work(folder: Path, settings: Mapping[str, Any]) -> None:
-    asyncio.run(_work(folder, settings))
-
-
-async def _work(folder: Path, settings: Mapping[str, Any]) -> None:
     config = folder / "penstock.yaml"
     config.write_text(  # JSON is YAML
         json.dumps({"embedder": settings["embedder"]})
     )
     app = Penstock(f"sqlite:///{folder / 'jobs.db'}", config_file=str(config))
-    assert app.corpus  # the first look registers its jobs
-    first, *files = sorted(Path(settings["documents"]).iterdir())
+    _ = app.corpus  # the first look registers its jobs
+    asyncio.run(_work(app, sorted(Path(settings["documents"]).iterdir())))
+
+
+async def _work(app: Penstock, every: Sequence[Path]) -> None:
+    first, *files = every
     async with app.running():
         await _ingest(app, [first])
         wait_for_go()
@@ -76,7 +76,7 @@ async def _told(app: Penstock, seconds: float) -> dict[str, Any]:
 
 async def _work_seconds(app: Penstock) -> float:
     """How long all jobs have run; waits between them are not in it."""
-    while await app.queue.work_left(None):
+    while await app.queue.work_left(None):  # noqa: ASYNC110 (there is no signal for it)
         await asyncio.sleep(LOOK_SECONDS)
     total, before = 0.0, None
     while page := await app.jobs(kind="ingest.*", limit=PAGE, before=before):

@@ -19,7 +19,7 @@ def work(folder: Path, settings: Mapping[str, Any]) -> None:
 
 async def _work(url: str, per_second: float) -> None:
     app = Penstock(url)
-    assert app.corpus  # the first look registers its jobs
+    _ = app.corpus  # the first look registers its jobs
     async with app.running():
         await app.corpus.add("The first loads what the others need.", id="first")
         await app.corpus.wait("first", timeout=60)

@@ -24,7 +24,7 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
         first = runs.ours(folder / "first", few, embedder)
         second = runs.ours(folder / "second", many, embedder)
     note = (
-        f"About 5,000 tokens each, three languages; an embedder of {1000 * SECONDS:g} ms a request. "
+        f"About 5,000 tokens each, three languages; an embedder of {1000 * SECONDS:g} ms. "
         f"Uploaded at once: {first.rate:.1f} documents/s."
     )
     flat = (

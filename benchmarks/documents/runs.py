@@ -37,7 +37,7 @@ class Run:
         return float(self.told["documents"] / self.told["seconds"])
 
     def median(self, what: str) -> float:
-        return statistics.median(self.told[what])
+        return float(statistics.median(self.told[what]))
 
 
 def write_markdown(folder: Path, count: int) -> Path:

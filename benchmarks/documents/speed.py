@@ -23,7 +23,7 @@ from penstock.ingest.tokens import TOKEN
 
 FACTOR = 2
 NAME = "ingestion, documents of 10 pages"
-SETTINGS = {
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "its event loop": {"asynchronous": True, "processes": None, "requests": PARALLEL},
     "2 processes of 2 requests": {"asynchronous": True, "processes": 2, "requests": 2},
     "4 processes": {"asynchronous": False, "processes": 4, "requests": 1},
@@ -92,7 +92,7 @@ def _cell(values: list[float], missing: str) -> Cell:
 
 def _note(sizes: Sizes, last: Run) -> str:
     return (
-        f"{sizes.documents} Markdown files in three languages, chunks of 500 tokens that share 128; "
+        f"{sizes.documents} Markdown files in three languages, chunks of 500 tokens, 128 shared; "
         f"one embedder for both, {1000 * SECONDS:g} ms a request, at most {BATCH} texts in one and "
         f"{PARALLEL} under way. Ours is accepted durably, masked and published to an index; "
         f"{last.told['chunks']} chunks in {last.asked.requests} requests. LlamaIndex keeps nodes "

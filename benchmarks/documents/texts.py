@@ -63,7 +63,14 @@ def languages() -> tuple[Language, ...]:
     return (
         Language("en", _words(syllables, closed, 3, 1), ("",), " ", ". ", "Helvetica", 1.35, 105),
         Language(
-            "ja", _words(han, han, 2, 2), tuple("はがをにのでと"), "", "。", "HeiseiMin-W3", 2.85, 52
+            "ja",
+            _words(han, han, 2, 2),
+            tuple("はがをにのでと"),
+            "",
+            "。",
+            "HeiseiMin-W3",
+            2.85,
+            52,
         ),
         Language(
             "ko",

@@ -516,6 +516,28 @@ async def test_lane_is_used_while_jobs_without_one_keep_the_process_busy(farm: F
     assert 39 / (starts[39] - starts[0]) >= 0.8 * 40
 
 
+async def test_job_that_has_left_its_lane_runs_on_beside_the_next_one(
+    farm: Farm, server: CountingServer
+) -> None:
+    app = farm.bare(lanes={"one": {"min_interval_seconds": 0.0, "max_parallel": 1}})
+    server.answers["/one"] = Answer(delay=0.2)
+    both = asyncio.Barrier(2)
+
+    @app.job("leaver", lane="one")
+    async def leaver(ctx: JobContext) -> None:
+        await ctx.http.post(server.url("/one"))
+        ctx.lanes.leave()
+        await both.wait()
+        await ctx.http.post(server.url("/one"))
+
+    async with app, app.running():
+        jobs = await app.enqueue_many("leaver", [None] * 2)
+        ended = [await app.wait(job.id, timeout=SOON) for job in jobs]
+    assert {job.state for job in ended} == {JobState.COMPLETED}
+    assert len(server.arrivals("/one")) == 4
+    assert most_at_once(server.spans("/one")) == 1
+
+
 async def test_slow_lane_in_front_holds_no_worker(farm: Farm, server: CountingServer) -> None:
     farm.settings["lanes"] = {"slow": {"min_interval_seconds": 60.0, "max_parallel": 50}}
     async with farm.app("laned", max_workers=2) as app, app.running() as orchestrator:

@@ -3,8 +3,8 @@
 One of the jobs that embed at the moment makes the request, in its own name and with its own permit;
 the others hand it their texts, leave the lane to jobs that would come along too, and wait. It goes
 when it is full, or after a moment; at once where the permit would not last, or nobody else has been
-about. What ends that job ends nobody else's: if it is cancelled the others go on in another company,
-and if the request fails for what may be one of the texts, each asks again alone.
+about. What ends that job ends nobody else's: if it is cancelled the others go on in another
+company, and if the request fails for what may be one of the texts, each asks again alone.
 
 Who waits has a worker, and no slot that would bound how many do. So nobody leaves the lane while
 the embedder is slow, and if it becomes so, they are run again later.

@@ -26,9 +26,7 @@ class Uncut:
     headings: list[Heading]
 
 
-def cut(
-    uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens
-) -> list[NewChunk]:
+def cut(uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens) -> list[NewChunk]:
     chunks = chunk(
         uncut.text,
         settings,

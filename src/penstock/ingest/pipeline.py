@@ -149,9 +149,7 @@ class _Work:
             parsed = await tools.parser.parse(path)
         prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask)
         chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
-        staged = Staged(
-            prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked
-        )
+        staged = Staged(prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked)
         if not await tools.corpus.stage(self.version, staged):
             return None
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")

@@ -21,9 +21,7 @@ def prepare(parsed: Parsed, title: str, mask: Masker) -> Prepared:
     """Nothing that comes out of here is unmasked. `title` is used where the document has none."""
     masked = mask(parsed.text)
     return Prepared(
-        Uncut(
-            masked.text, masked.labels, _pages(parsed, masked), _headings(parsed, masked, mask)
-        ),
+        Uncut(masked.text, masked.labels, _pages(parsed, masked), _headings(parsed, masked, mask)),
         mask(parsed.title or title).text,
         masked.counts,
     )
