@@ -103,7 +103,7 @@ QUICK = Sizes(
     limited_jobs=100,
     outage_seconds=8.0,
     documents=100,
-    pdfs=25,
+    pdfs=50,
     chunks=20_000,
     questions=100,
 )

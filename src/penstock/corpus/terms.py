@@ -120,7 +120,7 @@ def _split(run: str) -> Sequence[str]:
     return (_plain(run)[:LONGEST_TERM], *parts)
 
 
-_remembered = lru_cache(maxsize=1 << 16)(_split)
+_remembered = lru_cache(maxsize=1 << 14)(_split)
 
 
 def _pairs(run: str) -> list[str]:
