@@ -62,10 +62,12 @@ check: setup ## lint, format, types, layers
 bench: setup $(PEERS_STAMP) ## run the benchmarks beside the peers
 	$(BIN)/python -m benchmarks
 
-# The peers have an environment of their own, so that `make test` does not wait for it.
+# The peers have an environment of their own, so that `make test` does not wait for it. Copies, because
+# nltk (of LlamaIndex) reads no file that is linked from elsewhere, as uv would have it.
 $(PEERS_STAMP): requirements/bench.txt $(UV)
 	$(PYTHON) -m venv --clear $(PEERS)
-	$(UV) pip sync --quiet --python $(PEERS)/bin/python --require-hashes --compile-bytecode requirements/bench.txt
+	$(UV) pip sync --quiet --python $(PEERS)/bin/python --require-hashes --compile-bytecode --link-mode copy \
+		requirements/bench.txt
 	@touch $@
 
 chaos: setup ## kill things for longer than `make test` does

@@ -29,6 +29,7 @@ from benchmarks import (
     retrieval,
     waiters,
 )
+from benchmarks.documents import hundred, search, speed
 from benchmarks.rendering import Report
 from benchmarks.report import Result
 from benchmarks.served import suite
@@ -52,6 +53,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
     "retrieval": retrieval.run,
+    "ingest": speed.run,
+    "ingest_pdfs": hundred.run,
+    "search": search.run,
     "cli_help": cli_help.run,
 }
 
@@ -61,7 +65,7 @@ HERE = Path(__file__).parent
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="small sizes, about 15 minutes")
+    size.add_argument("--quick", action="store_true", help="small sizes, about 20 minutes")
     size.add_argument("--tiny", action="store_true", help="for the harness's own tests")
     parser.add_argument("--only", action="append", choices=list(BENCHMARKS), metavar="NAME")
     parser.add_argument("--output", type=Path, help="folder for REPORT.md and results.json")

@@ -54,6 +54,14 @@ class WorkerProcess:
         self._process.stdin.write("go\n")
         return self
 
+    def told(self) -> str:
+        """The next line it says; it is waited for."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a worker process ended: {self.errors()[-2000:]}")
+        return line
+
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 

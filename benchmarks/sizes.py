@@ -39,6 +39,13 @@ class Sizes:
     limited_jobs: int
     """In front of others with an in-job limiter, whose every job must be waited for."""
     outage_seconds: float
+    documents: int
+    """Made searchable by each contender in a round."""
+    pdfs: int
+    """At once; then ten times as many."""
+    chunks: int
+    """In the corpus that is searched."""
+    questions: int
 
 
 FULL = Sizes(
@@ -65,6 +72,10 @@ FULL = Sizes(
     others=2_000,
     limited_jobs=200,
     outage_seconds=60.0,
+    documents=100,
+    pdfs=100,
+    chunks=100_000,
+    questions=300,
 )
 
 QUICK = Sizes(
@@ -91,6 +102,10 @@ QUICK = Sizes(
     others=1_000,
     limited_jobs=100,
     outage_seconds=8.0,
+    documents=100,
+    pdfs=50,
+    chunks=20_000,
+    questions=100,
 )
 
 TINY = Sizes(
@@ -117,5 +132,9 @@ TINY = Sizes(
     others=100,
     limited_jobs=40,
     outage_seconds=1.5,
+    documents=6,
+    pdfs=2,
+    chunks=300,
+    questions=10,
 )
 """For the harness's own tests; the figures mean nothing."""

@@ -16,7 +16,10 @@ from benchmarks.contenders.served import Served
 from benchmarks.processes import ROOT
 
 PYTHON = os.environ.get("PENSTOCK_BENCH_PYTHON", str(ROOT / ".venv-bench" / "bin" / "python"))
-PACKAGES = ("saq", "taskiq-redis", "dramatiq", "streaq", "arq", "pgqueuer", "procrastinate")
+PACKAGES = (
+    *("saq", "taskiq-redis", "dramatiq", "streaq", "arq", "pgqueuer", "procrastinate"),
+    "llama-index-core",
+)
 VERSIONS = """
 import importlib.metadata, json, sys
 found = {}

@@ -83,6 +83,22 @@ async def test_slot_is_free_again_however_the_job_ends(
     assert (await in_flight(narrow), await in_flight(narrow, "all")) == (0, 0)
 
 
+async def test_job_that_leaves_its_lane_makes_room_for_another_and_no_more(
+    ledger: Ledger, narrow: JobQueue
+) -> None:
+    member = await ledger.join(narrow)
+    await add(narrow, 4, lane=LANE)
+    first, _ = await claim_lanes(member)
+    left = Permit(first.lane, first.seq, first.start_at)
+    await give_back(member, [left], News.SUCCESS, first)
+    assert (await in_flight(narrow), await in_flight(narrow, "all")) == (1, 1)
+    assert len(await claim_lanes(member)) == 1
+
+    assert (await end(member, up(first))).stale == []
+    assert (await in_flight(narrow), await in_flight(narrow, "all")) == (2, 2)
+    assert await claim_lanes(member) == []
+
+
 async def test_slot_is_free_again_when_a_cancelled_run_has_ended(
     ledger: Ledger, narrow: JobQueue
 ) -> None:

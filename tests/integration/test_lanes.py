@@ -12,8 +12,9 @@ from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
 from penstock.ports.lanes import Steer
 from penstock.ports.queue import Exchange
 from tests.support.processes import Farm
-from tests.support.server import CountingServer
+from tests.support.server import Answer, CountingServer
 from tests.support.waiting import look_on, until
+from tests.support.windows import most_at_once
 
 SOON = 5.0
 
@@ -166,6 +167,28 @@ async def test_jobs_without_a_lane_are_claimed_on_end_although_lanes_have_nothin
         async with app.running():
             for job in jobs:
                 await app.wait(job.id, timeout=SOON)
+
+
+async def test_job_that_has_left_its_lane_runs_on_beside_the_next_one(
+    farm: Farm, server: CountingServer
+) -> None:
+    app = farm.bare(lanes={"one": {"min_interval_seconds": 0.0, "max_parallel": 1}})
+    server.answers["/one"] = Answer(delay=0.2)
+    both = asyncio.Barrier(2)
+
+    @app.job("leaver", lane="one")
+    async def leaver(ctx: JobContext) -> None:
+        await ctx.http.post(server.url("/one"))
+        ctx.lanes.leave()
+        await both.wait()
+        await ctx.http.post(server.url("/one"))
+
+    async with app, app.running():
+        jobs = await app.enqueue_many("leaver", [None] * 2)
+        ended = [await app.wait(job.id, timeout=SOON) for job in jobs]
+    assert {job.state for job in ended} == {JobState.COMPLETED}
+    assert len(server.arrivals("/one")) == 4
+    assert most_at_once(server.spans("/one")) == 1
 
 
 @pytest.mark.alone

@@ -185,7 +185,7 @@ async def test_a_document_that_kills_its_child_twice_is_at_fault() -> None:
 
 
 async def test_a_child_is_replaced_after_enough_documents() -> None:
-    async with ParserPool(size=1, limits=ParseLimits(documents=2)) as pool:
+    async with ParserPool(size=1, limits=ParseLimits(requests=2)) as pool:
         seen = []
         for _ in range(4):
             await pool.parse(documents.plain())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.engine.context import JobContext
+from penstock.ingest import company as module
 from penstock.ingest.company import MOST, Company
 from penstock.model.errors import EmbedderError, LaneBusy, RateLimited, Unavailable
 
@@ -29,10 +30,14 @@ class Wire:
         return [text.encode() for text in texts]
 
 
-def company(wire: Wire, lasts: bool = True) -> Callable[..., asyncio.Task[list[bytes]]]:
-    """Asks as jobs do, each in a task of its own."""
+def company(
+    wire: Wire, lasts: bool = True, left: list[bool] | None = None
+) -> Callable[..., asyncio.Task[list[bytes]]]:
+    """Asks as jobs do, each in a task of its own; `left` gets an entry for each that leaves its
+    lane."""
     jobs = Company(wire.send)
-    context: Any = SimpleNamespace(permit_lasts=lambda seconds: lasts)
+    lanes = SimpleNamespace(leave=lambda: left.append(True) if left is not None else None)
+    context: Any = SimpleNamespace(permit_lasts=lambda seconds: lasts, lanes=lanes)
 
     def ask(*texts: str) -> asyncio.Task[list[bytes]]:
         member = jobs.member(context)  # a job is there before it asks
@@ -156,3 +161,35 @@ async def test_where_no_text_is_to_blame_each_job_has_asked_once(problem: Except
     answers = await asyncio.gather(ask("a"), ask("b"), return_exceptions=True)
     assert all(answer is problem for answer in answers)
     assert wire.requests == [["a", "b"], ["b"]]
+
+
+async def test_who_comes_along_leaves_the_lane_to_others_once_the_embedder_was_quick() -> None:
+    wire, left = Wire(), list[bool]()
+    ask = company(wire, left=left)
+    await asyncio.gather(ask("a"), ask("b"))
+    assert left == [], "nothing is known of the embedder yet"
+    await asyncio.gather(ask("a"), ask("b"), ask("c"))
+    assert left == [True, True]
+
+
+async def test_nobody_waits_long_outside_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.05)
+    wire, left = Wire(), list[bool]()
+    ask = company(wire, left=left)
+    await asyncio.gather(ask("a"), ask("b"))
+    wire.gate.clear()
+    leading, following = ask("c"), ask("d")
+    with pytest.raises(LaneBusy):
+        await following
+    wire.gate.set()
+    assert await leading == [b"c"]
+    assert len(left) == 1
+
+
+async def test_nobody_leaves_the_lane_of_a_slow_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUICK_SECONDS", 0.0)
+    wire, left = Wire(), list[bool]()
+    ask = company(wire, left=left)
+    for _ in range(2):
+        await asyncio.gather(ask("a"), ask("b"))
+    assert left == []

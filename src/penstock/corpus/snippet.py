@@ -54,10 +54,19 @@ def snippet(text: str, weights: Mapping[str, float], length: int = LENGTH) -> Sn
 def _matches(text: str, weights: Mapping[str, float]) -> Iterator[_Match]:
     """Where terms of the query are in the text as it was written, in order."""
     for run in RUN.finditer(text):
+        if not _may_match(run[0], weights):
+            continue
         for start, end, terms in _pieces(run[0]):
             held = terms & weights.keys()
             if held:
                 yield _Match(run.start() + start, run.start() + end, held)
+
+
+def _may_match(run: str, weights: Mapping[str, float]) -> bool:
+    """Whether it is worth to take a run to pieces; most are not."""
+    if not run.isascii() and is_unspaced(key := normal(run)):
+        return any(term in key for term in weights)
+    return not weights.keys().isdisjoint(index_terms(run))
 
 
 def _pieces(run: str) -> Iterator[tuple[int, int, frozenset[str]]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
 
@@ -21,6 +22,7 @@ from penstock.corpus.stem import stem
 
 LONGEST_TERM = 64
 """Longer ones are cut: a SHA-256 is still found whole."""
+LONGEST_WORD = 16
 FTS5_TOKENIZER = "ascii tokenchars '_.-+#'"
 
 _HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
@@ -56,7 +58,7 @@ _SCRIPTS = {
     "indic": re.compile("[\u0900-\u0dff]"),
     "thai": re.compile(f"[{_SOUTH_EAST_ASIA}]"),
 }
-_DENSE = ("han", "hangul")
+_WEIGHTS = {"han": 3, "hangul": 3}
 """A character of these says as much as about three letters."""
 _LOOKED_AT = 1000
 _HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212"), "-")
@@ -75,12 +77,16 @@ def script(text: str) -> str:
     for a passage that does not fit. A few Latin names do not make a Japanese text Latin.
     """
     start = text[:_LOOKED_AT]
-    counts = {
-        name: len(letters.findall(start)) * (3 if name in _DENSE else 1)
-        for name, letters in _SCRIPTS.items()
-    }
-    name = max(counts, key=counts.__getitem__)
-    return name if counts[name] else ""
+    best, most, left = "", 0, len(start)
+    for name, letters in _SCRIPTS.items():
+        count = len(letters.findall(start))
+        weight = count * _WEIGHTS.get(name, 1)
+        if weight > most:
+            best, most = name, weight
+        left -= count
+        if most >= left * max(_WEIGHTS.values()):  # nothing that is left can outweigh it
+            break
+    return best
 
 
 def is_unspaced(text: str) -> bool:
@@ -98,16 +104,23 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().translate(_HYPHENS)
 
 
-@lru_cache(maxsize=1 << 16)
-def _terms_of(run: str) -> tuple[str, ...]:
-    """What one run of letters is found by. The cache makes it cheap: texts repeat their words."""
+def _terms_of(run: str) -> Sequence[str]:
+    """What one run of letters is found by. Words repeat, so theirs are remembered; long runs do
+    not: without spaces one is half a sentence, and so many would fill hundreds of megabytes."""
+    return _remembered(run) if len(run) <= LONGEST_WORD else _split(run)
+
+
+def _split(run: str) -> Sequence[str]:
     if is_unspaced(run):
-        return tuple(_pairs(run))
+        return _pairs(run)
     words = TIE.split(run.rstrip("+#"))
     parts = tuple(_key(word) for word in words)
     if len(words) == 1 and run[-1] not in "+#":
         return parts
     return (_plain(run)[:LONGEST_TERM], *parts)
+
+
+_remembered = lru_cache(maxsize=1 << 14)(_split)
 
 
 def _pairs(run: str) -> list[str]:

@@ -199,7 +199,8 @@ class JobHttp:
     @asynccontextmanager
     async def _permit(self, name: str, patience: float) -> AsyncIterator[None]:
         run = self._run
-        if name == run.lease.lane and not run.permit_used and run.member.now() <= run.lease.void_at:
+        own = name == run.lease.lane and run.in_lane and not run.permit_used
+        if own and run.member.now() <= run.lease.void_at:
             run.permit_used = True
             yield
             return

@@ -128,6 +128,17 @@ class JobLanes:
         self._desk = desk
         self._run = run
 
+    def leave(self) -> None:
+        """Give back the slot in the job's own lane before the job ends, because what is left to do
+        needs no request. Should one be needed after all, it takes a permit as in any other lane."""
+        run = self._run
+        if run.in_lane:
+            run.in_lane = False
+            lease = run.lease
+            report = Report(News.SUCCESS) if run.permit_used else None
+            permit = Permit(lease.lane, lease.seq, lease.start_at)
+            self._desk.returned(Returned(permit, report, lease.seq, lease.token))
+
     @asynccontextmanager
     async def permit(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[Permit]:
         """Hold the right to make one request in lane `name`, for the lane's timeout at most.
@@ -138,9 +149,8 @@ class JobLanes:
         """
         lease = self._run.lease
         patience = min(patience, max(0.0, self._run.deadline - self._run.member.now()))
-        permit = await self._desk.take(
-            name, lease.seq, rate_only=name == lease.lane, patience=patience
-        )
+        own = name == lease.lane and self._run.in_lane
+        permit = await self._desk.take(name, lease.seq, rate_only=own, patience=patience)
         report: Report | None = None
         try:
             async with asyncio.timeout(permit.timeout):

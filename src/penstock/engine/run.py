@@ -30,6 +30,7 @@ class Run:
         "_timer",
         "deadline",
         "given_up",
+        "in_lane",
         "interrupted",
         "lease",
         "limit",
@@ -61,6 +62,8 @@ class Run:
         self.given_up = False
         """Settled while its handler went on in spite of being cancelled."""
         self.permit_used = False
+        self.in_lane = bool(lease.lane)
+        """Whether it has the slot in its lane that it was started with."""
         """The permit the job was started with has paid for a request."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None

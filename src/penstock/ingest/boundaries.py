@@ -12,7 +12,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from heapq import merge
 
 
 class Strength(IntEnum):
@@ -39,10 +38,8 @@ _REACH = 32
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
-def _strength(match: re.Match[str]) -> Strength:
-    if match[0].count("\n") > 1:
-        return Strength.PARAGRAPH
-    return Strength[match.lastgroup or "NONE"]
+_STRENGTHS = [Strength.NONE, *(Strength[name] for name in _BREAK.groupindex)]
+"""By the number of the group that matched."""
 
 
 class Boundaries:
@@ -56,15 +53,38 @@ class Boundaries:
         # Arrays, because a long book has millions of them.
         self._offsets = array("I")
         self._strengths = bytearray()
-        breaks = ((match.end(), _strength(match)) for match in _BREAK.finditer(text))
-        for at, strength in merge(breaks, ((at, Strength.HEADING) for at in sorted(headings))):
-            if not 0 < at < len(text) or self._uncut(at) != at:
-                continue
-            if self._offsets and self._offsets[-1] == at:
-                self._strengths[-1] = max(strength, self._strengths[-1])
-            else:
-                self._offsets.append(at)
-                self._strengths.append(strength)
+        for match in _BREAK.finditer(text):
+            start, at = match.span()
+            strength = _STRENGTHS[match.lastindex or 0]
+            # Nearly all are a single blank, so it is worth not to look for breaks in those.
+            if at - start > 1 and text.count("\n", start, at) > 1:
+                strength = Strength.PARAGRAPH
+            self._offsets.append(at)
+            self._strengths.append(strength)
+        if self._offsets and self._offsets[-1] == len(text):
+            self._offsets.pop()
+            self._strengths.pop()
+        for at in headings:
+            self._add_heading(at)
+        if self._keep:
+            self._spare_kept()
+
+    def _add_heading(self, at: int) -> None:
+        if 0 < at < len(self._text):
+            index = bisect_left(self._offsets, at)
+            if self._offsets[index : index + 1] != array("I", [at]):  # seldom: they begin lines
+                self._offsets.insert(index, at)
+                self._strengths.insert(index, Strength.HEADING)
+            self._strengths[index] = Strength.HEADING
+
+    def _spare_kept(self) -> None:
+        outside = [
+            (at, strength)
+            for at, strength in zip(self._offsets, self._strengths, strict=True)
+            if self._uncut(at) == at
+        ]
+        self._offsets = array("I", (at for at, _ in outside))
+        self._strengths = bytearray(strength for _, strength in outside)
 
     def strength(self, at: int) -> int:
         """A `Strength`; as a number, because many are compared."""

@@ -1,10 +1,13 @@
 """Small documents share requests to the embedder.
 
 One of the jobs that embed at the moment makes the request, in its own name and with its own permit;
-the others hand it their texts and wait. It goes when it is full, or after a moment; at once where
-the permit would not last, or nobody else has been about. What ends that job ends nobody else's: if
-it is cancelled the others go on in another company, and if the request fails for what may be one of
-the texts, each asks again alone.
+the others hand it their texts, leave the lane to jobs that would come along too, and wait. It goes
+when it is full, or after a moment; at once where the permit would not last, or nobody else has been
+about. What ends that job ends nobody else's: if it is cancelled the others go on in another
+company, and if the request fails for what may be one of the texts, each asks again alone.
+
+Who waits has a worker, and no slot that would bound how many do. So nobody leaves the lane while
+the embedder is slow, and if it becomes so, they are run again later.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from enum import Enum
 from functools import partial
 
 from penstock.engine.context import JobContext
+from penstock.ingest.jobs import EMBEDDER_LANE
 from penstock.model.errors import EmbedderError, HttpError, LaneBusy, Unavailable
 
 Send = Callable[[JobContext, Sequence[str]], Awaitable[list[bytes]]]
@@ -28,6 +32,10 @@ MOST = 50
 """Texts in one request."""
 WAIT_SECONDS = 0.01
 """How long company is waited for."""
+QUICK_SECONDS = 0.5
+"""An embedder that takes longer is slow."""
+PATIENCE_SECONDS = 1.0
+"""How long an answer is waited for outside the lane, as for a permit."""
 LONELY_SECONDS = 1.0
 """Nobody is waited for where no two jobs have embedded at once for so long."""
 
@@ -78,6 +86,8 @@ class Company:
         self._send = send
         self._present = 0
         self._met_at = -LONELY_SECONDS
+        self._quick = False
+        """Whether the embedder answered quickly when last asked."""
         self._gathered: _Gathered | None = None
         """Those of the next request; None: nobody gathers."""
 
@@ -102,18 +112,31 @@ class Company:
                 answer = await self._lead(ctx, ask)
             else:
                 self._gathered.add(ask)
-                answer = await ask.answer
+                answer = await self._follow(ctx, ask)
             if not isinstance(answer, _Turn):
                 return answer
             turn = answer
         return await self._send(ctx, texts)
+
+    async def _follow(self, ctx: JobContext, ask: _Ask) -> list[bytes] | _Turn:
+        if not self._quick:
+            return await ask.answer
+        ctx.lanes.leave()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                return await ask.answer
+        except TimeoutError:
+            self._quick = False
+            raise LaneBusy(EMBEDDER_LANE, 0.0, "the embedder is slow") from None
 
     async def _lead(self, ctx: JobContext, own: _Ask) -> list[bytes] | _Turn:
         others: list[_Ask] = []
         try:
             others = await self._gather(own)
             every = [own, *others]
+            start = time.monotonic()
             vectors = await self._send(ctx, [text for ask in every for text in ask.texts])
+            self._quick = time.monotonic() - start < QUICK_SECONDS
         except (EmbedderError, HttpError, Unavailable, LaneBusy) as error:
             _tell(others, _Turn.ALONE)
             answered = not isinstance(error, Unavailable) or error.status is not None
@@ -121,10 +144,10 @@ class Company:
                 return _Turn.ALONE  # it may not have been one of our texts
             raise
         else:
-            start = 0
+            at = 0
             for ask in every:
-                ask.tell(vectors[start : start + len(ask.texts)])
-                start += len(ask.texts)
+                ask.tell(vectors[at : at + len(ask.texts)])
+                at += len(ask.texts)
             return own.answer.result()
         finally:
             _tell(others, _Turn.AGAIN)  # whoever has not been told anything

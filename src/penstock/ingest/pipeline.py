@@ -26,7 +26,7 @@ from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
 from penstock.ingest.scan_readers import ScanReader
-from penstock.model.document import DocumentRef, DocumentState
+from penstock.model.document import DocumentRef, DocumentState, Staged
 from penstock.model.errors import (
     LaneBusy,
     ParserError,
@@ -191,9 +191,9 @@ class Work:
     ) -> Result | None:
         """`masked` is what was masked in it before it came here."""
         tools, ctx = self.tools, self.ctx
-        staged = await asyncio.to_thread(
-            prepare, parsed, title, tools.mask, tools.chunk, masked=masked or {}
-        )
+        prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask, masked or {})
+        chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
+        staged = Staged(prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked)
         if not await tools.corpus.stage(self.version, staged):
             return None
         ctx.progress(PARSED, f"{len(staged.chunks)} chunks")
@@ -210,11 +210,15 @@ class Work:
         if missing is None:
             return None
         done, total = 0, len(missing)
+        if not missing:
+            ctx.lanes.leave()
         for start in range(0, total, BATCH):
             if start and ctx.remaining() < given / 2:
                 ctx.run_later(0.0, f"{done} of {total} embedded")  # a long one takes several runs
             some = missing[start : start + BATCH]
             vectors = await ask([one.text for one in some])
+            if start + BATCH >= total:
+                ctx.lanes.leave()
             known = {one.hash: vector for one, vector in zip(some, vectors, strict=True)}
             await tools.corpus.put_vectors(version.ref.tenant, tools.model, known)
             done += len(some)

@@ -1,61 +1,36 @@
-"""From what was parsed to what is stored: masked first, then cut into chunks."""
+"""From what was parsed to what may be stored: masked."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from penstock.corpus.terms import index_terms, script
-from penstock.ingest.chunk import ChunkSettings, chunk
+from penstock.ingest.cut import Uncut
 from penstock.ingest.mask import Masked, Masker
 from penstock.ingest.parsed import Heading, Page, Parsed
-from penstock.ingest.tokens import CountTokens, count_tokens
-from penstock.model.document import NewChunk, Staged
 
 MARKUP = 16
 """Signs between the start of a heading and its title, at most."""
 
 
+@dataclass(slots=True, frozen=True)
+class Prepared:
+    uncut: Uncut
+    title: str
+    masked: Mapping[str, int]
+
+
 def prepare(
-    parsed: Parsed,
-    title: str,
-    mask: Masker,
-    settings: ChunkSettings,
-    count: CountTokens = count_tokens,
-    masked: Mapping[str, int] | None = None,
-) -> Staged:
+    parsed: Parsed, title: str, mask: Masker, masked: Mapping[str, int] | None = None
+) -> Prepared:
     """Nothing that comes out of here is unmasked. `title` is used where the document has none;
     `masked` counts what was masked already."""
     whole = mask(parsed.text)
-    chunks = chunk(
-        whole.text,
-        settings,
-        count=count,
-        keep=whole.labels,
-        pages=_pages(parsed, whole),
-        headings=_headings(parsed, whole, mask),
-    )
-    return Staged(
-        text=whole.text,
-        chunks=[
-            NewChunk(
-                text=one.text,
-                start=one.start,
-                end=one.end,
-                fresh=one.fresh,
-                tokens=one.tokens,
-                pages=one.pages,
-                section=one.section,
-                hash=hashlib.sha256(one.text.encode()).hexdigest(),
-                terms=" ".join(index_terms(one.text)),
-                script=script(one.text),
-            )
-            for one in chunks
-        ],
-        title=mask(parsed.title or title).text,
-        mime=parsed.mime,
-        masked=dict(Counter(whole.counts) + Counter(masked)),
+    return Prepared(
+        Uncut(whole.text, whole.labels, _pages(parsed, whole), _headings(parsed, whole, mask)),
+        mask(parsed.title or title).text,
+        dict(Counter(whole.counts) + Counter(masked)),
     )
 
 

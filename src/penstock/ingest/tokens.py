@@ -24,13 +24,13 @@ _WITHOUT_SPACES = (
     r"\u0f00-\u109f"  # Tibetan, Burmese
     r"\u1100-\u11ff"  # Korean letters
     r"\u1780-\u17ff"  # Khmer
-    r"\u2e80-\uffff"  # Chinese, Japanese, Korean syllables
+    r"\u2e80-\u2fff\u3001-\uffff"  # Chinese, Japanese, Korean syllables; but not their blank
     r"\U00010000-\U0010ffff"
 )
-_TOKEN = re.compile(
-    rf"[A-Za-z\u00c0-\u024f]{{1,6}}|[0-9]{{1,3}}|[^\W\d_{_WITHOUT_SPACES}]{{1,3}}|\s{{2,16}}|\S"
+TOKEN = re.compile(
+    rf"[A-Za-z\u00c0-\u024f]{{1,6}}|[{_WITHOUT_SPACES}]|[0-9]{{1,3}}|[^\W\d_{_WITHOUT_SPACES}]{{1,3}}|\s{{2,16}}|\S"
 )
 
 
 def count_tokens(text: str) -> int:
-    return len(_TOKEN.findall(text))
+    return len(TOKEN.findall(text))

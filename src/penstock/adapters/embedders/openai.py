@@ -108,7 +108,7 @@ class OpenAIEmbedder:
         length = math.hypot(*numbers)
         if not math.isfinite(length) or length == 0:
             raise self._wrong("an embedding that is not finite, or zero")
-        unit = array("f", (number / length for number in numbers))
+        unit = array("f", [number / length for number in numbers])
         if sys.byteorder == "big":
             unit.byteswap()
         return unit.tobytes()

@@ -1,4 +1,4 @@
-"""The child's side: reads a document at a time, until the parent closes the pipe.
+"""The child's side: reads or cuts a document at a time, until the parent closes the pipe.
 
 Nothing it prints goes anywhere: a library's message may quote the document.
 """
@@ -11,13 +11,15 @@ import resource
 from dataclasses import asdict
 from typing import IO, Any
 
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.cut import Uncut, cut
 from penstock.ingest.parse.frames import packed, read_frame
 from penstock.ingest.parse.leash import die_with_parent
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.ocr import read_picture
 from penstock.ingest.parse.picture import picture
 from penstock.ingest.parse.read import read
-from penstock.ingest.parsed import Parsed
+from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.model.errors import ConfigError, ParserError
 
 _ADDRESS_SPACE = 2
@@ -59,6 +61,8 @@ def _answer(
     asked: dict[str, Any], body: bytes, limits: ParseLimits
 ) -> tuple[dict[str, Any], bytes]:
     try:
+        if "cut" in asked:
+            return _chunks(body.decode(), **asked["cut"])
         data = body if asked["path"] is None else _load(asked["path"], limits)
         if asked["page"] is None:
             scanned = {int(page): text for page, text in asked["scanned"].items()}
@@ -91,6 +95,24 @@ def _load(path: str, limits: ParseLimits) -> bytes:
 def _described(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
     fields = asdict(parsed)
     return {"parsed": fields}, fields.pop("text").encode()
+
+
+def _chunks(
+    text: str,
+    settings: dict[str, int],
+    labels: list[tuple[int, int]],
+    pages: list[tuple[int, int, int]],
+    headings: list[tuple[int, int, str]],
+) -> tuple[dict[str, Any], bytes]:
+    uncut = Uncut(
+        text,
+        [(start, end) for start, end in labels],
+        [Page(*page) for page in pages],
+        [Heading(*heading) for heading in headings],
+    )
+    chunks = cut(uncut, ChunkSettings(**settings))
+    fields = [one._replace(text="", terms="") for one in chunks]
+    return {"chunks": fields}, "\n".join(one.terms for one in chunks).encode()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ document one way and its text the other: text as JSON would hold up the parent's
              "languages": "eng+jpn" or null}              or what tesseract reads in that
     child   {"parsed": {...}}                             body: the text
             {"page": number}                              body: the picture as PNG, or its text
-            {"error": message, "reason": word}
+    parent  {"limits": {...}, "cut": {...}}               body: the text, masked
+    child   {"chunks": [...]}                             body: the terms of each, a line
+    child   {"error": message, "reason": word}
             {"config": message}                           something is not installed
 """
 

@@ -30,8 +30,8 @@ class ParseLimits:
     """From the request to the answer: for a document, or for one of its pictures."""
     megabytes: int = 1024
     """Memory of the child."""
-    documents: int = 500
-    """A child ends after so many: what it may have leaked ends with it."""
+    requests: int = 1000
+    """A child ends after so many, two for a document: what it may have leaked ends with it."""
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -1,9 +1,9 @@
-"""Parsing from an event loop, in child processes.
+"""Parsing and cutting from an event loop, in child processes.
 
     async with ParserPool(size=2) as pool:
         parsed = await pool.parse(Path("report.pdf"))
 
-At most `size` documents are parsed at a time; more wait. A child does one document after another
+At most `size` documents are worked on at a time; more wait. A child does one document after another
 and is replaced when it has done enough or has grown. It is killed, with what it has started, when a
 document takes too long or too much memory, when the caller is cancelled, and when the pool is
 closed.
@@ -18,14 +18,17 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.cut import Uncut
 from penstock.ingest.parse.frames import LENGTHS, packed
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.model.document import NewChunk
 from penstock.model.errors import ConfigError, ParserError
 
 _COMMAND = ("-P", "-m", "penstock.ingest.parse.child")
@@ -46,25 +49,6 @@ _Answer = tuple[dict[str, Any], bytes]
 
 class ChildGone(Exception):
     """The child ended before it answered."""
-
-
-@dataclass(slots=True, frozen=True)
-class _Question:
-    source: bytes | Path
-    page: int | None = None
-    languages: str | None = None
-    scanned: Mapping[int, str] = field(default_factory=dict)
-
-    def frame(self, limits: ParseLimits) -> list[bytes]:
-        source = self.source
-        header = {
-            "limits": asdict(limits),
-            "path": str(source.absolute()) if isinstance(source, Path) else None,
-            "scanned": dict(self.scanned),
-            "page": self.page,
-            "languages": self.languages,
-        }
-        return packed(header, b"" if isinstance(source, Path) else source)
 
 
 class ParserPool:
@@ -110,7 +94,7 @@ class ParserPool:
 
         Raises ParserError with a reason, ConfigError if a library is missing.
         """
-        header, body = await self._ask(_Question(source, scanned=scanned or {}))
+        header, body = await self._of(source, scanned=scanned)
         fields = header["parsed"]
         return Parsed(
             text=body.decode(),
@@ -124,35 +108,55 @@ class ParserPool:
 
     async def picture(self, source: bytes | Path, page: int) -> bytes:
         """What a page (from 1) looks like, as PNG. Raises what `parse` does."""
-        _, png = await self._ask(_Question(source, page))
+        _, png = await self._of(source, page)
         return png
 
     async def ocr(self, source: bytes | Path, page: int, languages: str) -> str:
         """What tesseract reads on a page (from 1). Raises what `parse` does; ConfigError also if
         tesseract or a language is missing."""
-        _, text = await self._ask(_Question(source, page, languages))
+        _, text = await self._of(source, page, languages)
         return text.decode()
 
-    async def _ask(self, question: _Question) -> _Answer:
-        source = question.source
+    async def cut(self, uncut: Uncut, settings: ChunkSettings) -> list[NewChunk]:
+        """The chunks of a masked text. Raises what `parse` does."""
+        question = _to_cut(uncut, settings)
+        return _chunks(uncut.text, *await self._ask(question, uncut.text.encode()))
+
+    async def _of(
+        self,
+        source: bytes | Path,
+        page: int | None = None,
+        languages: str | None = None,
+        scanned: Mapping[int, str] | None = None,
+    ) -> _Answer:
         if isinstance(source, bytes) and len(source) > self._limits.input_bytes:
             raise ParserError(f"larger than {self._limits.input_bytes} bytes", "oversized")
+        question = {
+            "path": os.path.abspath(source) if isinstance(source, Path) else None,
+            "scanned": dict(scanned or {}),
+            "page": page,
+            "languages": languages,
+        }
+        return await self._ask(question, b"" if isinstance(source, Path) else source)
+
+    async def _ask(self, question: dict[str, Any], body: bytes) -> _Answer:
+        request = packed({"limits": asdict(self._limits), **question}, body)
         async with self._turns:
             try:
-                return await self._ask_once(question)
+                return await self._ask_once(request)
             except ChildGone:
                 # It may have been killed for what it did before, or from outside: once more.
                 pass
             try:
-                return await self._ask_once(question)
+                return await self._ask_once(request)
             except ChildGone as gone:
                 raise ParserError("the parser crashed on it, twice", "crashed") from gone
 
-    async def _ask_once(self, question: _Question) -> _Answer:
+    async def _ask_once(self, request: list[bytes]) -> _Answer:
         child = self._idle.pop() if self._idle else await self._start()
         try:
             async with asyncio.timeout(self._limits.seconds):
-                header, body = await child.ask(question, self._limits)
+                header, body = await child.ask(request, self._limits)
         except TimeoutError:
             await self._end(child)
             raise ParserError(f"not parsed within {self._limits.seconds:g} s", "slow") from None
@@ -218,16 +222,16 @@ class _Child:
         assert process.stdout is not None
         self._process = process
         self._to, self._from = process.stdin, process.stdout
-        self._documents = 0
+        self._requests = 0
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    async def ask(self, question: _Question, limits: ParseLimits) -> _Answer:
+    async def ask(self, request: list[bytes], limits: ParseLimits) -> _Answer:
         """The child's answer; its memory is watched meanwhile."""
-        self._documents += 1
-        answer = asyncio.ensure_future(self._exchange(question, limits))
+        self._requests += 1
+        answer = asyncio.ensure_future(self._exchange(request))
         try:
             while not answer.done():
                 await asyncio.wait({answer}, timeout=_WATCH_SECONDS)
@@ -238,9 +242,9 @@ class _Child:
             answer.cancel()
             await asyncio.wait({answer})
 
-    async def _exchange(self, question: _Question, limits: ParseLimits) -> _Answer:
+    async def _exchange(self, request: list[bytes]) -> _Answer:
         try:
-            self._to.writelines(question.frame(limits))
+            self._to.writelines(request)
             await self._to.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ChildGone from error
@@ -255,7 +259,7 @@ class _Child:
             raise ChildGone from error
 
     def is_spent(self, limits: ParseLimits) -> bool:
-        return self._documents >= limits.documents or self._megabytes() > limits.megabytes / 2
+        return self._requests >= limits.requests or self._megabytes() > limits.megabytes / 2
 
     def _megabytes(self) -> float:
         """Memory in use; 0 where the system does not tell, and the child's own limit has to do."""
@@ -272,3 +276,18 @@ class _Child:
                 os.killpg(self.pid, signal.SIGKILL)
         self._to.close()
         await self._process.wait()
+
+
+def _to_cut(uncut: Uncut, settings: ChunkSettings) -> dict[str, Any]:
+    places = {"labels": uncut.labels, "pages": uncut.pages, "headings": uncut.headings}
+    return {"cut": {"settings": asdict(settings), **places}}
+
+
+def _chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChunk]:
+    chunks = []
+    for fields, terms in zip(header["chunks"], body.decode().split("\n"), strict=False):
+        one = NewChunk(*fields)
+        pages = None if one.pages is None else (one.pages[0], one.pages[1])
+        cut = text[one.start : one.end]
+        chunks.append(one._replace(text=cut, pages=pages, section=tuple(one.section), terms=terms))
+    return chunks

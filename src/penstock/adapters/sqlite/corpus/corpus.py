@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from penstock.adapters.sqlite.corpus import documents, find, purge, scans, serving, vectors
@@ -17,6 +18,7 @@ from penstock.model.document import (
     Document,
     DocumentRef,
     DocumentState,
+    Hit,
     Staged,
     StoredChunk,
     Upload,
@@ -40,7 +42,7 @@ MATRICES = 8
 
 
 class SqliteCorpus:
-    """See `penstock.ports.corpus.Corpus`. Searches have a thread and a connection of their
+    """See `penstock.ports.corpus.Corpus`. Searches have threads and a connection of their
     own: no job waits for them."""
 
     def __init__(self, file: SqliteFile) -> None:
@@ -50,11 +52,13 @@ class SqliteCorpus:
 
     async def open(self) -> None:
         self._searcher = self._file.another_reader("penstock-search")
+        self._comparer = ThreadPoolExecutor(1, thread_name_prefix="penstock-compare")
 
     async def close(self) -> None:
         if self._searcher is not None:
             searcher, self._searcher = self._searcher, None
             await searcher.stop()
+            self._comparer.shutdown()
 
     async def accept(self, upload: Upload) -> Accepted:
         return await self._file.write(lambda tx: documents.accept(tx, upload))
@@ -154,15 +158,23 @@ class SqliteCorpus:
         return await self._searcher.submit(lambda connection: self._find(connection, wanted))
 
     def _find(self, connection: sqlite3.Connection, wanted: Wanted) -> Findings:
-        scope = wanted.scope
-        some = find.documents_in(connection, scope)
+        some = find.documents_in(connection, wanted.scope)
+        comparing = self._compare(connection, wanted, some)
         text = find.by_text(connection, wanted, some)
-        near = []
-        if wanted.vector is not None:
-            matrix = self._matrix(scope.tenant, wanted.model)
-            near = matrix.search(connection, wanted.vector, some, wanted.limit)
+        near = comparing.result() if comparing else []
         found = {hit.chunk for hit in (*text, *near)}
         return Findings(text, near, find.places(connection, found))
+
+    def _compare(
+        self, connection: sqlite3.Connection, wanted: Wanted, documents: Sequence[int] | None
+    ) -> Future[list[Hit]] | None:
+        """Vectors are compared in another thread: neither that nor SQLite needs the interpreter,
+        so a search takes as long as the slower of the two."""
+        if wanted.vector is None:
+            return None
+        matrix = self._matrix(wanted.scope.tenant, wanted.model)
+        matrix.follow(connection)
+        return self._comparer.submit(matrix.search, wanted.vector, documents, wanted.limit)
 
     def _matrix(self, tenant: str, model: str) -> Matrix:
         """Called by the searching thread only."""

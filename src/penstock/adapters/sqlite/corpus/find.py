@@ -45,14 +45,18 @@ def by_text(
     connection: sqlite3.Connection, wanted: Wanted, documents: Sequence[int] | None
 ) -> list[Hit]:
     """The chunks that have most of the terms, the rare ones counting most."""
-    terms = wanted.choose(*_frequencies(connection, wanted.terms)) if wanted.terms else ()
-    if not terms or documents == []:
+    if not wanted.terms or documents == []:
         return []
     scope = wanted.scope
-    names = [scope_term("tenant", scope.tenant)]
+    terms = wanted.choose(*_frequencies(connection, wanted.terms))
+    if not terms:
+        return []
+    match = f"terms : ({_any(terms)})"
     if scope.collections is not None:
         names = [_collection(scope.tenant, one) for one in scope.collections]
-    match = f"scope : ({_any(names)}) AND terms : ({_any(terms)})"
+        match = f"scope : ({_any(names)}) AND {match}"
+    elif not _alone(connection, scope.tenant):
+        match = f"scope : {_any([scope_term('tenant', scope.tenant)])} AND {match}"
     some, parameters = "", [match]
     if documents is not None and (scope.documents is not None or scope.metadata):
         # The plus keeps SQLite from asking the index once for each of these rows.
@@ -82,6 +86,15 @@ def _frequencies(
     )
     (total,) = connection.execute("SELECT count(*) FROM chunk_terms_docsize").fetchone()
     return dict(rows.fetchall()), total
+
+
+def _alone(connection: sqlite3.Connection, tenant: str) -> bool:
+    """Whether nobody else has documents. Then to narrow by tenant would leave nothing out, and
+    make the index read an entry for each chunk: with 67,000 a fifth of the time."""
+    row = connection.execute(
+        "SELECT (SELECT min(tenant) FROM documents), (SELECT max(tenant) FROM documents)"
+    ).fetchone()
+    return bool(row == (tenant, tenant))
 
 
 def _any(terms: Iterable[str]) -> str:

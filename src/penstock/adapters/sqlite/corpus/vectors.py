@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+PORTION = 4096
+"""Vectors read at a time."""
 GROWTH = 1.5
 """How much larger the matrix is made than what it must hold."""
 
@@ -88,17 +90,11 @@ class Matrix:
         self._count = 0
         self._rows: _Rows | None = None
 
-    def search(
-        self,
-        connection: sqlite3.Connection,
-        vector: bytes,
-        documents: Sequence[int] | None,
-        limit: int,
-    ) -> list[Hit]:
-        """The `limit` chunks most like `vector`, of these documents or of all."""
+    def search(self, vector: bytes, documents: Sequence[int] | None, limit: int) -> list[Hit]:
+        """The `limit` chunks most like `vector`, of these documents or of all, in the snapshot
+        that was followed last."""
         import numpy as np
 
-        self._follow(connection)
         if self._rows is None or not self._count:
             return []
         vectors, chunks = self._rows.vectors[: self._count], self._rows.chunks[: self._count]
@@ -112,14 +108,15 @@ class Matrix:
             vectors, chunks = vectors[some], chunks[some]
         if not len(chunks):
             return []
-        scores = vectors @ query
+        # Not `@`: its threads wait for each other, and on busy cores that took twice as long.
+        scores = np.einsum("ij,j->i", vectors, query)
         most = min(limit, len(scores))
-        best = np.argpartition(-scores, most - 1)[:most]
+        best = np.argpartition(scores, len(scores) - most)[-most:]
         # Equal scores in the order of their numbers: the same question has the same answer.
         best = best[np.lexsort((chunks[best], -scores[best]))]
         return [Hit(int(n), float(s)) for n, s in zip(chunks[best], scores[best], strict=True)]
 
-    def _follow(self, connection: sqlite3.Connection) -> None:
+    def follow(self, connection: sqlite3.Connection) -> None:
         """Bring the matrix to what is live in this snapshot."""
         first, last = connection.execute(
             "SELECT coalesce(min(version), 0), coalesce(max(version), 0) FROM publications"
@@ -161,17 +158,17 @@ class Matrix:
             " JOIN vectors ON vectors.tenant = documents.tenant AND vectors.hash = chunks.hash"
             f" WHERE documents.tenant = ? AND vectors.model = ?{only}",
             (self._tenant, self._model, *parameters),
-        ).fetchall()
-        if not found:
-            return
-        numbers, documents, packed = zip(*found, strict=True)
-        vectors = np.frombuffer(b"".join(packed), dtype="<f4").reshape(len(found), -1)
-        end = self._count + len(found)
-        rows = self._rows = self._with_room(end, vectors.shape[1])
-        rows.vectors[self._count : end] = vectors
-        rows.chunks[self._count : end] = numbers
-        rows.documents[self._count : end] = documents
-        self._count = end
+        )
+        # In portions: all at once would be in memory three times over.
+        while some := found.fetchmany(PORTION):
+            numbers, documents, packed = zip(*some, strict=True)
+            vectors = np.frombuffer(b"".join(packed), dtype="<f4").reshape(len(some), -1)
+            end = self._count + len(some)
+            rows = self._rows = self._with_room(end, vectors.shape[1])
+            rows.vectors[self._count : end] = vectors
+            rows.chunks[self._count : end] = numbers
+            rows.documents[self._count : end] = documents
+            self._count = end
 
     def _with_room(self, count: int, width: int) -> _Rows:
         """The rows there are, in arrays that hold `count`."""

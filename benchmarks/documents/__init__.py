@@ -1,0 +1,1 @@
+"""Documents: how fast they become searchable, in how much memory, and how fast they are found."""

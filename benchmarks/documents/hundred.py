@@ -1,0 +1,68 @@
+"""A hundred PDFs at once, then ten times as many: all complete, in no more memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.documents import runs
+from benchmarks.documents.embedder import SECONDS, Embedder
+from benchmarks.report import AtLeast, AtMost, Better, Figure, Result, Target
+from benchmarks.sizes import Sizes
+
+NAME = "PDFs of 10 pages at once"
+TIMES = 10
+FLAT = 1.25
+"""How many times the memory ten times as many documents may take."""
+WORK_SECONDS = 10.0
+
+
+def run(sizes: Sizes, folder: Path) -> list[Result]:
+    count = sizes.pdfs
+    few = runs.write_pdfs(folder / "few", count)
+    many = runs.write_pdfs(folder / "many", count * TIMES)
+    with Embedder() as embedder:
+        first = runs.ours(folder / "first", few, embedder)
+        second = runs.ours(folder / "second", many, embedder)
+    note = (
+        f"About 5,000 tokens each, three languages; an embedder of {1000 * SECONDS:g} ms. "
+        f"Uploaded at once: {first.rate:.1f} documents/s."
+    )
+    flat = (
+        f"All processes: {first.peak:.0f} MB for {count}, {second.peak:.0f} MB for "
+        f"{count * TIMES}, over {second.told['seconds']:.0f} s; in the second half "
+        f"{second.growth:+.1f} MB a minute. {second.rate:.1f} documents/s."
+    )
+    least, most = AtLeast(count, "documents"), AtMost(WORK_SECONDS, "s")
+    return [
+        _result("completed", "documents", first.told["documents"], note, least, Better.MORE),
+        _result("work on each, average", "s", first.told["work"], note, most),
+        _result("accepted to searchable, p50", "s", first.median("waits"), note),
+        _result("accepted to searchable, the last", "s", max(first.told["waits"]), note),
+        _result(
+            f"memory with {TIMES} times the documents",
+            "times",
+            second.peak / first.peak,
+            flat,
+            AtMost(FLAT, "times"),
+        ),
+        _result(
+            f"completed of {TIMES} times as many",
+            "documents",
+            second.told["documents"],
+            flat,
+            AtLeast(count * TIMES, "documents"),
+            Better.MORE,
+        ),
+    ]
+
+
+def _result(
+    what: str,
+    unit: str,
+    value: float,
+    note: str = "",
+    target: Target | None = None,
+    better: Better = Better.LESS,
+) -> Result:
+    figure = Figure.of("penstock", [value])
+    return Result(NAME, what, unit, figure, better=better, target=target, note=note)

@@ -1,0 +1,52 @@
+"""Masked text into chunks as they are stored.
+
+It is done by the parser's children. In a thread of the worker process it would take the interpreter
+from all others, the one that commits included, for 10 ms a document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from penstock.corpus.terms import index_terms, script
+from penstock.ingest.chunk import ChunkSettings, chunk
+from penstock.ingest.parsed import Heading, Page
+from penstock.ingest.tokens import CountTokens, count_tokens
+from penstock.model.document import NewChunk
+
+
+@dataclass(slots=True, frozen=True)
+class Uncut:
+    """A masked text: where its labels, pages and headings are."""
+
+    text: str
+    labels: list[tuple[int, int]]
+    pages: list[Page]
+    headings: list[Heading]
+
+
+def cut(uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens) -> list[NewChunk]:
+    chunks = chunk(
+        uncut.text,
+        settings,
+        count=count,
+        keep=uncut.labels,
+        pages=uncut.pages,
+        headings=uncut.headings,
+    )
+    return [
+        NewChunk(
+            text=one.text,
+            start=one.start,
+            end=one.end,
+            fresh=one.fresh,
+            tokens=one.tokens,
+            pages=one.pages,
+            section=one.section,
+            hash=hashlib.sha256(one.text.encode()).hexdigest(),
+            terms=" ".join(index_terms(one.text)),
+            script=script(one.text),
+        )
+        for one in chunks
+    ]
