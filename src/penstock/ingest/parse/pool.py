@@ -131,13 +131,8 @@ class ParserPool:
     ) -> _Answer:
         if isinstance(source, bytes) and len(source) > self._limits.input_bytes:
             raise ParserError(f"larger than {self._limits.input_bytes} bytes", "oversized")
-        question = {
-            "path": os.path.abspath(source) if isinstance(source, Path) else None,
-            "scanned": dict(scanned or {}),
-            "page": page,
-            "languages": languages,
-        }
-        return await self._ask(question, b"" if isinstance(source, Path) else source)
+        question = {"scanned": dict(scanned or {}), "page": page, "languages": languages}
+        return await self._ask(*_about(source, question))
 
     async def _ask(self, question: dict[str, Any], body: bytes) -> _Answer:
         request = packed({"limits": asdict(self._limits), **question}, body)
@@ -276,6 +271,12 @@ class _Child:
                 os.killpg(self.pid, signal.SIGKILL)
         self._to.close()
         await self._process.wait()
+
+
+def _about(source: bytes | Path, question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    if isinstance(source, bytes):
+        return {"path": None, **question}, source
+    return {"path": str(source.absolute()), **question}, b""
 
 
 def _to_cut(uncut: Uncut, settings: ChunkSettings) -> dict[str, Any]:
