@@ -30,6 +30,19 @@ async def test_answer_comes_with_its_body_read_and_decoded(
     assert (hit.method, hit.query, hit.headers["x-mine"]) == ("GET", "q=x", "2")
 
 
+async def test_what_a_server_wants_remembered_is_not_sent_by_the_next_job(
+    desk: Desk, server: CountingServer
+) -> None:
+    server.answers["/"] = Answer(headers={"set-cookie": "session=of-the-first; Path=/"})
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/"))
+        await ctx.http.get(server.url("/"), cookies={"own": "mine"})
+
+    await desk.run(work)
+    assert [hit.headers.get("cookie") for hit in server.hits] == [None, "own=mine"]
+
+
 @pytest.mark.parametrize("fault", [Answer(503), Answer(502), Answer(504), Answer(reset=True)])
 async def test_read_is_tried_again_briefly_with_a_permit_each(
     farm: Farm, server: CountingServer, fault: Answer

@@ -55,11 +55,15 @@ class HttpClient:
         """The client, with everything loaded that a first request would load: that takes longer
         than a permit may be late."""
         if self._client is None:
+            from http.cookiejar import CookieJar, DefaultCookiePolicy
+
             import anyio.lowlevel  # here, because many processes make no requests
             import httpx2
 
             limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
-            self._client = httpx2.AsyncClient(limits=limits)
+            # Jobs of all tenants share it: what one is told to remember is not sent by another.
+            forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            self._client = httpx2.AsyncClient(limits=limits, cookies=forgetful)
             await anyio.lowlevel.checkpoint()
         return self._client
 
