@@ -10,6 +10,13 @@ from penstock.cli.errors import UsageError
 
 HELP_NAMES = ["-h", "--help"]
 
+AppArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODULE:APP",
+        help="Where the Penstock object is: shop:app. None: only what documents need.",
+    ),
+]
 QueueOption = Annotated[
     str | None,
     typer.Option(

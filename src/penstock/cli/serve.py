@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.errors import ExitCode
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
 from penstock.cli.text import plural, printable
 from penstock.model.errors import ConfigError
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 
 def run_server(
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="MODULE:APP",
-            help="Where the Penstock object is: shop:app. None: only what documents need.",
-        ),
-    ] = None,
+    target: AppArgument = None,
     host: Annotated[
         str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen. [127.0.0.1]")
     ] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.errors import ExitCode, UsageError
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
 from penstock.cli.text import plural, printable
 
@@ -24,13 +24,7 @@ DRAIN_PAUSE = 0.02
 
 
 def run_worker(
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="MODULE:APP",
-            help="Where the Penstock object is: shop:app. None: only what documents need.",
-        ),
-    ] = None,
+    target: AppArgument = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="End when no job of its kinds is left, also for later.")
     ] = False,
