@@ -75,7 +75,7 @@ async def test_same_address_again_fetches_again_and_the_same_content_changes_not
         await app.corpus.add_url(url)
         first = await completed(app, url)
         await app.drain(SOON)
-        stored = web.shelf.stored()
+        stored = await web.shelf.stored()
         accepted = await app.corpus.add_url(url)
         assert accepted.generation > first.generation
         assert (accepted.live, accepted.title) == (True, first.title)
@@ -83,7 +83,7 @@ async def test_same_address_again_fetches_again_and_the_same_content_changes_not
         await app.drain(SOON)
         assert len(site.hits) == 2
         assert again.generation == first.generation
-        assert web.shelf.stored() == stored
+        assert await web.shelf.stored() == stored
         assert len(await app.jobs(kind=PARSE)) == 1
         assert web.shelf.blobs() == []
 

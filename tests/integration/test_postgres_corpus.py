@@ -88,6 +88,23 @@ async def test_uploads_of_one_document_at_once_leave_the_last_to_be_published() 
         assert texts(await find(corpus, "sun")) == [f"sun {newest.generation}"]
 
 
+async def test_first_documents_published_at_once_do_not_lock_each_other_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "penstock.postgres")
+    for _ in range(5):
+        async with corpus_at(new_url()) as corpus:
+            versions = []
+            for n in range(4):
+                version = await accept(corpus, ref_of(f"{n}"), f"{n}")
+                await corpus.stage(version, staged_of([f"sun {n}"]))
+                await embed(corpus, version)
+                versions.append(version)
+            # Each on a connection of its own: the first of all decides which model serves.
+            assert all(await asyncio.gather(*(corpus.publish(one, MODEL) for one in versions)))
+    assert "deadlock" not in caplog.text
+
+
 async def test_document_whose_next_version_is_empty_is_found_until_that_is_published() -> None:
     async with corpus_at(new_url()) as corpus:
         await add(corpus, ref_of("a"), "sun")

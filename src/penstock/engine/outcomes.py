@@ -74,7 +74,9 @@ def failed(
         run_at = now + settings.reconnect_cap_seconds
         return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at)
     report = report_of(error)
-    in_lane = report is not None and bool(lease.lane or report.lane)
+    # Of a lane that the job has left it tells nothing.
+    own = bool(lease.lane) and run.in_lane
+    in_lane = report is not None and bool(own or report.lane)
     # Refused in a lane: three in a row are the credentials' fault, and then nothing dies of it.
     refused = in_lane and isinstance(error, AuthenticationError)
     permanent = is_permanent(error, handler.permanent) and not refused

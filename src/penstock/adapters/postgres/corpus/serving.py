@@ -21,10 +21,10 @@ async def read(database: Database, connection: Connection) -> Serving:
 
 async def use(tx: Transaction, model: str) -> None:
     """Called when a document is published with vectors of `model`."""
-    serving = Serving(*await tx.fetchrow(f"{_READ} FOR SHARE"))
-    if serving.model is None:
+    if Serving(*await tx.fetchrow(_READ)).model is None:
+        # Before the lock below: two who share it and then want to write wait for each other.
         await tx.execute("UPDATE penstock.serving SET model = $1 WHERE model IS NULL", model)
-        serving = Serving(*await tx.fetchrow(_READ))
+    serving = Serving(*await tx.fetchrow(f"{_READ} FOR SHARE"))
     if model not in (serving.model, serving.next):
         raise ModelReplaced(f"documents are embedded by {serving.next or serving.model} now")
 
