@@ -100,9 +100,18 @@ def _codes() -> set[tuple[int | None, str]]:
         for node in ast.walk(ast.parse(file.read_text())):
             match node:
                 case ast.Call(
-                    func=ast.Name(id="Problem"), args=[first, ast.Constant(value=str() as code), *_]
+                    func=ast.Name(id="Problem"),
+                    args=[
+                        ast.Constant(value=int() as status),
+                        ast.Constant(value=str() as code),
+                        *_,
+                    ],
                 ):
-                    found.add((getattr(first, "value", None), code))
+                    found.add((status, code))
+                case ast.Call(
+                    func=ast.Name(id="Problem"), args=[_, ast.Constant(value=str() as code), *_]
+                ):
+                    found.add((None, code))
                 case ast.Call(
                     func=ast.Name(id="busy"), args=[ast.Constant(value=str() as code), *_]
                 ):
