@@ -41,8 +41,8 @@ $(UV):
 demo: setup ## watch it work
 	$(BIN)/python examples/demo.py
 
-run: setup ## start a worker on the quickstart example
-	$(BIN)/penstock worker examples.quickstart:app
+run: setup ## serve the quickstart example on localhost:8321
+	$(BIN)/penstock serve examples.quickstart:app
 
 test: check ## checks, then every test
 	$(BIN)/python -m pytest --durations=10

@@ -66,6 +66,21 @@ def test_guide_to_the_server_runs_as_written(started: Started) -> None:
     assert started.running.err.count("\n") == 1, "it says nothing more on a good day"
 
 
+@needs_curl
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_requests_of_a_page_run_against_a_server(page: str, started: Started) -> None:
+    asked = [
+        line
+        for language, text, _ in blocks((ROOT / page).read_text())
+        for line in text.splitlines()
+        if language == "sh" and line.startswith("curl ")
+    ]
+    assert len(asked) >= 2
+    for line in asked:
+        command = started.here(line).replace("curl ", "curl --fail ", 1)
+        run(["bash", "-c", command], started.folder)
+
+
 def _has_event_source() -> bool:
     """Whether there is something here that runs what a browser would."""
     if shutil.which("node") is None:
