@@ -122,7 +122,7 @@ WRONG = [
     (b"[]", "valid dictionary"),
     (b'{"kind": 1}', "kind"),
     (b'{"kind": "add", "payload": 1}', "payload"),
-    (b'{"kind": "add", "colour": 1}', "colour"),
+    (b'{"kind": "add", "colour": 1}', "body.colour: there is no such field; there are: kind, "),
     (b'{"kind": "add", "payload": {"a": NaN}}', "not JSON compliant"),
     (b'{"kind": "add", "delay": -1}', "delay"),
     (b'{"kind": "add", "priority": "urgent"}', "priority"),

@@ -53,6 +53,11 @@ class Config:
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]
         for tenant, weight in self.tenant_weights.items():
             rows.append((f"tenant_weights.{tenant}", weight, self.sources["tenant_weights"]))
+        for key in fields(ServerConfig):
+            value = getattr(self.server, key.name)
+            source = "default" if value == key.default else self.sources["server"]
+            shown = ", ".join(value) if isinstance(value, tuple) else value
+            rows.append((f"server.{key.name}", shown, source))
         return rows
 
 

@@ -150,7 +150,8 @@ class Work:
         staged = await asyncio.to_thread(prepare, parsed, title, tools.mask, tools.chunk)
         if not await tools.corpus.stage(self.version, staged):
             return None
-        ctx.progress(PARSED, f"{len(staged.chunks)} chunks")
+        count = len(staged.chunks)
+        ctx.progress(PARSED, f"{count} chunk" if count == 1 else f"{count} chunks")
         await ctx.enqueue(EMBED, payload_of(self.version, self.blob))
         return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
 
