@@ -125,6 +125,7 @@ WRONG = [
     (b'{"kind": "add", "colour": 1}', "body.colour: there is no such field; there are: kind, "),
     (b'{"kind": "add", "payload": {"a": NaN}}', "not JSON compliant"),
     (b'{"kind": "add", "delay": -1}', "delay"),
+    (b'{"kind": "add", "delay": "1"}', "valid number"),
     (b'{"kind": "add", "priority": "urgent"}', "priority"),
     (b'{"kind": "ingest.parse"}', "made by adding documents"),
     (b'{"kind": "add", "task": "document:a/b"}', "those of documents"),

@@ -17,9 +17,10 @@ Metadata = dict[str, Any]
 
 
 class In(BaseModel):
-    """What a caller sends: a name nobody knows is a mistake, and said."""
+    """What a caller sends: a name nobody knows is a mistake, and said, and so is a value of another
+    type, such as 0 for false."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewJob(In):
