@@ -42,8 +42,8 @@ $(UV):
 demo: setup ## watch it work
 	$(BIN)/python examples/demo.py
 
-run: setup ## start a worker on the quickstart example
-	$(BIN)/penstock worker examples.quickstart:app
+run: setup ## serve the quickstart example on localhost:8321
+	$(BIN)/penstock serve examples.quickstart:app
 
 # Most tests wait more than they compute: three at a time, then those that need the machine to
 # themselves. Both parts are run, whatever comes of the first.

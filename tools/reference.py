@@ -23,6 +23,8 @@ from penstock.cli import cli, main
 from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
+from penstock.model.server import ServerConfig
+from tools.reference_api import api_page, metrics_page
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -47,12 +49,21 @@ All times are in seconds.
 |---|---|---|
 {rows}
 
-Two more are sections of `{file}` or arguments of `Penstock`, and not in the environment: `lanes`
+Some are sections of `{file}`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#tenants-and-urgent-work)). Sections of `{file}` only are `embedder`
-([guide](guide-documents.md#settings)), `names` ([guide](guide-documents.md#names)), `llm`
-([guide](guide-documents.md#scans)), `server` and `fetch`, whose `allow` is a list for
-`fetch_allow`.
+([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
+`embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
+`llm` ([guide](guide-documents.md#scans)); `fetch`, whose `allow` is a list for `fetch_allow`; and
+`server`.
+
+## The server
+
+The section `server` of `{file}`; `penstock serve --host` and `--port` win over it. How it is
+used is in the [guide](guide-server.md).
+
+| setting | default | meaning |
+|---|---|---|
+{server}
 """
 
 LANES = """\
@@ -133,19 +144,24 @@ COMMANDS = """\
 
 
 def settings_page() -> str:
-    meanings = _meanings()
+    meanings = _meanings(settings.Settings)
     defaults = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(settings.Settings)}
     about = {"queue": "Where the jobs are: `sqlite:///` and a file, e.g. `sqlite:///jobs.db`."}
     rows = [
         f"| `{name}` | `{_value(default)}` | {(about | meanings)[name]} |"
         for name, default in defaults.items()
     ]
-    return SETTINGS.format(file=DEFAULT_FILE, rows="\n".join(rows))
+    server = _meanings(ServerConfig)
+    server_rows = [
+        f"| `{field.name}` | `{_value(field.default)}` | {server[field.name]} |"
+        for field in fields(ServerConfig)
+    ]
+    return SETTINGS.format(file=DEFAULT_FILE, rows="\n".join(rows), server="\n".join(server_rows))
 
 
-def _meanings() -> dict[str, str]:
+def _meanings(of: type) -> dict[str, str]:
     """The text under each field; fields without one share that of the field after them."""
-    body = ast.parse(inspect.getsource(settings.Settings)).body[0]
+    body = ast.parse(inspect.getsource(of)).body[0]
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}
     untold: list[str] = []
@@ -165,6 +181,8 @@ def _value(default: Any) -> str:
             return str(default).lower()
         case float():
             return f"{default:.10g}"
+        case tuple():
+            return str(list(default))
         case _:
             return str(default)
 
@@ -232,6 +250,8 @@ PAGES = {
     "reference-settings.md": settings_page,
     "reference-lanes.md": lanes_page,
     "reference-cli.md": commands_page,
+    "reference-api.md": api_page,
+    "reference-metrics.md": metrics_page,
 }
 
 if __name__ == "__main__":

@@ -150,5 +150,6 @@ async def test_an_unknown_path_and_a_wrong_method_are_problems_too(host: Host) -
         ]
         assert [one.status_code for one in answers] == [404, 404, 405]
         assert answers[2].headers["allow"] == "GET, POST"
+        assert "/openapi.json" in answers[0].json()["detail"]
         for one in answers:
             assert one.headers["content-type"] == "application/problem+json"

@@ -42,7 +42,7 @@ def test_example_runs(file: Path, tmp_path: Path) -> None:
 
 
 def test_quickstart_serves_the_command_line(tmp_path: Path) -> None:
-    """`examples.quickstart:app` is what `make run` and the docs start a worker on."""
+    """`examples.quickstart:app` is what the docs start a worker on."""
     penstock = [sys.executable, "-m", "penstock.cli"]
     queue = ["--queue", f"sqlite:///{tmp_path}/jobs.db"]
     enqueue = [*penstock, "enqueue", "resize", '{"url": "dog.jpg", "width": 64}', *queue]

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.config import hide_secrets, load
 from penstock.model.errors import ConfigError
+from penstock.model.server import ServerConfig
 from penstock.model.settings import Settings
 
 
@@ -226,7 +227,7 @@ def test_rows_show_every_setting_with_its_source_and_no_secret() -> None:
     assert rows["store"] == ("postgresql://me:***@db/q", "argument")
     assert rows["max_workers"] == (3, "argument")
     assert rows["durable"] == (True, "default")
-    assert len(rows) == 1 + len(fields(Settings))
+    assert len(rows) == 1 + len(fields(Settings)) + len(fields(ServerConfig))
     assert "s3cret" not in str(config.rows())
 
 
@@ -251,3 +252,12 @@ def test_fetch_section_that_is_wrong_is_refused(folder: Path, text: str, says: s
     (folder / "penstock.yaml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(f"penstock.yaml line 1: {says}")):
         load(environment={})
+
+
+def test_rows_tell_what_is_said_of_the_server(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.yaml"
+    file.write_text("server:\n  port: 80\n  hosts: [a.example, b.example]\n")
+    rows = {name: (value, source) for name, value, source in load({}, file=file).rows()}
+    assert rows["server.port"] == (80, f"{file} line 1")
+    assert rows["server.hosts"] == ("a.example, b.example", f"{file} line 1")
+    assert rows["server.host"] == ("127.0.0.1", "default")

@@ -66,6 +66,11 @@ class Config:
             rows.append(("llm.base_url", hide_secrets(self.llm.base_url), self.sources["llm"]))
         for role, model in self.llm.models.items():
             rows.append((f"llm.models.{role}", model, self.sources["llm"]))
+        for key in fields(ServerConfig):
+            value = getattr(self.server, key.name)
+            source = "default" if value == key.default else self.sources["server"]
+            shown = ", ".join(value) if isinstance(value, tuple) else value
+            rows.append((f"server.{key.name}", shown, source))
         return rows
 
     @property

@@ -196,7 +196,8 @@ class Work:
         staged = Staged(prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked)
         if not await tools.corpus.stage(self.version, staged):
             return None
-        ctx.progress(PARSED, f"{len(staged.chunks)} chunks")
+        count = len(staged.chunks)
+        ctx.progress(PARSED, f"{count} chunk" if count == 1 else f"{count} chunks")
         await ctx.enqueue(EMBED, payload_of(self.version, self.blob))
         return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
 

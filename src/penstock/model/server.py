@@ -12,7 +12,9 @@ class ServerConfig:
     """The `server` section. Times are seconds; tests run them at a tenth."""
 
     host: str = "127.0.0.1"
+    """Where it listens. Elsewhere than on loopback it needs a key."""
     port: int = 8321
+    """0: any that is free."""
     hosts: tuple[str, ...] = ()
     """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
     require_key: bool = False

@@ -12,7 +12,8 @@ from starlette.responses import Response
 def reply(
     content: Any, status: int = 200, *, location: str | None = None, **headers: str
 ) -> Response:
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    # A newline, for whoever reads it in a terminal.
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
     if location is not None:
         headers["Location"] = location
     # "replace": a lone surrogate cannot be sent, and must not make the rest unreadable.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -64,11 +64,17 @@ def parse(body: bytes, model: type[Model]) -> Model:
         return model.model_validate(given)
     except Invalid as error:
         errors = [
-            {"where": ".".join(map(str, ("body", *one["loc"]))), "what": str(one["msg"])}
+            {"where": ".".join(map(str, ("body", *one["loc"]))), "what": _what(one, model)}
             for one in error.errors(include_url=False, include_input=False)[:20]
         ]
         detail = "; ".join(f"{one['where']}: {one['what']}" for one in errors[:3])
         raise Problem(422, "invalid", detail, errors=errors) from None
+
+
+def _what(error: Mapping[str, Any], model: type[BaseModel]) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"there is no such field; there are: {', '.join(model.model_fields)}"
+    return str(error["msg"])
 
 
 def require(request: Request, *types: str) -> str:

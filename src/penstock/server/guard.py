@@ -94,7 +94,7 @@ class Guard:
                 headers.update(scope["state"].get("headers", {}))
                 if self._draining.begun or (status >= 400 and not received):
                     headers["Connection"] = "close"
-                route = getattr(scope.get("route"), "path", "none")
+                route = getattr(scope.get("route"), "path_format", "none")
                 seconds = time.monotonic() - begun
                 self._metrics.answered(scope["method"], route, status, seconds)
             await send(message)

@@ -33,21 +33,39 @@ class Metrics:
         )
         self._streams = Gauge("penstock_http_streams", "Streams open now.", registry=registry)
         self._polls = Gauge("penstock_http_long_polls", "Long polls now.", registry=registry)
-        self._jobs = Gauge("penstock_jobs", "Jobs.", ["kind", "state"], registry=registry)
-        self._oldest = Gauge(
-            "penstock_oldest_queued_seconds", "Age of the oldest.", ["kind"], registry=registry
+        self._jobs = Gauge(
+            "penstock_jobs", "Jobs that there are.", ["kind", "state"], registry=registry
         )
-        self._processes = Gauge("penstock_processes", "Worker processes.", registry=registry)
+        self._oldest = Gauge(
+            "penstock_oldest_queued_seconds",
+            "Age of the oldest queued job; 0 where there is none.",
+            ["kind"],
+            registry=registry,
+        )
+        self._processes = Gauge(
+            "penstock_processes",
+            "Worker processes, this one too if it has workers.",
+            registry=registry,
+        )
         self._lanes = {
             name: Gauge(f"penstock_lane_{name}", about, ["lane"], registry=registry)
             for name, about in (
                 ("in_flight", "Requests under way."),
-                ("waiting", "Jobs in its line."),
+                ("waiting", "Jobs that wait in it."),
                 ("open", "1 while its breaker is open."),
                 ("blocked", "1 while it is paused or blocked."),
-                ("used_today", "Requests of this day."),
+                ("used_today", "Starts since midnight UTC."),
             )
         }
+
+    def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+        """Name, type, labels and meaning of each."""
+        counted = (self._requests, self._seconds, self._streams, self._polls)
+        looked_up = (self._jobs, self._oldest, self._processes, *self._lanes.values())
+        for metric in (*counted, *looked_up):
+            (family,) = metric.describe()
+            name = family.name + ("_total" if family.type == "counter" else "")
+            yield name, family.type, metric._labelnames, family.documentation
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).inc()

@@ -92,7 +92,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     if path in OPEN:
         return
     operation["security"] = [{"key": []}]
-    if method == "post":
+    if method == "post" and "202" in responses:  # it makes something, so it is carried out once
         operation.setdefault("parameters", []).append(
             {
                 "name": HEADER,

@@ -67,7 +67,7 @@ class Problem(Exception):
             **self.more,
         }
         return Response(
-            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace") + b"\n",
             self.status,
             media_type=MEDIA_TYPE,
             headers=self.headers,
@@ -133,8 +133,16 @@ def install(api: FastAPI) -> None:
             return Problem(
                 405, "method-not-allowed", f"allowed here: {allowed}", headers={"Allow": allowed}
             ).response()
-        code = "not-found" if error.status_code == 404 else "bad-request"
-        return Problem(error.status_code, code, str(error.detail), headers=error.headers).response()
+        if error.status_code == 404:
+            return Problem(
+                404,
+                "not-found",
+                "nothing is at this path; /openapi.json says what there is, and a slash in an id "
+                "is written %2F",
+            ).response()
+        return Problem(
+            error.status_code, "bad-request", str(error.detail), headers=error.headers
+        ).response()
 
     @api.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> Response:
@@ -159,7 +167,7 @@ def _unforeseen(request: Request, error: Exception) -> Response:
     log.error(
         "%s %s failed: %s",
         request.method,
-        request.scope.get("route_path", "?"),
+        getattr(request.scope.get("route"), "path_format", "none"),
         error,
         exc_info=error,
     )

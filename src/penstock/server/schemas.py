@@ -17,20 +17,25 @@ Metadata = dict[str, Any]
 
 
 class In(BaseModel):
-    """What a caller sends: a name nobody knows is a mistake, and said."""
+    """What a caller sends: a name nobody knows is a mistake, and said, and so is a value of another
+    type, such as 0 for false."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class NewJob(In):
     kind: Kind
     payload: dict[str, Any] = Field(default_factory=dict)
-    key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+        None, description="The same key is the same job, for a tenant and kind."
+    )
     priority: PriorityName = "medium"
     delay: float | None = Field(None, ge=0, le=366 * 86400, description="Seconds; not before.")
     run_at: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
     deadline: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
-    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+        None, description="The log that its changes go to."
+    )
 
 
 class NewDocument(In):
@@ -87,13 +92,13 @@ class JobOut(BaseModel):
     timeout: float | None
     max_retries: int | None
     attempts: int
-    releases: int
-    progress: float
+    releases: int = Field(description="How often it was put back without spending an attempt.")
+    progress: float = Field(description="From 0 to 1.")
     message: str
     result: Any = None
     error: dict[str, Any] | None
     history: list[dict[str, Any]]
-    waiting_for: str | None
+    waiting_for: str | None = Field(description="Why a queued job is not running; null at first.")
 
 
 class JobPage(BaseModel):
@@ -110,23 +115,24 @@ class DocumentOut(BaseModel):
     id: str
     collection: str
     tenant: str
-    generation: int
+    generation: int = Field(description="Of two uploads the later has the greater one.")
     state: Literal["processing", "completed", "failed"]
-    stage: str
-    progress: float
+    stage: str = Field(description="`waiting`, what is being done with it, or `done`.")
+    progress: float = Field(description="From 0 to 1.")
     message: str
-    live: bool
+    live: bool = Field(description="Whether a version of it can be found now.")
     title: str
     mime: str
     size: int
     source: str
     metadata: Metadata
     chunks: int
-    masked: dict[str, int]
+    masked: dict[str, int] = Field(description="Kinds of personal data, and how often each.")
     error: dict[str, Any] | None
     accepted_at: float
     started_at: float | None
     finished_at: float | None
+    remote: bool = Field(description="Whether its original is still to be fetched.")
 
 
 class Documents(BaseModel):
@@ -170,9 +176,9 @@ class PassageOut(BaseModel):
     pages: list[int] | None
     section: list[str]
     snippet: str
-    marks: list[list[int]]
+    marks: list[list[int]] = Field(description="Where in the snippet words match: start, end.")
     score: float
-    why: dict[str, Any] | None = None
+    why: dict[str, Any] | None = Field(None, description="With `explain` only.")
 
 
 class Found(BaseModel):
@@ -184,7 +190,7 @@ class Found(BaseModel):
 class LaneOut(BaseModel):
     name: str
     parent: str | None
-    spacing: float
+    spacing: float = Field(description="Seconds from one start to the next.")
     max_parallel: int
     in_flight: int
     waiting: int

@@ -47,9 +47,11 @@ class OfflineEmbedder:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _embed(self, texts: list[str]) -> list[bytes]:
+        encoder = self._load()  # first: it says what to install where numpy is missing too
+
         import numpy
 
-        matrix = numpy.asarray(self._load().encode(texts), dtype="<f4")
+        matrix = numpy.asarray(encoder.encode(texts), dtype="<f4")
         if matrix.shape != (len(texts), self.dimensions):
             raise EmbedderError(f"{self.model}: {matrix.shape} for {len(texts)} texts")
         lengths = numpy.linalg.norm(matrix, axis=1, keepdims=True)

@@ -149,7 +149,9 @@ async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
     return bool(await desk.jobs(unfinished, 1, None))
 
 
-@routes.get("/v1/events", responses=STREAM, response_class=Response, dependencies=[Room])
+@routes.get(
+    "/v1/events", responses={200: STREAM[200]}, response_class=Response, dependencies=[Room]
+)
 async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
     return _stream(request, _of_tenant(request, desk, resume))

@@ -1,0 +1,51 @@
+"""Runs the commands of a page, and compares what they print with what the page shows."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run(command: list[str], folder: Path) -> str:
+    """What a command printed, on both streams; fails if it does."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PYTHONWARNINGS"] = "error"
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{command} in {folder}:\n{ended.stdout}"
+    return ended.stdout
+
+
+def run_console(text: str, folder: Path) -> None:
+    """Commands run, and what they print is what the page shows, but for ids, times and process
+    numbers. Where the page shows `...` there may be anything."""
+    for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        printed = run(["bash", "-c", command], folder)
+        if "..." in shown:
+            pattern = re.escape(_steady(shown)).replace(re.escape("..."), ".*")
+            assert re.fullmatch(pattern, _steady(printed), re.DOTALL), f"{command}\n{printed}"
+        elif shown:
+            assert _lines(printed) == _lines(shown), f"{command}\n{printed}"
+
+
+def _lines(output: str) -> list[str]:
+    """In any order: a pipe for both streams does not keep it."""
+    return sorted(" ".join(line.split()) for line in _steady(output).splitlines() if line.strip())
+
+
+def _steady(output: str) -> str:
+    """Without what differs from run to run."""
+    text = re.sub(r"\b[0-9a-f]{32}\b", "ID", output)
+    return re.sub(r"\b\d+(\.\d+)?\b", "N", text).strip()
