@@ -18,6 +18,7 @@ from benchmarks import (
     enqueue,
     fencing,
     head_of_line,
+    http,
     idle,
     ingest_parts,
     jobs,
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
     "retrieval": retrieval.run,
+    "http": http.run,
     "cli_help": cli_help.run,
 }
 

@@ -39,6 +39,11 @@ class Sizes:
     limited_jobs: int
     """In front of others with an in-job limiter, whose every job must be waited for."""
     outage_seconds: float
+    http_seconds: float
+    """Of asking for one thing over and over."""
+    long_polls: int
+    load_clients: int
+    load_seconds: float
 
 
 FULL = Sizes(
@@ -65,6 +70,10 @@ FULL = Sizes(
     others=2_000,
     limited_jobs=200,
     outage_seconds=60.0,
+    http_seconds=5.0,
+    long_polls=1_000,
+    load_clients=200,
+    load_seconds=60.0,
 )
 
 QUICK = Sizes(
@@ -91,6 +100,10 @@ QUICK = Sizes(
     others=1_000,
     limited_jobs=100,
     outage_seconds=8.0,
+    http_seconds=2.0,
+    long_polls=1_000,
+    load_clients=200,
+    load_seconds=15.0,
 )
 
 TINY = Sizes(
@@ -117,5 +130,9 @@ TINY = Sizes(
     others=100,
     limited_jobs=40,
     outage_seconds=1.5,
+    http_seconds=0.5,
+    long_polls=50,
+    load_clients=10,
+    load_seconds=1.0,
 )
 """For the harness's own tests; the figures mean nothing."""
