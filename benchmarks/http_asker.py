@@ -97,7 +97,7 @@ async def streams(url: str, count: str, changes: str) -> Any:
 
 
 async def _told(wire: Wire, line: str) -> None:
-    while line.encode() not in (await wire.ask("GET", "/metrics")).body:
+    while line.encode() not in (await wire.ask("GET", "/metrics")).body:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
 
 

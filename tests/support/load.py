@@ -24,10 +24,10 @@ from tests.support.wire import Reply, Wire
 ROOT = Path(__file__).parents[2]
 KINDS = ("upload", "upload form", "search", "job", "poll", "stream")
 WEIGHTS = (15, 5, 40, 20, 10, 10)
-"""A client that uploads follows the document now and then, and one that makes a job waits for it."""
+"""A client that uploads follows the document now and then, one that makes a job waits for it."""
 THINK_SECONDS = 0.25
 PATIENCE = 60.0
-WORDS = "water turbine penstock weir gate valve river dam pressure flow steel wall".split()
+WORDS = ("water", "turbine", "penstock", "weir", "gate", "valve", "river", "dam", "flow", "wall")
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Client:
 
     async def _ask(self, kind: str, *request: Any) -> Reply:
         begun = time.monotonic()
-        if self._wire is None:
+        if self._wire is None or self._wire.reader.at_eof():  # it was idle for too long
             self._wire = await Wire.open(self._url)
         reply = await self._wire.ask(*request)
         self._tally.seconds[kind].append(time.monotonic() - begun)

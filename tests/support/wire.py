@@ -86,17 +86,18 @@ class Wire:
     async def events(
         self, path: str, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[tuple[str, Any]]:
-        """Name and data of the events of a stream; ConnectionError where it is not one. Every
-        event comes as a chunk of its own, which is how our server sends them."""
+        """Name and data of the events of a stream; ConnectionError where it is not one. No event
+        is cut into several chunks, by our server."""
         self.writer.write(request("GET", path, headers=headers))
         status, _ = await self.head()
         if status != 200:
             raise ConnectionError(f"{path} answers {status}")
         async for part in self.parts():
-            lines = part.decode().splitlines()
-            fields = dict(line.split(": ", 1) for line in lines if line[:1] not in ("", ":"))
-            if "data" in fields:
-                yield fields["event"], json.loads(fields["data"])
+            for one in part.decode().split("\n\n"):
+                lines = one.split("\n")
+                fields = dict(line.split(": ", 1) for line in lines if line[:1] not in ("", ":"))
+                if "data" in fields:
+                    yield fields["event"], json.loads(fields["data"])
 
     def close(self) -> None:
         """Hang up, whatever is under way."""

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from starlette.responses import Response
@@ -47,12 +47,14 @@ class EventStream(Response):
         draining: Draining,
         metrics: Metrics,
         config: ServerConfig,
+        allowed: Callable[[], Awaitable[bool]],
     ) -> None:
         super().__init__(media_type="text/event-stream")
         self._events = events
         self._draining = draining
         self._metrics = metrics
         self._config = config
+        self._allowed = allowed  # still: asked with every sign of life, or instead of one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._metrics.stream():
@@ -81,7 +83,13 @@ class EventStream(Response):
         try:
             await self._send(send, HELLO)
             over = time.monotonic() + self._config.stream_seconds
+            look_at = time.monotonic() + self._config.heartbeat_seconds
             while True:
+                if time.monotonic() >= look_at:
+                    look_at = time.monotonic() + self._config.heartbeat_seconds
+                    if not await self._allowed():
+                        await self._send(send, event("bye", {"why": "the key is good no more"}))
+                        break
                 coming = coming or asyncio.create_task(_next(self._events))
                 left = over - time.monotonic()
                 patience = max(0.0, min(self._config.heartbeat_seconds, left))

@@ -15,6 +15,7 @@ import uvicorn
 from penstock.model.errors import ConfigError
 from penstock.model.server import ServerConfig
 from penstock.server.api import build
+from penstock.server.connections import Lobby
 from penstock.server.draining import Draining
 from penstock.server.guard import is_loopback
 
@@ -65,7 +66,7 @@ async def listening(
             log_config=None,
             access_log=False,
             lifespan="off",
-            http="httptools",
+            http=Lobby(config).connection,  # type: ignore[arg-type]  # it calls it, no more
             loop="none",
             ws="none",
             backlog=BACKLOG,

@@ -64,7 +64,7 @@ class Which(In):
     ids: list[str] | None = Field(None, max_length=10_000)
     kind: Pattern | None = None
     error_type: Name | None = None
-    task: str | None = None
+    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
     all: bool = Field(False, description="Say so when nothing else is given.")
 
 
