@@ -132,7 +132,9 @@ class Connection(HttpToolsProtocol):
             self.refuse(Problem(400, "bad-request", "this is not HTTP/1.1"))
 
     def refuse(self, problem: Problem) -> None:
-        """Say why, and hang up. Only where no answer is under way."""
+        """Say why, unless an answer is under way, and hang up."""
+        self.connections.discard(self)  # at once: what is on its way out is no more to be counted
+        self._lobby.idle.pop(self, None)
         answering: Any = self.cycle  # None before the first request, whatever its type says
         if answering is None or answering.response_complete:
             body = problem.body()

@@ -23,6 +23,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+NUL = b"%00"
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -116,6 +117,9 @@ class Guard:
             return
         if self._draining.begun:
             raise busy("stopping", "this server is stopping; another may take over", 1.0)
+        if NUL in scope["raw_path"] or NUL in scope["query_string"]:
+            # PostgreSQL has no text with it, and would be said not to be there.
+            raise Problem(422, "invalid", "no name and no filter holds a NUL")
         headers = Headers(scope=scope)
         if len(headers.getlist("host")) > 1:
             raise Problem(400, "bad-request", "there are several Host headers")

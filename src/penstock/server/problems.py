@@ -92,12 +92,16 @@ def problem_of(error: PenstockError) -> Problem | None:
             return Problem(422, "invalid", said)
         case BlobMissing():
             return Problem(409, "original-gone", said)
+        # What these say names addresses that are no caller's business.
         case QueueUnavailable():
-            return busy("queue-unavailable", said)
+            log.info("answered with 503: %s", said)
+            return busy("queue-unavailable", "the queue cannot be reached now")
         case StoreUnavailable():
-            return busy("store-unavailable", said)
+            log.info("answered with 503: %s", said)
+            return busy("store-unavailable", "the store cannot be reached now")
         case Unavailable():
-            return busy("unavailable", said)
+            log.info("answered with 503: %s", said)
+            return busy("unavailable", "a service that this needs cannot be reached now")
     return None
 
 
