@@ -11,9 +11,9 @@ from penstock import Penstock
 app = Penstock()
 
 
-@app.job("noop")
-async def noop(ctx: object) -> None:
-    return None
+@app.job("add")
+async def add(ctx: object, a: int = 1, b: int = 2) -> int:
+    return a + b
 
 
 @app.job("gated")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.wire import Reply, Wire
+from tests.support.wire import NoStream, Reply, Wire
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("upload", "upload form", "search", "job", "poll", "stream")
@@ -88,6 +88,8 @@ class Client:
             try:
                 async with asyncio.timeout(PATIENCE):
                     await self._do(kind)
+            except NoStream as answer:
+                self._tally.statuses[str(answer.status)] += 1
             except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
                 self._tally.statuses["late" if isinstance(error, TimeoutError) else "cut"] += 1
                 self._hang_up()
@@ -111,7 +113,7 @@ class Client:
                 question = " ".join(self._random.choices(WORDS, k=3))
                 await self._ask(kind, "POST", "/v1/search", {"question": question, "limit": 5})
             case "job":
-                reply = await self._ask(kind, "POST", "/v1/jobs", {"kind": "noop"})
+                reply = await self._ask(kind, "POST", "/v1/jobs", {"kind": "add"})
                 if reply.status == 202:
                     self._job = reply.json["id"]
                     self._tally.jobs.append(reply.json["id"])

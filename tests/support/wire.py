@@ -36,6 +36,14 @@ def request(
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + (body or b"")
 
 
+class NoStream(ConnectionError):
+    """Events were asked for, and another answer came."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"no stream, but status {status}")
+        self.status = status
+
+
 class Wire:
     """One connection to a server."""
 
@@ -86,12 +94,12 @@ class Wire:
     async def events(
         self, path: str, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[tuple[str, Any]]:
-        """Name and data of the events of a stream; ConnectionError where it is not one. No event
-        is cut into several chunks, by our server."""
+        """Name and data of the events of a stream; NoStream where it is not one. No event is
+        cut into several chunks, by our server."""
         self.writer.write(request("GET", path, headers=headers))
         status, _ = await self.head()
         if status != 200:
-            raise ConnectionError(f"{path} answers {status}")
+            raise NoStream(status)
         async for part in self.parts():
             for one in part.decode().split("\n\n"):
                 lines = one.split("\n")

@@ -31,6 +31,8 @@ class ServerConfig:
     time, and five seconds more, of its key being revoked."""
     stream_seconds: float = 3600.0
     """A stream ends after so long, and its reader comes again, perhaps to another server."""
+    stall_seconds: float = 20.0
+    """A reader that takes nothing of a stream for so long is dropped, and can come again."""
     shutdown_seconds: float = 30.0
     """How long a stop waits for requests."""
     requests_per_minute: int = 6000

@@ -25,8 +25,6 @@ from penstock.tasks import end_tasks
 log = logging.getLogger("penstock.server")
 
 RETRY_MS = 1000
-STALL_SECONDS = 20.0
-"""A reader that takes nothing for so long is dropped. It can come again."""
 
 HELLO = f": here\nretry: {RETRY_MS}\n\n".encode()
 BEAT = b": still here\n\n"
@@ -113,7 +111,7 @@ class EventStream(Response):
             await self._events.aclose()
 
     async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
-        async with asyncio.timeout(STALL_SECONDS):
+        async with asyncio.timeout(self._config.stall_seconds):
             await send({"type": "http.response.body", "body": data, "more_body": more})
 
 
