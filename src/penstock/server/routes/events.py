@@ -65,20 +65,10 @@ async def _resume(
 Resume = Annotated[str | None, Depends(_resume)]
 
 
-async def _room(request: Request) -> None:
-    state = request.app.state
-    if state.metrics.open_streams >= state.config.max_streams:
-        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
-
-
-Room = Depends(_room)
-
-
 @routes.get(
     "/v1/documents/{document_id:name}/events",
     responses=STREAM,
     response_class=Response,
-    dependencies=[Room],
 )
 async def document_events(
     request: Request,
@@ -109,6 +99,8 @@ def _version(resume: str | None) -> tuple[int | None, bool]:
 
 def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
     state = request.app.state
+    if state.metrics.open_streams >= state.config.max_streams:
+        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
 
     async def allowed() -> bool:
         try:
@@ -162,7 +154,7 @@ async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
     return bool(await desk.jobs(unfinished, 1, None))
 
 
-@routes.get("/v1/events", responses=STREAM, response_class=Response, dependencies=[Room])
+@routes.get("/v1/events", responses=STREAM, response_class=Response)
 async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
     return _stream(request, _of_tenant(request, desk, resume))
