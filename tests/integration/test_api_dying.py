@@ -8,7 +8,7 @@ import psutil
 
 from tests.support.serving import Host, Served
 from tests.support.waiting import until
-from tests.support.wire import Reply, Wire, request
+from tests.support.wire import Reply, Wire, first, request
 
 KEYS = 60
 STREAMS = 400
@@ -102,8 +102,7 @@ async def test_readers_that_stop_reading_cost_little_and_are_dropped(host: Host)
 async def test_hundreds_of_streams_are_all_told(host: Host) -> None:
     served = host.serve("--no-workers", requests_per_minute=1_000_000)
     wires = [await Wire.open(served.url) for _ in range(STREAMS)]
-    coming = [aiter(wire.events("/v1/events")) for wire in wires]
-    reading = [asyncio.create_task(anext(one)) for one in coming]  # type: ignore[arg-type]
+    reading = [asyncio.create_task(first(wire.events("/v1/events"))) for wire in wires]
     wire = await Wire.open(served.url)
 
     async def all_open() -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.postgres import new_url
 from tests.support.serving import Host
-from tests.support.wire import Reply, Wire
+from tests.support.wire import Reply, Wire, first
 
 HALF = "\\ud800"
 """Half a character, as JSON writes it."""
@@ -147,7 +147,7 @@ async def test_a_place_to_resume_may_be_nonsense(host: Host) -> None:
         coming = wire.events(
             "/v1/events?last_event_id=" + urlsafe_b64encode(place.encode()).decode()
         )
-        assert (await anext(aiter(coming)))[0] == "reset", place
+        assert (await first(coming))[0] == "reset", place
         await coming.aclose()  # type: ignore[attr-defined]
         wire.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.serving import Host, Served
 from tests.support.waiting import until
-from tests.support.wire import Wire, request
+from tests.support.wire import Wire, first, request
 
 Dial = Callable[[Served], Awaitable[Wire]]
 
@@ -207,7 +207,7 @@ async def test_a_stream_whose_key_is_revoked_ends(host: Host, dial: Dial) -> Non
     served = host.serve("--no-workers", require_key=True, heartbeat_seconds=0.2)
     wire = await dial(served)
     coming = wire.events("/v1/events", {"Authorization": f"Bearer {secret}"})
-    reading = asyncio.create_task(anext(coming))  # type: ignore[arg-type]
+    reading = asyncio.create_task(first(coming))
     async with served.client(secret) as client:
 
         async def counted() -> bool:

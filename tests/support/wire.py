@@ -110,3 +110,8 @@ class Wire:
     def close(self) -> None:
         """Hang up, whatever is under way."""
         self.writer.transport.abort()
+
+
+async def first(coming: AsyncIterator[tuple[str, Any]]) -> tuple[str, Any]:
+    """The next of the events of a stream."""
+    return await anext(coming)
