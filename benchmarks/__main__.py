@@ -18,6 +18,7 @@ from benchmarks import (
     enqueue,
     fencing,
     head_of_line,
+    http,
     idle,
     ingest_parts,
     jobs,
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ingest": speed.run,
     "ingest_pdfs": hundred.run,
     "search": search.run,
+    "http": http.run,
     "cli_help": cli_help.run,
 }
 

@@ -46,6 +46,11 @@ class Sizes:
     chunks: int
     """In the corpus that is searched."""
     questions: int
+    http_seconds: float
+    """Of asking for one thing over and over."""
+    long_polls: int
+    load_clients: int
+    load_seconds: float
 
 
 FULL = Sizes(
@@ -76,6 +81,10 @@ FULL = Sizes(
     pdfs=100,
     chunks=100_000,
     questions=300,
+    http_seconds=5.0,
+    long_polls=1_000,
+    load_clients=200,
+    load_seconds=60.0,
 )
 
 QUICK = Sizes(
@@ -106,6 +115,10 @@ QUICK = Sizes(
     pdfs=50,
     chunks=20_000,
     questions=100,
+    http_seconds=2.0,
+    long_polls=1_000,
+    load_clients=200,
+    load_seconds=15.0,
 )
 
 TINY = Sizes(
@@ -136,5 +149,9 @@ TINY = Sizes(
     pdfs=2,
     chunks=300,
     questions=10,
+    http_seconds=0.5,
+    long_polls=50,
+    load_clients=10,
+    load_seconds=1.0,
 )
 """For the harness's own tests; the figures mean nothing."""

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections import Counter
 
 import httpx2 as httpx
 import pytest
 
 from tests.support.serving import Event, Host, events, upload
 from tests.support.waiting import until
+from tests.support.wire import Wire, request
 
 TEXT = "The penstock carries water to the turbine."
 
@@ -167,6 +169,19 @@ async def test_streams_are_limited(host: Host) -> None:
         await until(lambda: _open(client, 1), "the stream to be open")
         second = await client.get("/v1/events")
         assert (second.status_code, second.json()["code"]) == (503, "too-many-streams")
+
+
+async def test_of_many_streams_at_once_no_more_are_opened_than_may_be(host: Host) -> None:
+    served = host.serve("--no-workers", max_streams=10)
+    wires = [await Wire.open(served.url) for _ in range(60)]
+    async with served.client() as client:
+        await client.post("/v1/documents", json={"text": TEXT, "id": "a"})
+    for wire in wires:
+        wire.writer.write(request("GET", "/v1/documents/a/events"))
+    answers = await asyncio.gather(*(wire.head() for wire in wires))
+    assert Counter(status for status, _ in answers) == {200: 10, 503: 50}
+    for wire in wires:
+        wire.close()
 
 
 def test_events_are_one_line_of_json_each() -> None:

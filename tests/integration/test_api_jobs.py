@@ -82,6 +82,24 @@ async def test_jobs_are_listed_by_filters_and_in_pages(host: Host) -> None:
         assert (await page(state="failed"))["jobs"] == []
 
 
+async def test_a_page_of_large_jobs_is_cut_short(host: Host) -> None:
+    served = host.serve("--no-workers")
+    async with served.client() as client:
+        for n in range(120):
+            large = {"kind": "other", "payload": {"n": n, "text": "x" * 200_000}}
+            assert (await client.post("/v1/jobs", json=large)).status_code == 202
+        seen: list[int] = []
+        before: dict[str, str] = {}
+        while True:
+            answer = await client.get("/v1/jobs", params={"limit": 1000, **before})
+            assert len(answer.content) < 16_000_000
+            seen += [job["payload"]["n"] for job in answer.json()["jobs"]]
+            if answer.json()["next"] is None:
+                break
+            before = {"before": answer.json()["next"]}
+        assert seen == list(range(119, -1, -1))
+
+
 async def test_dead_letters_are_redriven_and_discarded(host: Host) -> None:
     served = host.serve()
     async with served.client() as client:

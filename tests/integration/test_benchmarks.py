@@ -75,6 +75,19 @@ def test_an_outage_is_measured_beside_a_plain_poller(tmp_path: Path) -> None:
     assert tries["peer"]["median"] > tries["ours"]["median"], done.stderr
 
 
+def test_the_server_is_measured_by_a_process_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--tiny", "--output", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--only", "http"], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    lines = json.loads((tmp_path / "results.json").read_text())["results"]
+    told = {line["what"]: line["ours"] for line in lines}
+    assert all(figure is not None for figure in told.values()), done.stderr
+    for what in ("ready", "GET /healthz", "POST /v1/jobs", "p99 of 50 long polls", "succeed"):
+        assert told[what]["median"] > 0
+    assert told["documents accepted and lost"]["median"] == 0
+
+
 def test_a_missed_target_fails_the_run_and_stays_in_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,21 +23,30 @@ class ServerConfig:
     """How long a synchronous upsert is waited for, whatever its caller does."""
     wait_seconds: float = 300.0
     """The longest wait of a long poll."""
+    head_seconds: float = 10.0
+    """A connection on which no request has come after so long is closed."""
     body_seconds: float = 30.0
-    """A caller that sends nothing for so long is given up."""
+    """A caller that sends nothing of a body for so long is given up, and so is one that sends less
+    than 1,000 bytes a second after that time."""
     heartbeat_seconds: float = 15.0
-    """A stream with nothing to tell sends a sign of life this often."""
+    """A stream with nothing to tell sends a sign of life this often. Every stream ends within this
+    time, and five seconds more, of its key being revoked."""
     stream_seconds: float = 3600.0
-    """A stream ends after so long, and its reader comes again: with a key that may be revoked by
-    then, and perhaps to another server."""
+    """A stream ends after so long, and its reader comes again, perhaps to another server."""
+    stall_seconds: float = 20.0
+    """A reader that takes nothing of a stream for so long is dropped, and can come again."""
     shutdown_seconds: float = 30.0
     """How long a stop waits for requests."""
     requests_per_minute: int = 6000
     """Of one key, where the key has no limit of its own."""
     max_queued: int = 100_000
     """With more jobs queued than this, new work is refused."""
+    max_connections: int = 10_000
+    """Open at a time; with more, the one that has been idle for longest is closed."""
     max_streams: int = 2000
     """Streams open at a time."""
+    head_bytes: int = 65_536
+    """What comes before the body of a request."""
     upload_bytes: int = 500_000_000
     """One request with files, all together."""
     upload_files: int = 100

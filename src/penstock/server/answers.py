@@ -12,14 +12,17 @@ from starlette.responses import Response
 def reply(
     content: Any, status: int = 200, *, location: str | None = None, **headers: str
 ) -> Response:
-    # A newline, for whoever reads it in a terminal.
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
     if location is not None:
         headers["Location"] = location
+    body = written(content) + b"\n"  # for whoever reads it in a terminal
+    return Response(body, status, media_type="application/json", headers=headers)
+
+
+def written(content: Any) -> bytes:
+    """As JSON."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     # "replace": a lone surrogate cannot be sent, and must not make the rest unreadable.
-    return Response(
-        body.encode("utf-8", "replace"), status, media_type="application/json", headers=headers
-    )
+    return text.encode("utf-8", "replace")
 
 
 def at(*names: str) -> str:

@@ -39,13 +39,14 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.metrics = Metrics()
     state.depth = Depth(app, config.max_queued)
     state.access = app.access
+    state.told = events.Told()
     state.callers = Callers(
         app.access,
         config.requests_per_minute,
         anonymous=is_loopback(config.host) and not config.require_key,
     )
-    # Those with more to their path come first: an id is any one part of a path.
-    parts = (events, documents, search, jobs, lanes, health)
+    # Each is looked through in turn, so what is asked for most comes first.
+    parts = (jobs, search, documents, events, health, lanes)
     for part in parts:
         api.include_router(part.routes)
     state.routes = [route for part in parts for route in part.routes.routes]

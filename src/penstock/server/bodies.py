@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
@@ -16,32 +18,41 @@ from penstock.server.problems import Problem
 
 Model = TypeVar("Model", bound=BaseModel)
 
+SLOWEST = 1000
+"""Bytes a second that are expected of a body once `body_seconds` are over."""
+DEPTH = 100
+"""Of values within values: well within what every later step of the way can follow."""
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 
 def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
 async def stream(request: Request, most: int) -> AsyncIterator[bytes]:
-    """The body as it comes. 413 past `most` bytes; 408 when nothing comes for too long."""
+    """The body as it comes. 413 past `most` bytes; 408 when it comes too slowly."""
     config: ServerConfig = request.app.state.config
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > most:
         raise _too_large(most)
-    size, source = 0, request.stream()
+    size, source, begun = 0, request.stream(), time.monotonic()
     while True:
+        spent = time.monotonic() - begun
         try:
-            async with asyncio.timeout(config.body_seconds):
+            async with asyncio.timeout(min(config.body_seconds, _patience(config, size) - spent)):
                 chunk = await anext(source, None)
         except TimeoutError:
-            raise Problem(
-                408, "too-slow", f"nothing was received for {config.body_seconds:g} s"
-            ) from None
+            raise Problem(408, "too-slow", f"{size:,} bytes came in {spent:.0f} s") from None
         if chunk is None:
             return
         size += len(chunk)
         if size > most:
             raise _too_large(most)
         yield chunk
+
+
+def _patience(config: ServerConfig, size: int) -> float:
+    return config.body_seconds + size / SLOWEST
 
 
 def _too_large(most: int) -> Problem:
@@ -56,10 +67,7 @@ async def whole(request: Request) -> bytes:
 
 def parse(body: bytes, model: type[Model]) -> Model:
     """The body as `model`; 422 says what is wrong with it."""
-    try:
-        given: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Problem(422, "invalid", "the body is not JSON") from None
+    given = value_of(body, "the body")
     try:
         return model.model_validate(given)
     except Invalid as error:
@@ -75,6 +83,33 @@ def _what(error: Mapping[str, Any], model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         return f"there is no such field; there are: {', '.join(model.model_fields)}"
     return str(error["msg"])
+
+
+def value_of(text: bytes | str, what: str) -> Any:
+    """JSON that every later step can take: not too deep, and of characters only."""
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
+        value = json.loads(text)
+        if SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Problem(422, "invalid", f"{what} has half a character (\\ud800 to \\udfff)") from None
+    except (ValueError, RecursionError):
+        raise Problem(422, "invalid", f"{what} is not JSON") from None
+    if text.count("[") + text.count("{") > DEPTH and _too_deep(value):
+        raise Problem(422, "invalid", f"{what} has values within values, over {DEPTH} deep")
+    return value
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEPTH):
+        within = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for some in within for one in some if isinstance(one, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def require(request: Request, *types: str) -> str:

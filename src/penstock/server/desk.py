@@ -104,15 +104,18 @@ def _desk(request: Request, caller: Caller) -> Desk:
     return Desk(request.app.state.penstock, caller.tenant)
 
 
-def _reading(request: Request, caller: Reader) -> Desk:
+# Asynchronous, though they wait for nothing: others are run in a thread.
+
+
+async def _reading(request: Request, caller: Reader) -> Desk:
     return _desk(request, caller)
 
 
-def _writing(request: Request, caller: Writer) -> Desk:
+async def _writing(request: Request, caller: Writer) -> Desk:
     return _desk(request, caller)
 
 
-def _steering(request: Request, caller: Admin) -> Desk:
+async def _steering(request: Request, caller: Admin) -> Desk:
     return _desk(request, caller)
 
 

@@ -15,22 +15,28 @@ class Draining:
     """Set once, by the first signal."""
 
     def __init__(self) -> None:
-        self._begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def begun(self) -> bool:
-        return self._begun.done()
+        self.begun = False
+        # One for each that waits: callbacks of one future that thousands share are a list, and
+        # to take one out of it goes through all.
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def begin(self) -> None:
-        if not self._begun.done():
-            self._begun.set_result(None)
+        self.begun = True
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
 
     async def first(self, task: asyncio.Task[Any], timeout: float | None = None) -> bool:
         """Whether `task` is done before the server is told to stop, and in time. It goes on
         otherwise."""
-        await asyncio.wait(
-            [task, self._begun], timeout=timeout, return_when=asyncio.FIRST_COMPLETED
-        )
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.begun:
+            told.set_result(None)
+        self._waiting.add(told)
+        try:
+            await asyncio.wait([task, told], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waiting.discard(told)
         return task.done()
 
     async def unless(self, work: Coroutine[Any, Any, T]) -> T | None:

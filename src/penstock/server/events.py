@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from starlette.responses import Response
@@ -25,8 +25,6 @@ from penstock.tasks import end_tasks
 log = logging.getLogger("penstock.server")
 
 RETRY_MS = 1000
-STALL_SECONDS = 20.0
-"""A reader that takes nothing for so long is dropped. It can come again."""
 
 HELLO = f": here\nretry: {RETRY_MS}\n\n".encode()
 BEAT = b": still here\n\n"
@@ -47,12 +45,14 @@ class EventStream(Response):
         draining: Draining,
         metrics: Metrics,
         config: ServerConfig,
+        allowed: Callable[[], Awaitable[bool]],
     ) -> None:
         super().__init__(media_type="text/event-stream")
         self._events = events
         self._draining = draining
         self._metrics = metrics
         self._config = config
+        self._allowed = allowed  # still: asked with every sign of life, or instead of one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._metrics.stream():
@@ -81,7 +81,13 @@ class EventStream(Response):
         try:
             await self._send(send, HELLO)
             over = time.monotonic() + self._config.stream_seconds
+            look_at = time.monotonic() + self._config.heartbeat_seconds
             while True:
+                if time.monotonic() >= look_at:
+                    look_at = time.monotonic() + self._config.heartbeat_seconds
+                    if not await self._allowed():
+                        await self._send(send, event("bye", {"why": "the key is good no more"}))
+                        break
                 coming = coming or asyncio.create_task(_next(self._events))
                 left = over - time.monotonic()
                 patience = max(0.0, min(self._config.heartbeat_seconds, left))
@@ -105,7 +111,7 @@ class EventStream(Response):
             await self._events.aclose()
 
     async def _send(self, send: Send, data: bytes, *, more: bool = True) -> None:
-        async with asyncio.timeout(STALL_SECONDS):
+        async with asyncio.timeout(self._config.stall_seconds):
             await send({"type": "http.response.body", "body": data, "more_body": more})
 
 

@@ -16,13 +16,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from penstock.model.server import ServerConfig
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
-from penstock.server.problems import Problem, busy
+from penstock.server.problems import Problem, busy, unforeseen
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+NUL = b"%00"
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -76,6 +77,7 @@ class Guard:
         scope.setdefault("state", {})
 
         received = False  # all of the body
+        started = False  # the answer
 
         async def take() -> MutableMapping[str, Any]:
             nonlocal received
@@ -84,7 +86,9 @@ class Guard:
             return message
 
         async def answer(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 status = message["status"]
                 if status >= 400 and not received and b"expect" not in dict(scope["headers"]):
                     await _linger(take)
@@ -94,24 +98,31 @@ class Guard:
                 headers.update(scope["state"].get("headers", {}))
                 if self._draining.begun or (status >= 400 and not received):
                     headers["Connection"] = "close"
-                route = getattr(scope.get("route"), "path_format", "none")
                 seconds = time.monotonic() - begun
-                self._metrics.answered(scope["method"], route, status, seconds)
+                self._metrics.answered(scope["method"], _route(scope), status, seconds)
             await send(message)
 
         try:
             self._check(scope)
+            await self._app(scope, take, answer)
         except Problem as problem:
             await problem.response()(scope, take, answer)
-            return
-        await self._app(scope, take, answer)
+        except Exception as error:
+            told = unforeseen(scope["method"], _route(scope), error)
+            if not started:  # else the connection is cut, which tells as much
+                await told.response()(scope, take, answer)
 
     def _check(self, scope: Scope) -> None:
         if scope["path"] in ALWAYS:
             return
         if self._draining.begun:
             raise busy("stopping", "this server is stopping; another may take over", 1.0)
+        if NUL in scope["raw_path"] or NUL in scope["query_string"]:
+            # PostgreSQL has no text with it, and would be said not to be there.
+            raise Problem(422, "invalid", "no name and no filter holds a NUL")
         headers = Headers(scope=scope)
+        if len(headers.getlist("host")) > 1:
+            raise Problem(400, "bad-request", "there are several Host headers")
         host = _name_of(f"//{headers.get('host', '')}")
         if self._hosts is not None and host not in self._hosts:
             raise Problem(
@@ -137,6 +148,10 @@ async def _linger(take: Receive) -> None:
                     return
     except TimeoutError:
         return
+
+
+def _route(scope: Scope) -> str:
+    return str(getattr(scope.get("route"), "path_format", "none"))
 
 
 def _name_of(url: str) -> str:

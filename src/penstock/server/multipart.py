@@ -15,6 +15,7 @@ from penstock.server.problems import Problem
 FIELD_BYTES = 64 * 1024
 """A field that is not a file."""
 PARTS = 1000
+CHARSETS = ("utf-8", "iso-8859-1", "us-ascii")
 
 _END = object()
 
@@ -24,10 +25,9 @@ class Part:
     read is passed over."""
 
     def __init__(self, headers: dict[str, str], source: AsyncIterator[Any]) -> None:
-        shown = Message()
-        shown["content-disposition"] = headers.get("content-disposition", "")
-        self.name = str(shown.get_param("name", "", header="content-disposition"))
-        self.filename = shown.get_filename()
+        disposition = headers.get("content-disposition", "")
+        self.name = _parameter(disposition, "name") or ""
+        self.filename = _parameter(disposition, "filename")
         self._source = source
         self._over = False
 
@@ -51,11 +51,23 @@ class Part:
             raise Problem(422, "invalid", f"the field {self.name!r} is not UTF-8") from None
 
 
+def _parameter(header: str, name: str) -> str | None:
+    """A parameter of a header's value, also as RFC 2231 writes it. Only in charsets of the web:
+    Python knows others whose decoding fails, or makes what is not text."""
+    message = Message()
+    message["content-type"] = header
+    given = message.get_param(name)
+    if not isinstance(given, tuple):
+        return given
+    charset, _, text = given
+    if (charset or "utf-8").lower() not in CHARSETS:
+        raise Problem(422, "invalid", f"`{name}` is in another charset than UTF-8")
+    return text.encode("latin-1", "replace").decode(charset or "utf-8", "replace")
+
+
 async def parts(body: AsyncIterator[bytes], content_type: str) -> AsyncIterator[Part]:
     """The parts of a multipart body, in order."""
-    header = Message()
-    header["content-type"] = content_type
-    boundary = header.get_boundary()
+    boundary = _parameter(content_type, "boundary")
     if not boundary:
         raise Problem(422, "invalid", "multipart/form-data without a boundary")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,8 +58,8 @@ class Problem(Exception):
         self.headers = dict(headers or {})
         self.more = more
 
-    def response(self) -> Response:
-        body = {
+    def body(self) -> bytes:
+        told = {
             "type": f"urn:penstock:{self.code}",
             "title": self.code.replace("-", " "),
             "status": self.status,
@@ -66,12 +67,10 @@ class Problem(Exception):
             "detail": self.detail,
             **self.more,
         }
-        return Response(
-            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace") + b"\n",
-            self.status,
-            media_type=MEDIA_TYPE,
-            headers=self.headers,
-        )
+        return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+    def response(self) -> Response:
+        return Response(self.body(), self.status, media_type=MEDIA_TYPE, headers=self.headers)
 
 
 def busy(code: str, detail: str, seconds: float = RETRY_SECONDS) -> Problem:
@@ -93,12 +92,16 @@ def problem_of(error: PenstockError) -> Problem | None:
             return Problem(422, "invalid", said)
         case BlobMissing():
             return Problem(409, "original-gone", said)
+        # What these say names addresses that are no caller's business.
         case QueueUnavailable():
-            return busy("queue-unavailable", said)
+            log.info("answered with 503: %s", said)
+            return busy("queue-unavailable", "the queue cannot be reached now")
         case StoreUnavailable():
-            return busy("store-unavailable", said)
+            log.info("answered with 503: %s", said)
+            return busy("store-unavailable", "the store cannot be reached now")
         case Unavailable():
-            return busy("unavailable", said)
+            log.info("answered with 503: %s", said)
+            return busy("unavailable", "a service that this needs cannot be reached now")
     return None
 
 
@@ -113,7 +116,7 @@ def install(api: FastAPI) -> None:
     async def ours(request: Request, error: PenstockError) -> Response:
         problem = problem_of(error)
         if problem is None:
-            return _unforeseen(request, error)
+            raise error  # see `unforeseen`
         return problem.response()
 
     @api.exception_handler(RequestValidationError)
@@ -148,10 +151,6 @@ def install(api: FastAPI) -> None:
     async def gone(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=GONE_AWAY)
 
-    @api.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> Response:
-        return _unforeseen(request, error)
-
 
 def _methods(request: Request) -> set[str]:
     """What may be done at this path: each method is a route of its own."""
@@ -162,15 +161,11 @@ def _methods(request: Request) -> set[str]:
     return found
 
 
-def _unforeseen(request: Request, error: Exception) -> Response:
-    # The type alone: what an unforeseen error says may quote a document.
-    log.error(
-        "%s %s failed: %s",
-        request.method,
-        getattr(request.scope.get("route"), "path_format", "none"),
-        error,
-        exc_info=error,
-    )
+def unforeseen(method: str, route: str, error: Exception) -> Problem:
+    """For what no caller could have caused. Its type alone is told, and where it was raised is
+    logged: what such an error says may quote a document."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s %s failed: %s\n%s", method, route, type(error).__name__, where.rstrip())
     return Problem(
         500, "internal", f"something went wrong here ({type(error).__name__}); the log says more"
-    ).response()
+    )

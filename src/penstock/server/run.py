@@ -15,6 +15,7 @@ import uvicorn
 from penstock.model.errors import ConfigError
 from penstock.model.server import ServerConfig
 from penstock.server.api import build
+from penstock.server.connections import Lobby
 from penstock.server.draining import Draining
 from penstock.server.guard import is_loopback
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.server")
 
 BACKLOG = 2048
-UNREAD_MS = 30_000
 LATE_SECONDS = 0.2
 PURGE_SECONDS = 600.0
 
@@ -65,7 +65,7 @@ async def listening(
             log_config=None,
             access_log=False,
             lifespan="off",
-            http="httptools",
+            http=Lobby(config).connection,  # type: ignore[arg-type]  # it calls it, no more
             loop="none",
             ws="none",
             backlog=BACKLOG,
@@ -99,7 +99,8 @@ def _bind(config: ServerConfig) -> socket.socket:
         bound = socket.socket(family, kind, protocol)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # A reader that takes nothing any more is dropped by the kernel, with what is buffered.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
+        unread_ms = round(1500 * config.stall_seconds)
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
         bound.bind(address)
         bound.listen(BACKLOG)  # so that whoever is told the address can connect
     except OSError as error:

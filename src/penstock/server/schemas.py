@@ -10,7 +10,8 @@ from penstock.engine.handlers import KIND
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Plain = Annotated[str, StringConstraints(pattern=r"^[^\x00]{1,512}$")]
+"""PostgreSQL has no text with a NUL."""
 PriorityName = Literal["high", "medium", "low"]
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 Metadata = dict[str, Any]
@@ -66,10 +67,10 @@ class Question(In):
 class Which(In):
     """Dead letters; every part that is given must match."""
 
-    ids: list[str] | None = Field(None, max_length=10_000)
-    kind: Pattern | None = None
-    error_type: Name | None = None
-    task: str | None = None
+    ids: list[Plain] | None = Field(None, max_length=10_000)
+    kind: Plain | None = None
+    error_type: Plain | None = None
+    task: Plain | None = None
     all: bool = Field(False, description="Say so when nothing else is given.")
 
 

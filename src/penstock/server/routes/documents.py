@@ -15,7 +15,7 @@ from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
 from penstock.ports.blobs import Blob
 from penstock.server.answers import at, reply
-from penstock.server.bodies import parse, require, stream, whole
+from penstock.server.bodies import parse, require, stream, value_of, whole
 from penstock.server.desk import Desk, ReadDesk, WriteDesk
 from penstock.server.multipart import parts
 from penstock.server.once import digest, fingerprint, made_id, once
@@ -150,10 +150,7 @@ async def _receive(request: Request, desk: Desk) -> Received:
 def _said(fields: dict[str, str]) -> dict[str, Any]:
     said: dict[str, Any] = dict(fields)
     if "metadata" in said:
-        try:
-            said["metadata"] = json.loads(said["metadata"])
-        except ValueError:
-            raise Problem(422, "invalid", "`metadata` is not JSON") from None
+        said["metadata"] = value_of(said["metadata"], "`metadata`")
     return {"text": "", **said}
 
 

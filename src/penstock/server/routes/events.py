@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -14,12 +15,12 @@ from starlette.responses import Response
 
 from penstock.ingest.jobs import log_of
 from penstock.model.document import DocumentRef, DocumentState
-from penstock.model.errors import DocumentNotFound, TooSlow, ValidationError
+from penstock.model.errors import DocumentNotFound, StoreUnavailable, TooSlow, ValidationError
 from penstock.model.job import JobState
-from penstock.ports.queue import FEED_SECONDS, JobFilter
+from penstock.ports.queue import FEED_SECONDS, Fed, JobFilter
 from penstock.server.desk import Desk, ReadDesk
 from penstock.server.events import EventStream, event
-from penstock.server.problems import busy
+from penstock.server.problems import Problem, busy
 from penstock.server.routes.documents import Collection
 
 routes = APIRouter(tags=["events"])
@@ -31,6 +32,8 @@ SETTLE_SECONDS = 5.0
 """How long the end of a document's last job is waited for once the document is finished."""
 SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
+TOLD = 2000
+"""Events that are kept for those who have not been told yet."""
 END = "-end"
 EVENT = {
     "type": "object",
@@ -51,7 +54,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _resume(
+async def _resume(
     last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=2000)] = None,
     last_event_id: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> str | None:
@@ -62,20 +65,10 @@ def _resume(
 Resume = Annotated[str | None, Depends(_resume)]
 
 
-def _room(request: Request) -> None:
-    state = request.app.state
-    if state.metrics.open_streams >= state.config.max_streams:
-        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
-
-
-Room = Depends(_room)
-
-
 @routes.get(
     "/v1/documents/{document_id:name}/events",
     responses=STREAM,
     response_class=Response,
-    dependencies=[Room],
 )
 async def document_events(
     request: Request,
@@ -106,7 +99,19 @@ def _version(resume: str | None) -> tuple[int | None, bool]:
 
 def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
     state = request.app.state
-    return EventStream(events, state.draining, state.metrics, state.config)
+    if state.metrics.open_streams >= state.config.max_streams:
+        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
+
+    async def allowed() -> bool:
+        try:
+            await state.callers.caller(request)
+        except Problem:
+            return False
+        except StoreUnavailable:
+            pass  # nobody is sent away because it cannot be asked
+        return True
+
+    return EventStream(events, state.draining, state.metrics, state.config, allowed)
 
 
 async def _of_document(
@@ -149,9 +154,7 @@ async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
     return bool(await desk.jobs(unfinished, 1, None))
 
 
-@routes.get(
-    "/v1/events", responses={200: STREAM[200]}, response_class=Response, dependencies=[Room]
-)
+@routes.get("/v1/events", responses={200: STREAM[200]}, response_class=Response)
 async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
     return _stream(request, _of_tenant(request, desk, resume))
@@ -169,15 +172,30 @@ async def _of_tenant(request: Request, desk: Desk, resume: str | None) -> AsyncG
                 yield event("reset", snapshot, _id(after, desk.app.queue.now()))
         try:
             async with desk.app.feeds.follow(desk.tenant, after) as batches:
+                told: Told = request.app.state.told
                 async for batch in batches:
-                    for fed in batch:
-                        data = asdict(fed.change)
-                        yield event("change", data, _id(fed.position, fed.change.at))
+                    yield b"".join([told.event(desk.tenant, fed) for fed in batch])
             return
         except ValidationError:  # not a position of this queue
             after, resume = None, resume or ""
         except TooSlow:
             return
+
+
+class Told:
+    """Events of feeds, each written once however many read it."""
+
+    def __init__(self) -> None:
+        self._events: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+
+    def event(self, tenant: str, fed: Fed) -> bytes:
+        known = self._events.get((tenant, fed.position))
+        if known is None:
+            known = event("change", asdict(fed.change), _id(fed.position, fed.change.at))
+            self._events[tenant, fed.position] = known
+            if len(self._events) > TOLD:
+                self._events.popitem(last=False)
+        return known
 
 
 def _id(position: str, at: float) -> str:
@@ -189,6 +207,6 @@ def _position(given: str) -> str | None:
     try:
         at, position = json.loads(base64.urlsafe_b64decode(given.encode()))
         fresh = float(at) > time.time() - FEED_SECONDS
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     return str(position) if fresh else None

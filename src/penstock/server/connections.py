@@ -1,0 +1,163 @@
+"""Connections: how many there are, and how long and how large a request's head may be.
+
+The HTTP library waits for ever for a head, and keeps all of it. So whoever opens connections and
+says nothing, or never comes to an end, would take every file and all memory there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from penstock.model.server import ServerConfig
+from penstock.server.problems import MEDIA_TYPE, Problem, busy
+
+log = logging.getLogger("penstock.server")
+
+SPARE_FILES = 256
+"""Beside connections: databases, originals, parsers."""
+REASONS = {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Too Many"}
+
+
+class Lobby:
+    """All connections of a server, and those of them that have asked for nothing yet."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        self.config = config
+        self.most = min(config.max_connections, _files(config.max_connections) - SPARE_FILES)
+        self.idle: dict[Connection, None] = {}  # in the order in which they came to be so
+
+    def connection(self, *arguments: Any, **options: Any) -> Connection:
+        """What the HTTP library calls for each that is accepted."""
+        return Connection(self, *arguments, **options)
+
+
+def _files(connections: int) -> int:
+    """How many files the process may have open, once it has asked for as many as it may need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + SPARE_FILES
+    if soft < wanted:
+        soft = min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft < wanted:
+        log.warning("%d files may be open, so connections are fewer than %d", soft, connections)
+    return soft
+
+
+class Connection(HttpToolsProtocol):
+    """One on which the head of a request comes soon and is not too large, or it is closed."""
+
+    def __init__(self, lobby: Lobby, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lobby = lobby
+        self._patience: asyncio.TimerHandle | None = None
+        self._unparsed = 0
+        """Bytes since the last that meant something: of a head, of what follows a body."""
+        self._head = 0
+        self._too_large = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        lobby = self._lobby
+        lobby.idle[self] = None
+        self._hurry()
+        if len(self.connections) > lobby.most:
+            # The one that has been idle for longest makes room; it may be this one.
+            oldest = next(iter(lobby.idle))
+            oldest.refuse(busy("too-many-connections", f"{lobby.most} connections are open"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._relax()
+        self._lobby.idle.pop(self, None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unparsed > self._lobby.config.head_bytes:
+            self._too_large = True
+            self.send_400_response("")
+        elif self in self._lobby.idle and self._patience is None:
+            self._hurry()
+
+    def on_message_begin(self) -> None:
+        self._head = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(name, value)
+        super().on_header(name, value)
+
+    def _count(self, *parts: bytes) -> None:
+        self._head += sum(map(len, parts))
+        if self._head > self._lobby.config.head_bytes:
+            self._too_large = True
+            raise ValueError("too large")  # the parser stops, and the answer is that of `refuse`
+
+    def on_headers_complete(self) -> None:
+        self._unparsed = 0
+        self._relax()
+        self._lobby.idle.pop(self, None)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        another = bool(self.pipeline)
+        super().on_response_complete()
+        if not another and not self.transport.is_closing():
+            self._lobby.idle[self] = None
+
+    def send_400_response(self, msg: str) -> None:
+        if self._too_large:
+            most = self._lobby.config.head_bytes
+            self.refuse(Problem(431, "too-large", f"over {most:,} bytes before the body"))
+        else:
+            self.refuse(Problem(400, "bad-request", "this is not HTTP/1.1"))
+
+    def refuse(self, problem: Problem) -> None:
+        """Say why, unless an answer is under way, and hang up."""
+        self.connections.discard(self)  # at once: what is on its way out is no more to be counted
+        self._lobby.idle.pop(self, None)
+        answering: Any = self.cycle  # None before the first request, whatever its type says
+        if answering is None or answering.response_complete:
+            body = problem.body()
+            head = {
+                "content-type": MEDIA_TYPE,
+                "content-length": str(len(body)),
+                "connection": "close",
+                **problem.headers,
+            }
+            lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+            status = b"HTTP/1.1 %d %s\r\n" % (problem.status, REASONS[problem.status])
+            self.transport.write(status + lines.encode() + b"\r\n" + body)
+        self.transport.close()
+
+    def _hurry(self) -> None:
+        self._patience = self.loop.call_later(self._lobby.config.head_seconds, self._give_up)
+
+    def _relax(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _give_up(self) -> None:
+        self._patience = None
+        if self in self._lobby.idle:
+            self.transport.close()
