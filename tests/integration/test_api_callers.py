@@ -79,6 +79,8 @@ async def test_pages_of_other_sites_and_other_names_are_refused(host: Host) -> N
         assert await status(Origin="https://evil.example") == 403
         assert await status(Origin="null") == 403
         assert await status(Origin=served.url) == 200
+        assert await status(Origin="http://localhost:1") == 403, "another server of this machine"
+        assert await status(Host="docs.example.org", Origin="https://docs.example.org") == 200
         assert await status(**{"X-Forwarded-For": "10.0.0.1"}) == 401
 
 

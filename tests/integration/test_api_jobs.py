@@ -48,6 +48,23 @@ async def test_an_unknown_job_is_answered_at_once(host: Host) -> None:
         assert time.monotonic() - begun < 5
 
 
+async def test_nobody_waits_on_for_a_caller_that_hung_up(host: Host) -> None:
+    served = host.serve("--no-workers")
+    async with served.client() as client:
+        job_id = (await client.post("/v1/jobs", json={"kind": "add"})).json()["id"]
+
+        async def polls(count: int) -> bool:
+            return f"penstock_http_long_polls {count}.0" in (await client.get("/metrics")).text
+
+        polling = [asyncio.create_task(client.get(f"/v1/jobs/{job_id}?wait=60")) for _ in range(5)]
+        await until(lambda: polls(5), "the polls to wait")
+        for one in polling:
+            one.cancel()
+        await asyncio.gather(*polling, return_exceptions=True)
+        await until(lambda: polls(0), "the polls to end")
+        assert (await client.get(f"/v1/jobs/{job_id}")).json()["state"] == "queued"
+
+
 async def test_a_wait_that_ends_in_vain_tells_how_it_stands(host: Host) -> None:
     served = host.serve("--no-workers")
     async with served.client() as client:

@@ -97,13 +97,16 @@ async def test_while_the_queue_is_away_nothing_is_promised(host: Host) -> None:
         served = host.serve("--no-workers")
         async with served.client() as client:
             assert (await client.post("/v1/jobs", json={"kind": "add"})).status_code == 202
-            proxy.leave()
+            async with client.stream("GET", "/v1/events") as response:
+                assert response.status_code == 200
+                proxy.leave()
             for method, path, body in (
                 ("POST", "/v1/jobs", {"kind": "add"}),
                 ("POST", "/v1/documents", {"text": "Lost?"}),
                 ("PUT", "/v1/index/a", {"text": "Lost?"}),
                 ("GET", "/v1/jobs", None),
                 ("GET", "/v1/documents", None),
+                ("GET", "/v1/events", None),
             ):
                 answer = await client.request(method, path, json=body)
                 assert answer.status_code == 503, (method, path, answer.text)

@@ -75,17 +75,18 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
 
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
     from penstock.server.draining import Draining
-    from penstock.server.run import listening
+    from penstock.server.run import bind, listening
 
     signals, draining = Signals(), Draining()
-    async with app:
-        orchestrator: JobOrchestrator | None = None
-        if workers:
-            await app.apply_lanes()
-            orchestrator = app.orchestrator()
-            await orchestrator.start()
-        try:
-            async with listening(app, config, draining) as serving:
+    # First of all: where that is not to be, nothing is made and nothing started.
+    with bind(config) as bound:
+        async with app:
+            orchestrator: JobOrchestrator | None = None
+            async with listening(app, config, draining, bound) as serving:
+                if workers:
+                    await app.apply_lanes()
+                    orchestrator = app.orchestrator()
+                    await orchestrator.start()
                 _announce(app, serving.address, workers=workers, as_json=as_json)
                 told = asyncio.create_task(signals.stop.wait())
                 ends: list[asyncio.Future[Any]] = [told, serving.done]
@@ -100,9 +101,6 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
                 stopping = asyncio.create_task(_stop(orchestrator, signals))
             await stopping
             hasten.cancel()
-        finally:
-            if orchestrator is not None and orchestrator.running:
-                await orchestrator.stop()
     code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
     if as_json:
         print_json_line({"event": "stopped", "exit_code": int(code)})

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
 from penstock.tasks import end_tasks
 
 T = TypeVar("T")
@@ -26,25 +29,43 @@ class Draining:
             if not waiting.done():
                 waiting.set_result(None)
 
-    async def first(self, task: asyncio.Task[Any], timeout: float | None = None) -> bool:
-        """Whether `task` is done before the server is told to stop, and in time. It goes on
-        otherwise."""
+    async def first(
+        self,
+        task: asyncio.Task[Any],
+        timeout: float | None = None,
+        also: asyncio.Task[Any] | None = None,
+    ) -> bool:
+        """Whether `task` is done before the server is told to stop, before `also` is, and in time.
+        It goes on otherwise."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.begun:
             told.set_result(None)
         self._waiting.add(told)
         try:
-            await asyncio.wait([task, told], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            ends = [task, told] if also is None else [task, told, also]
+            await asyncio.wait(ends, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._waiting.discard(told)
         return task.done()
 
-    async def unless(self, work: Coroutine[Any, Any, T]) -> T | None:
+    async def unless(
+        self, work: Coroutine[Any, Any, T], receive: Receive | None = None
+    ) -> T | None:
         """What `work` gives; None when the server is told to stop before that, and `work` is
-        then cancelled: only waits go in here."""
+        then cancelled: only waits go in here. ClientDisconnect when the caller, as far as
+        `receive` tells, is gone: nobody waits for the answer any more."""
         task = asyncio.create_task(work)
+        leaving = None if receive is None else asyncio.create_task(left(receive))
         try:
-            return task.result() if await self.first(task) else None
+            done = await self.first(task, also=leaving)
+            if not done and leaving is not None and leaving.done():
+                raise ClientDisconnect
+            return task.result() if done else None
         finally:
-            if not task.done():
-                await end_tasks([task])
+            await end_tasks([one for one in (task, leaving) if one is not None and not one.done()])
+
+
+async def left(receive: Receive) -> None:
+    """Returns when the caller has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

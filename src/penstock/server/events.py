@@ -17,8 +17,9 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from penstock.model.errors import QueueError, StoreUnavailable
 from penstock.model.server import ServerConfig
-from penstock.server.draining import Draining
+from penstock.server.draining import Draining, left
 from penstock.server.metrics import Metrics
 from penstock.tasks import end_tasks
 
@@ -57,7 +58,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._metrics.stream():
             telling = asyncio.create_task(self._tell(send), name="penstock-stream")
-            leaving = asyncio.create_task(_left(receive), name="penstock-stream-reader")
+            leaving = asyncio.create_task(left(receive), name="penstock-stream-reader")
             try:
                 await asyncio.wait([telling, leaving], return_when=asyncio.FIRST_COMPLETED)
                 if telling.done():
@@ -92,10 +93,18 @@ class EventStream(Response):
                 left = over - time.monotonic()
                 patience = max(0.0, min(self._config.heartbeat_seconds, left))
                 if await self._draining.first(coming, patience):
-                    came, coming = coming.result(), None
+                    task, coming = coming, None
+                    try:
+                        came = task.result()
+                    except (QueueError, StoreUnavailable) as error:
+                        log.warning("a stream ends: %s", type(error).__name__)
+                        came = event("bye", {"why": "the queue or the store is away"})
+                        over = 0.0
                     if came is None:
                         break
                     await self._send(send, came)
+                    if not over:
+                        break
                 elif self._draining.begun or left <= 0:
                     why = "the server is stopping" if self._draining.begun else "it was long enough"
                     await self._send(send, event("bye", {"why": why}))
@@ -117,8 +126,3 @@ class EventStream(Response):
 
 async def _next(source: AsyncGenerator[bytes]) -> bytes | None:
     return await anext(source, None)
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

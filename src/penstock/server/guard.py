@@ -123,7 +123,7 @@ class Guard:
         headers = Headers(scope=scope)
         if len(headers.getlist("host")) > 1:
             raise Problem(400, "bad-request", "there are several Host headers")
-        host = _name_of(f"//{headers.get('host', '')}")
+        host, port = _place(f"//{headers.get('host', '')}")
         if self._hosts is not None and host not in self._hosts:
             raise Problem(
                 421,
@@ -131,7 +131,7 @@ class Guard:
                 f"this server is not {host or 'without a name'}; name it under server.hosts",
             )
         origin = headers.get("origin")
-        if origin is not None and _name_of(origin) != host:
+        if origin is not None and _place(origin) != (host, port):
             raise Problem(403, "wrong-origin", "a page of another site may not call this server")
 
 
@@ -154,8 +154,11 @@ def _route(scope: Scope) -> str:
     return str(getattr(scope.get("route"), "path_format", "none"))
 
 
-def _name_of(url: str) -> str:
+def _place(url: str) -> tuple[str, int | None]:
+    """Host and port; None for the ports that are meant where none is written."""
     try:
-        return urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        port = None if parts.port in (80, 443) else parts.port
     except ValueError:
-        return ""
+        return "", None
+    return parts.hostname or "", port

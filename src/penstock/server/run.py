@@ -52,12 +52,11 @@ class Serving:
 
 @asynccontextmanager
 async def listening(
-    app: Penstock, config: ServerConfig, draining: Draining
+    app: Penstock, config: ServerConfig, draining: Draining, bound: socket.socket
 ) -> AsyncIterator[Serving]:
     """Serve the API of an open app for as long as the block lasts. Then it stops: no new
     connections, waits and streams end, requests finish within the limit."""
     await _check_keys(app, config)
-    bound = _bind(config)
     api = build(app, config, draining)
     server = _Server(
         uvicorn.Config(
@@ -88,10 +87,10 @@ async def listening(
         server.should_exit = True
         purging.cancel()
         await asyncio.gather(done, purging, return_exceptions=True)
-        bound.close()
 
 
-def _bind(config: ServerConfig) -> socket.socket:
+def bind(config: ServerConfig) -> socket.socket:
+    """The address is ours from now on. ConfigError where it cannot be."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

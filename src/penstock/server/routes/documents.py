@@ -18,7 +18,7 @@ from penstock.server.answers import at, reply
 from penstock.server.bodies import parse, require, stream, value_of, whole
 from penstock.server.desk import Desk, ReadDesk, WriteDesk
 from penstock.server.multipart import parts
-from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import (
@@ -73,7 +73,7 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     if (new.text is None) == (new.url is None):
         raise Problem(422, "invalid", "send either `text` or `url`")
     said = new.model_dump(include={"title", "collection", "metadata", "priority"})
-    made = new.id or made_id(request, desk.tenant)
+    made = new.id or new.url or digest((new.text or "").encode())[:16]
 
     async def make() -> Response:
         await request.app.state.depth.check()
@@ -255,7 +255,8 @@ async def _searchable(request: Request, desk: Desk, accepted: Document) -> Respo
                 collection=ref.collection,
                 tenant=ref.tenant,
                 timeout=state.config.deadline_seconds,
-            )
+            ),
+            request.receive,
         )
     except WaitTimeout:
         done = None

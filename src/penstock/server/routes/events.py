@@ -157,14 +157,17 @@ async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
 @routes.get("/v1/events", responses={200: STREAM[200]}, response_class=Response)
 async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
-    return _stream(request, _of_tenant(request, desk, resume))
+    end = await desk.app.queue.feed_end(desk.tenant)  # 503 before the stream begins
+    return _stream(request, _of_tenant(request, desk, resume, end))
 
 
-async def _of_tenant(request: Request, desk: Desk, resume: str | None) -> AsyncGenerator[bytes]:
+async def _of_tenant(
+    request: Request, desk: Desk, resume: str | None, end: str
+) -> AsyncGenerator[bytes]:
     after = None if resume is None else _position(resume)
     while True:
         if after is None:
-            after = await desk.app.queue.feed_end(desk.tenant)
+            after = end
             if resume is not None:
                 # From the end that was noted first: what happens meanwhile is told twice.
                 newest = await desk.corpus.documents(tenant=desk.tenant, limit=SNAPSHOT)

@@ -114,7 +114,7 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
     try:
         with state.metrics.long_poll():
             seconds = min(wait, state.config.wait_seconds)
-            ended = await state.draining.unless(desk.wait(found.id, seconds))
+            ended = await state.draining.unless(desk.wait(found.id, seconds), request.receive)
     except WaitTimeout:
         ended = None
     return ended or await desk.job(found.id)
