@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.adapters.embedders.openai import OpenAIEmbedder, Post
@@ -10,6 +12,9 @@ from penstock.engine.context import JobContext
 from penstock.ingest.company import Company, Embed
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import EmbedderError
+
+if TYPE_CHECKING:
+    import httpx2
 
 QUESTION_SECONDS = 10.0
 """A question that takes longer to embed is answered by its words."""
@@ -23,6 +28,8 @@ class Embedding:
         self._offline = OfflineEmbedder() if config.provider == "offline" else None
         self._before: OfflineEmbedder | None = None
         """For questions, while its model serves."""
+        self._client: httpx2.AsyncClient | None = None
+        """For questions. One for all: to make one takes 25 ms, and the event loop with it."""
         self._company = Company(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
 
     @property
@@ -45,8 +52,9 @@ class Embedding:
             raise EmbedderError(f"{model} serves until all is embedded by {self.model}")
         import httpx2  # here, because most processes search nothing
 
-        async with httpx2.AsyncClient(timeout=QUESTION_SECONDS) as client:
-            (vector,) = await self._served(client.post).embed([text])
+        if self._client is None:
+            self._client = httpx2.AsyncClient(timeout=QUESTION_SECONDS)
+        (vector,) = await self._served(self._client.post).embed([text])
         return vector
 
     def _served(self, post: Post) -> OpenAIEmbedder:
@@ -58,7 +66,13 @@ class Embedding:
             config.base_url, config.model, config.dimensions, post, config.key_variable
         )
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
         for offline in {self._offline, self._before} - {None}:
             assert offline is not None
             offline.close()

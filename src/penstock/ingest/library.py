@@ -93,7 +93,7 @@ class Library:
             await pool.close()
         await self._tools.blobs.close()
         await self._tools.corpus.close()
-        await asyncio.to_thread(self._embedding.close)
+        await self._embedding.close()
 
     def _pools(self) -> list[ParserPool]:
         reader = self._tools.scan_reader
