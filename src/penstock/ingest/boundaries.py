@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import compress
 
 
 class Strength(IntEnum):
@@ -102,9 +103,7 @@ class Boundaries:
 
     def strong(self) -> Iterator[int]:
         """Offsets of ends of lines and better."""
-        for at, strength in zip(self._offsets, self._strengths, strict=True):
-            if strength >= Strength.LINE:
-                yield at
+        return compress(self._offsets, map(int(Strength.LINE).__le__, self._strengths))
 
     def middle(self, start: int, end: int) -> int | None:
         """The best place to cut `start` to `end` in two, not far from its middle; None: nowhere."""
