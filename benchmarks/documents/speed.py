@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.documents import runs
 from benchmarks.documents.embedder import BATCH, PARALLEL, SECONDS, Embedder
@@ -62,8 +62,13 @@ class Contest:
     """What each side has after SIGKILL."""
     url: Callable[[], str | None] = lambda: None
     """An empty place on a server for each run; None: a file."""
-    mine: list[Run] = field(default_factory=list)
-    theirs: list[Run] = field(default_factory=list)
+
+
+class Outcome(NamedTuple):
+    mine: list[Run]
+    theirs: list[Run]
+    best: str | None
+    """The setting that LlamaIndex was fastest with; None where it is not installed."""
 
 
 ACCEPTED = (
@@ -101,19 +106,16 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
             ),
             Contest("LlamaIndex in memory only", None, core, IN_MEMORY, None, NOT_STORED),
         ]
-        return [
-            result
-            for number, contest in enumerate(contests)
-            for result in _results(
-                contest, _held(contest, sizes, folder / f"{number}", documents, embedder), sizes
-            )
-        ]
+        results = []
+        for number, contest in enumerate(contests):
+            outcome = _hold(contest, sizes, folder / f"{number}", documents, embedder)
+            results += _results(contest, outcome, sizes)
+        return results
 
 
-def _held(
+def _hold(
     contest: Contest, sizes: Sizes, folder: Path, documents: Path, embedder: Embedder
-) -> str | None:
-    """Run it; the setting that was LlamaIndex's best, None where it is not installed."""
+) -> Outcome:
     folder.mkdir()
 
     def peer(name: str, setting: str) -> Run:
@@ -121,16 +123,16 @@ def _held(
         settings["url"] = contest.url()
         return runs.llamaindex(folder / name, documents, embedder, settings)
 
-    best = None
+    outcome = Outcome([], [], None)
     if contest.package in peers.versions():
         tried = {name: peer(f"try-{at}", name) for at, name in enumerate(contest.tried)}
-        best = max(tried, key=lambda name: tried[name].rate)
+        outcome = Outcome([], [], max(tried, key=lambda name: tried[name].rate))
     for number in range(sizes.rounds):
         where = folder / f"ours-{number}"
-        contest.mine.append(runs.ours(where, documents, embedder, contest.url()))
-        if best:
-            contest.theirs.append(peer(f"peer-{number}", best))
-    return best
+        outcome.mine.append(runs.ours(where, documents, embedder, contest.url()))
+        if outcome.best:
+            outcome.theirs.append(peer(f"peer-{number}", outcome.best))
+    return outcome
 
 
 def _common() -> Settings:
@@ -143,8 +145,8 @@ def _common() -> Settings:
     }
 
 
-def _results(contest: Contest, best: str | None, sizes: Sizes) -> list[Result]:
-    mine, theirs = contest.mine, contest.theirs
+def _results(contest: Contest, outcome: Outcome, sizes: Sizes) -> list[Result]:
+    mine, theirs, best = outcome
     note = f"{contest.said} {_note(sizes, mine[-1])}"
     if best:
         note += (
