@@ -1,6 +1,7 @@
-"""LlamaIndex's IngestionPipeline: documents split into chunks and embedded, kept in memory.
+"""LlamaIndex's IngestionPipeline: documents split into chunks and embedded, and kept.
 
-It runs under the peers' own Python and imports nothing of Penstock.
+Where they are kept is `llamaindex_stores.py`. It runs under the peers' own Python and imports
+nothing of Penstock.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document
 
+from benchmarks.contenders.llamaindex_stores import Store, open_store
 from benchmarks.contenders.worker import until_told, wait_for_go
 
 PATTERN = "PENSTOCK_BENCH_PATTERN"
@@ -86,8 +88,8 @@ def _vectors(response: httpx.Response) -> list[list[float]]:
 
 
 def work(folder: Path, settings: Mapping[str, Any]) -> None:
-    """`processes`: none is the event loop of this one; `requests`: under way at most, of each."""
-    processes = settings["processes"]
+    """`processes`: none is the event loop of this one; `requests`: under way at most, of each;
+    `together`: documents that are given to the pipeline, and then stored, at a time."""
     os.environ[PATTERN] = settings["token"]
     set_global_tokenizer(_tokens)
     pipeline = IngestionPipeline(
@@ -103,20 +105,33 @@ def work(folder: Path, settings: Mapping[str, Any]) -> None:
         disable_cache=True,
     )
     first, *files = sorted(Path(settings["documents"]).iterdir())
-    asyncio.run(pipeline.arun(documents=_read([first])))
+    asyncio.run(_work(pipeline, open_store(folder, settings), first, files, settings))
+
+
+async def _work(
+    pipeline: IngestionPipeline,
+    store: Store,
+    first: Path,
+    files: Sequence[Path],
+    settings: Mapping[str, Any],
+) -> None:
+    warm = await store.add(await pipeline.arun(documents=_read([first])))
     wait_for_go()
     start = time.perf_counter()
-    documents = _read(files)
-    if settings["asynchronous"]:
-        nodes = asyncio.run(pipeline.arun(documents=documents, num_workers=processes))
-    else:
-        nodes = pipeline.run(documents=documents, num_workers=processes)
-    seconds = time.perf_counter() - start
-    if any(node.embedding is None for node in nodes):
-        raise RuntimeError("a node was not embedded")
-    told = {"seconds": seconds, "documents": len(files), "chunks": len(nodes)}
-    print(json.dumps(told), flush=True)
-    until_told()
+    chunks = 0
+    together = settings["together"] or len(files)
+    for at in range(0, len(files), together):
+        documents = _read(files[at : at + together])
+        if settings["asynchronous"]:
+            nodes = await pipeline.arun(documents=documents, num_workers=settings["processes"])
+        else:
+            nodes = pipeline.run(documents=documents, num_workers=settings["processes"])
+        chunks += await store.add(nodes)
+    print(json.dumps({"seconds": time.perf_counter() - start}), flush=True)
+    if (found := await store.count()) != warm + chunks:
+        raise RuntimeError(f"{found} chunks are stored of {warm + chunks}")
+    print(json.dumps({"documents": len(files), "chunks": chunks}), flush=True)
+    await asyncio.to_thread(until_told)
 
 
 def _read(files: Sequence[Path]) -> list[Document]:

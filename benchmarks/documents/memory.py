@@ -1,4 +1,4 @@
-"""The memory of a process and all its children, looked at again and again."""
+"""What a process and all its children use: memory, looked at again and again, and time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from typing import Self
 import psutil
 
 LOOK_SECONDS = 0.1
+
+
+def processor_seconds(pid: int) -> float:
+    """That a process and all below it have used so far, also those that have ended."""
+    total = 0.0
+    process = psutil.Process(pid)
+    for one in (process, *process.children(recursive=True)):
+        try:
+            times = one.cpu_times()
+        except psutil.NoSuchProcess:  # a child that has just ended
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 class Memory:

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.contenders.worker import worker_command
 from benchmarks.documents.embedder import Asked, Embedder
-from benchmarks.documents.memory import Memory
+from benchmarks.documents.memory import Memory, processor_seconds
 from benchmarks.documents.texts import markdown, pdf, writers
 from benchmarks.processes import WorkerProcess
 from benchmarks.served import peers
@@ -24,17 +24,24 @@ LLAMAINDEX = "benchmarks.contenders.llamaindex_documents"
 @dataclass(frozen=True, slots=True)
 class Run:
     told: Mapping[str, Any]
-    """What the contender says; see its module."""
+    """What the contender says; see its module. The seconds first: then the clock stops."""
     peak: float
     """Megabytes of all its processes."""
     growth: float
     """Megabytes a minute, later on."""
     asked: Asked
     """What it asked of the embedder."""
+    processor: float
+    """Seconds of processor time of all its processes; a server's are not among them."""
 
     @property
     def rate(self) -> float:
         return float(self.told["documents"] / self.told["seconds"])
+
+    @property
+    def milliseconds(self) -> float:
+        """Of processor time, for each document."""
+        return float(1000 * self.processor / self.told["documents"])
 
     def median(self, what: str) -> float:
         return float(statistics.median(self.told[what]))
@@ -55,8 +62,9 @@ def write_pdfs(folder: Path, count: int) -> Path:
     return folder
 
 
-def ours(folder: Path, documents: Path, embedder: Embedder) -> Run:
-    return _run(PENSTOCK, folder, documents, embedder, {})
+def ours(folder: Path, documents: Path, embedder: Embedder, url: str | None = None) -> Run:
+    """`url` is that of the store; None: a file."""
+    return _run(PENSTOCK, folder, documents, embedder, {"url": url})
 
 
 def llamaindex(
@@ -78,6 +86,9 @@ def _run(
     with WorkerProcess(worker_command(module, folder, given, *python), folder) as worker:
         worker.ready()
         embedder.asked()  # from here on
+        before = processor_seconds(worker.pid)
         with Memory(worker.pid) as memory:
-            told = json.loads(worker.go().told())
-        return Run(told, memory.peak, memory.growth, embedder.asked())
+            clock = json.loads(worker.go().told())
+        spent = processor_seconds(worker.pid) - before
+        told = {**clock, **json.loads(worker.told())}
+        return Run(told, memory.peak, memory.growth, embedder.asked(), spent)

@@ -246,3 +246,25 @@ async def test_missing_bucket_is_a_clear_error_and_no_missing_blob(
             with pytest.raises(StoreUnavailable, match="no bucket 'nobody-made-it'"):
                 await asked
         await blobs.close()
+
+
+async def test_small_blob_is_whole_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file's buffer is written when it is closed: too late for the fsync before."""
+    synced: list[int] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(os.fstat(fd).st_size)
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"small"
+
+    blob = await LocalBlobs(tmp_path).put(parts(), most=100)
+    assert blob.size == 5
+    assert synced[0] == 5
+    assert len(synced) == 2, "and its name, after it"

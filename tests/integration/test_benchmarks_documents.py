@@ -25,14 +25,20 @@ def test_documents_are_measured_where_the_peer_cannot_be(
 ) -> None:
     monkeypatch.setattr(peers, "versions", dict)
     found = by_name(speed.run(SMALL, tmp_path))
-    rate = found["documents made searchable"]
-    assert rate.ours is not None
-    assert rate.ours.value > 0
-    assert rate.peers["LlamaIndex"] == "not measured: not installed"
-    assert rate.verdict is Verdict.NOT_MEASURED
-    peak = found["memory of all processes at its peak"].ours
-    assert peak is not None
-    assert peak.value > 50, "a parser's child is counted, too"
+    for store in ("stored in files", "stored in PostgreSQL"):
+        rate = found[f"documents made searchable, {store}"]
+        assert rate.ours is not None
+        assert rate.ours.value > 0
+        assert rate.peers["LlamaIndex"] == "not measured: not installed"
+        assert rate.verdict is Verdict.NOT_MEASURED
+        spent = found[f"processor time a document, {store}"].ours
+        assert spent is not None
+        assert spent.value > 1
+        peak = found[f"memory of all processes at its peak, {store}"].ours
+        assert peak is not None
+        assert peak.value > 50, "a parser's child is counted, too"
+    in_memory = found["documents made searchable, LlamaIndex in memory only"]
+    assert in_memory.verdict is Verdict.NO_TARGET, "it keeps nothing: no target is judged by it"
 
 
 def test_ten_times_as_many_pdfs_are_completed(tmp_path: Path) -> None:

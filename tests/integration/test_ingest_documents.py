@@ -35,15 +35,15 @@ class Held:
     def __init__(self, app: Penstock) -> None:
         self.waits, self.go_on = asyncio.Event(), asyncio.Event()
         parser = app.corpus._tools.parser
-        parse = parser.parse
+        stage = parser.stage
 
-        async def held(source: Any) -> Any:
+        async def held(*source: Any) -> Any:
             if not self.waits.is_set():
                 self.waits.set()
                 await self.go_on.wait()
-            return await parse(source)
+            return await stage(*source)
 
-        setattr(parser, "parse", held)  # noqa: B010
+        setattr(parser, "stage", held)  # noqa: B010
 
 
 @pytest.mark.parametrize("slow", ["parse", "embed"])

@@ -14,7 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.mask import mask
 from penstock.ingest.parse import ParseLimits, ParserPool
+from penstock.ingest.prepare import prepare
+from penstock.model.document import Staged
 from penstock.model.errors import ConfigError, ParserError
 from tests.support import documents
 from tests.support.documents import ENGLISH, JAPANESE, MAKERS, MIMES, SENTENCES, damaged
@@ -56,6 +60,32 @@ async def test_every_format_comes_back_from_bytes_and_from_a_file(tmp_path: Path
         assert len(pids) == 1
     await gone(*pids)
     assert len(os.listdir(tmp_path)) == len(MAKERS)
+
+
+async def test_document_staged_in_one_go_is_what_it_is_step_by_step() -> None:
+    settings = ChunkSettings(size=100, overlap=24, slack=6)
+    async with ParserPool(size=1) as pool:
+        for make in MAKERS.values():
+            data = make()
+            parsed = await pool.parse(data)
+            prepared = prepare(parsed, "given", mask)
+            chunks = await pool.cut(prepared.uncut, settings)
+            staged = await pool.stage(data, "given", settings)
+            assert isinstance(staged, Staged)
+            assert chunks
+            assert staged.chunks == chunks
+            assert (staged.text, staged.title) == (prepared.uncut.text, prepared.title)
+            assert (staged.mime, staged.masked) == (parsed.mime, prepared.masked)
+
+
+async def test_what_comes_out_of_a_staging_child_is_masked() -> None:
+    text = "# mia@example.org\n\nWrite to mia@example.org or call 010-1234-5678."
+    async with ParserPool(size=1) as pool:
+        staged = await pool.stage(text.encode(), "given", ChunkSettings())
+    assert isinstance(staged, Staged)
+    assert staged.masked == {"email": 2, "phone": 1}
+    assert "mia@" not in repr(staged)
+    assert "1234" not in repr(staged)
 
 
 async def test_errors_cross_the_pipe_with_their_reason(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.ingest.chunk import Chunk, ChunkSettings, chunk
 from penstock.ingest.mask import mask
 from penstock.ingest.parsed import Heading, Page
-from penstock.ingest.tokens import count_tokens
+from penstock.ingest.tokens import count_tokens, is_apart
 from penstock.model.errors import ConfigError
 
 Count = Callable[[str], int]
@@ -122,6 +122,26 @@ def test_any_text_comes_back_whole_and_within_limits(parts: list[str]) -> None:
 @given(st.text(min_size=1, max_size=60), st.integers(0, 60), st.integers(0, 60))
 def test_a_part_has_no_more_tokens_than_the_whole(text: str, start: int, end: int) -> None:
     assert count_tokens(text[start:end]) <= count_tokens(text)
+
+
+@given(
+    st.text(
+        st.sampled_from("ab1 \t\n.\u3002_\u00e9\u0436\u6c34\ubb3c\u0e01\u3000\U0001f44d"),
+        min_size=2,
+    ),
+    st.data(),
+)
+def test_tokens_of_two_parts_add_up_where_they_are_said_to(text: str, data: st.DataObject) -> None:
+    apart = [at for at in range(1, len(text)) if is_apart(text, at)]
+    assume(apart)
+    at = data.draw(st.sampled_from(apart))
+    assert count_tokens(text) == count_tokens(text[:at]) + count_tokens(text[at:])
+
+
+def test_words_and_sentences_are_told_apart_so_that_few_chunks_are_counted_again() -> None:
+    for text in (ENGLISH, JAPANESE, KOREAN):
+        assert is_apart(text + text, len(text))
+    assert not is_apart("understanding", 5)
 
 
 def test_blank_text_has_no_chunks() -> None:

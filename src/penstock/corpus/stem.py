@@ -53,6 +53,7 @@ _OUTER = {
     "eli": "e",
     "ful": "",
 }
+_OUTER_ENDINGS = tuple(_OUTER)
 # What is left is a stem of its own. Needs two turns before it, so that "cement" stays.
 _INNER = (
     *("ement", "ance", "ence", "able", "ible", "ment", "sion", "tion", "ant", "ent", "ism"),
@@ -67,17 +68,18 @@ def stem(word: str) -> str:
     word = _tense(_singular(word))
     if word.endswith("y") and _VOWEL.search(word[:-1]):
         word = word[:-1] + "i"
-    for ending, instead in _OUTER.items():
-        if word.endswith(ending):
-            rest = word.removesuffix(ending)
-            word = rest + instead if _turns(rest) >= 1 else word
-            break
-    for ending in _INNER:
-        if word.endswith(ending):
-            kept = word.removesuffix(ending) + (ending[0] if ending.endswith("ion") else "")
-            word = kept if _turns(kept) >= 2 else word
-            break
+    if ending := _first(word, _OUTER_ENDINGS):
+        rest = word.removesuffix(ending)
+        word = rest + _OUTER[ending] if _turns(rest) >= 1 else word
+    if ending := _first(word, _INNER):
+        kept = word.removesuffix(ending) + (ending[0] if ending.endswith("ion") else "")
+        word = kept if _turns(kept) >= 2 else word
     return _closed(word)
+
+
+def _first(word: str, endings: tuple[str, ...]) -> str:
+    """The first of these that it ends in, or none: most words have none, which is one look."""
+    return next(filter(word.endswith, endings)) if word.endswith(endings) else ""
 
 
 def _turns(text: str) -> int:

@@ -15,14 +15,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import chain, pairwise
+from operator import add
 
 from penstock.corpus.stem import stem
 
 LONGEST_TERM = 64
 """Longer ones are cut: a SHA-256 is still found whole."""
 LONGEST_WORD = 16
+REMEMBERED = 1 << 15
+"""Words whose terms are remembered: a few megabytes."""
 FTS5_TOKENIZER = "ascii tokenchars '_.-+#'"
 
 _HAN = "\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
@@ -47,27 +48,33 @@ _HAN_CHARACTER = re.compile(rf"[{_HAN}]")
 _HANGUL_CHARACTER = re.compile(rf"[{_HANGUL}]")
 TIE = re.compile(r"[_.\-]")
 _ACCENT = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]")
+# Runs of letters: far fewer matches than letters.
 _SCRIPTS = {
-    "han": re.compile(f"[{_HAN}{_KANA}]"),  # Japanese mixes the two, and may do with one
-    "hangul": _HANGUL_CHARACTER,
-    "latin": re.compile("[a-z\u00aa-\u024f\u1e00-\u1eff]", re.IGNORECASE),
-    "cyrillic": re.compile("[\u0400-\u052f]"),
-    "greek": re.compile("[\u0370-\u03ff\u1f00-\u1fff]"),
-    "arabic": re.compile("[\u0600-\u06ff\u0750-\u077f]"),
-    "hebrew": re.compile("[\u0590-\u05ff]"),
-    "indic": re.compile("[\u0900-\u0dff]"),
-    "thai": re.compile(f"[{_SOUTH_EAST_ASIA}]"),
+    "han": re.compile(f"[{_HAN}{_KANA}]+"),  # Japanese mixes the two, and may do with one
+    "hangul": re.compile(f"[{_HANGUL}]+"),
+    "latin": re.compile("[a-z\u00aa-\u024f\u1e00-\u1eff]+", re.IGNORECASE),
+    "cyrillic": re.compile("[\u0400-\u052f]+"),
+    "greek": re.compile("[\u0370-\u03ff\u1f00-\u1fff]+"),
+    "arabic": re.compile("[\u0600-\u06ff\u0750-\u077f]+"),
+    "hebrew": re.compile("[\u0590-\u05ff]+"),
+    "indic": re.compile("[\u0900-\u0dff]+"),
+    "thai": re.compile(f"[{_SOUTH_EAST_ASIA}]+"),
 }
 _WEIGHTS = {"han": 3, "hangul": 3}
 """A character of these says as much as about three letters."""
 _LOOKED_AT = 1000
-_HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212"), "-")
+_HYPHEN = re.compile("[\u2010\u2011\u2012\u2212]")
 
 
 def index_terms(text: str) -> list[str]:
     """Every term of `text`, in order and as often as it occurs."""
+    return term_line(text).split()
+
+
+def term_line(text: str) -> str:
+    """`index_terms` joined by spaces, as they are stored."""
     runs = _ASCII_RUN.findall(text.lower()) if text.isascii() else RUN.findall(normal(text))
-    return list(chain.from_iterable(map(_terms_of, runs)))
+    return " ".join(map(_lines.__getitem__, runs))
 
 
 def script(text: str) -> str:
@@ -79,7 +86,7 @@ def script(text: str) -> str:
     start = text[:_LOOKED_AT]
     best, most, left = "", 0, len(start)
     for name, letters in _SCRIPTS.items():
-        count = len(letters.findall(start))
+        count = len("".join(letters.findall(start)))
         weight = count * _WEIGHTS.get(name, 1)
         if weight > most:
             best, most = name, weight
@@ -101,13 +108,23 @@ def is_hangul(text: str) -> bool:
 
 def normal(text: str) -> str:
     """`text` without differences of width, case and kind of hyphen."""
-    return unicodedata.normalize("NFKC", text).casefold().translate(_HYPHENS)
+    return _HYPHEN.sub("-", unicodedata.normalize("NFKC", text).casefold())
 
 
-def _terms_of(run: str) -> Sequence[str]:
+class _Lines(dict[str, str]):
     """What one run of letters is found by. Words repeat, so theirs are remembered; long runs do
     not: without spaces one is half a sentence, and so many would fill hundreds of megabytes."""
-    return _remembered(run) if len(run) <= LONGEST_WORD else _split(run)
+
+    def __missing__(self, run: str) -> str:
+        line = " ".join(_split(run))
+        if len(run) <= LONGEST_WORD:
+            if len(self) >= REMEMBERED:
+                self.clear()
+            self[run] = line
+        return line
+
+
+_lines = _Lines()
 
 
 def _split(run: str) -> Sequence[str]:
@@ -120,16 +137,13 @@ def _split(run: str) -> Sequence[str]:
     return (_plain(run)[:LONGEST_TERM], *parts)
 
 
-_remembered = lru_cache(maxsize=1 << 14)(_split)
-
-
 def _pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
     alone = _HAN_CHARACTER.findall(run)
     if is_hangul(run):
         alone.append(run[0])
-    return [first + second for first, second in pairwise(run)] + alone
+    return [*map(add, run, run[1:]), *alone]
 
 
 def _key(word: str) -> str:

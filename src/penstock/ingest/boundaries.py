@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import compress
 
 
 class Strength(IntEnum):
@@ -25,20 +26,27 @@ class Strength(IntEnum):
 
 
 _CLOSING = "[\"'\u201d\u2019)\\]\uff09\u300d\u300f\u3011]"
-# Repeats are bounded: without, a line of a million dots would be read a million times.
+# Repeats are bounded: without, a line of a million dots would be read a million times. The first
+# sign is matched before it is asked which it is: for that the engine skips all others at once.
+_STOP, _WIDE_STOP = ".!?\u2026", "\u3002\uff01\uff1f\uff61"
+_COMMA, _WIDE_COMMA = ",;:", "\u3001\uff0c"
 _BREAK = re.compile(
-    rf"(?P<SENTENCE>[\u3002\uff01\uff1f\uff61]{{1,8}}{_CLOSING}{{0,4}}\s{{0,64}}"
-    rf"|[.!?\u2026]{{1,8}}{_CLOSING}{{0,4}}\s{{1,64}})"
-    r"|(?P<LINE>\n\s{0,64})"
-    r"|(?P<CLAUSE>[\u3001\uff0c]|[,;:]\s{1,64})"
-    r"|(?P<WORD>\s{1,64})"
+    rf"[{_STOP}{_WIDE_STOP}{_COMMA}{_WIDE_COMMA}\s](?:"
+    r"(?P<BLANK>(?<= )(?!\s))"
+    rf"|(?P<SENTENCE>(?<=[{_WIDE_STOP}])[{_WIDE_STOP}]{{0,7}}{_CLOSING}{{0,4}}\s{{0,64}}"
+    rf"|(?<=[{_STOP}])[{_STOP}]{{0,7}}{_CLOSING}{{0,4}}\s{{1,64}})"
+    r"|(?P<LINE>(?<=\n)\s{0,64})"
+    rf"|(?P<CLAUSE>(?<=[{_WIDE_COMMA}])|(?<=[{_COMMA}])\s{{1,64}})"
+    r"|(?P<WORD>(?<=\s)\s{0,63}))"
 )
 _REACH = 32
 """How far a cut is moved to spare a character made of several; then it is cut all the same."""
 _JOINERS = "\u200d\ufe0e\ufe0f"
 
 
-_STRENGTHS = [Strength.NONE, *(Strength[name] for name in _BREAK.groupindex)]
+_BLANK = _BREAK.groupindex["BLANK"]
+"""A single blank between words, as nearly all breaks are: it is worth not to look into those."""
+_STRENGTHS = [Strength.NONE, Strength.WORD, *(Strength[name] for name in [*_BREAK.groupindex][1:])]
 """By the number of the group that matched."""
 
 
@@ -53,14 +61,14 @@ class Boundaries:
         # Arrays, because a long book has millions of them.
         self._offsets = array("I")
         self._strengths = bytearray()
+        add_offset, add_strength = self._offsets.append, self._strengths.append
         for match in _BREAK.finditer(text):
-            start, at = match.span()
-            strength = _STRENGTHS[match.lastindex or 0]
-            # Nearly all are a single blank, so it is worth not to look for breaks in those.
-            if at - start > 1 and text.count("\n", start, at) > 1:
-                strength = Strength.PARAGRAPH
-            self._offsets.append(at)
-            self._strengths.append(strength)
+            add_offset(match.end())
+            group = match.lastindex or 0
+            if group != _BLANK and text.count("\n", *match.span()) > 1:
+                add_strength(Strength.PARAGRAPH)
+            else:
+                add_strength(_STRENGTHS[group])
         if self._offsets and self._offsets[-1] == len(text):
             self._offsets.pop()
             self._strengths.pop()
@@ -95,9 +103,7 @@ class Boundaries:
 
     def strong(self) -> Iterator[int]:
         """Offsets of ends of lines and better."""
-        for at, strength in zip(self._offsets, self._strengths, strict=True):
-            if strength >= Strength.LINE:
-                yield at
+        return compress(self._offsets, map(int(Strength.LINE).__le__, self._strengths))
 
     def middle(self, start: int, end: int) -> int | None:
         """The best place to cut `start` to `end` in two, not far from its middle; None: nowhere."""

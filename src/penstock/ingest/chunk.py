@@ -24,7 +24,7 @@ from itertools import accumulate, pairwise
 
 from penstock.ingest.boundaries import Boundaries
 from penstock.ingest.parsed import Heading, Page
-from penstock.ingest.tokens import CountTokens, count_tokens
+from penstock.ingest.tokens import CountTokens, count_tokens, is_apart
 from penstock.model.errors import ConfigError
 
 _BLOCK = 256
@@ -105,7 +105,7 @@ class _Cuts:
 
     The text is first cut into pieces of at most `slack` tokens, so that in every stretch of
     2 * slack tokens there is a place to begin or end. Tokens of several pieces are added up to
-    find such a place, then counted: a tokenizer may see another number in the whole.
+    find such a place, then counted where a tokenizer may see another number in the whole.
     """
 
     def __init__(
@@ -119,6 +119,8 @@ class _Cuts:
         pieces = list(self._pieces())
         self._at = [start for start, _ in pieces] + [len(text)]
         self._sums = list(accumulate((tokens for _, tokens in pieces), initial=0))
+        self._joints = list(accumulate(map(self._is_joint, self._at), initial=0))
+        self._strengths = [boundaries.strength(at) for at in self._at]
         self._chars = settings.size * _WIDEST
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
@@ -126,16 +128,26 @@ class _Cuts:
         first = done = 0
         while done < last:
             end = self._end(first, done)
-            tokens = self._count(self._at[first], self._at[end])
+            tokens = self._tokens(first, end)
             while tokens > self._settings.size and end - first > 1:
                 if end > done + 1:
                     end -= 1
                 else:
                     first += 1
-                tokens = self._count(self._at[first], self._at[end])
+                tokens = self._tokens(first, end)
             yield self._at[first], self._at[end], tokens
             done = end
             first = self._overlap_start(first, end)
+
+    def _is_joint(self, at: int) -> bool:
+        """Whether two pieces may have other tokens together than each has alone."""
+        return self._tokenize is not count_tokens or not is_apart(self._text, at)
+
+    def _tokens(self, first: int, end: int) -> int:
+        """Of the pieces from `first` to `end`: added up where that is sure to be right."""
+        if self._joints[first + 1] == self._joints[end]:
+            return self._sums[end] - self._sums[first]
+        return self._count(self._at[first], self._at[end])
 
     def _count(self, start: int, end: int) -> int:
         return self._tokenize(self._text[start:end]) - self._always
@@ -170,7 +182,7 @@ class _Cuts:
             return len(self._at) - 1
         least = bisect_left(self._sums, self._sums[first] + int(size * _FILL), lo=done + 1)
         candidates = range(min(least, most), most + 1)
-        best = max(candidates, key=lambda end: (self._boundaries.strength(self._at[end]), end))
+        best = max(candidates, key=lambda end: (self._strengths[end], end))
         return max(best, done + 1)
 
     def _overlap_start(self, first: int, end: int) -> int:
@@ -183,13 +195,11 @@ class _Cuts:
         candidates = sorted(
             range(low, max(high, low + 1)),
             key=lambda at: (
-                -self._boundaries.strength(self._at[at]),
+                -self._strengths[at],
                 abs(total - self._sums[at] - overlap),
             ),
         )
-        counted = (
-            (abs(self._count(self._at[at], self._at[end]) - overlap), at) for at in candidates
-        )
+        counted = ((abs(self._tokens(at, end) - overlap), at) for at in candidates)
         off, at = next(counted)
         for other, other_at in counted:
             if off <= slack:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from penstock.corpus.terms import index_terms, script
+from penstock.corpus.terms import script, term_line
 from penstock.ingest.chunk import ChunkSettings, chunk
 from penstock.ingest.parsed import Heading, Page
 from penstock.ingest.tokens import CountTokens, count_tokens
@@ -45,7 +45,7 @@ def cut(uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens
             pages=one.pages,
             section=one.section,
             hash=hashlib.sha256(one.text.encode()).hexdigest(),
-            terms=" ".join(index_terms(one.text)),
+            terms=term_line(one.text),
             script=script(one.text),
         )
         for one in chunks

@@ -100,8 +100,8 @@ class Names:
         masked = self._mask(text).text
         for read in (unquote, unquote_plus):
             plain = storable(read(masked))
-            found = self._mask(plain)
-            if found.counts:
+            # Most names read as they are written, and were looked at.
+            if plain != masked and (found := self._mask(plain)).counts:
                 masked = found.text
         return masked
 

@@ -6,7 +6,7 @@ headings  in order: level (from 1), start in `text`, title as it reads there
 scans     numbers of the pages whose text is in a picture, and so not in `text`
 metadata  what the document says of itself
 
-A parser masks nothing: `Masker.document` does.
+Nothing in it is masked.
 """
 
 from __future__ import annotations

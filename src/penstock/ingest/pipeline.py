@@ -22,7 +22,7 @@ from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.company import MOST, Embed
 from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
 from penstock.ingest.mask import Masker
-from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.parse.pool import ParserPool, Scans
 from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
 from penstock.ingest.scan_readers import ScanReader
@@ -179,26 +179,38 @@ class Work:
                 return IngestFailed(f"{type(error).__name__}: {said}")
 
     async def parse(self, title: str) -> Result | None:
+        tools = self.tools
         async with self.original() as path:
-            parsed = await self.tools.parser.parse(path)
-        if parsed.scans:
-            await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
-            return {"scans": len(parsed.scans)}
-        return await self.stage(parsed, title)
+            if tools.mask.heavy:  # a model takes part, of which the children have none
+                parsed = await tools.parser.parse(path)
+                made = Scans(len(parsed.scans)) if parsed.scans else await self._cut(parsed, title)
+            else:
+                made = await tools.parser.stage(path, title, tools.chunk)
+        match made:
+            case Scans(pages):
+                await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
+                return {"scans": pages}
+            case staged:
+                return await self._stage(staged)
 
-    async def stage(
-        self, parsed: Parsed, title: str, masked: Mapping[str, int] | None = None
-    ) -> Result | None:
+    async def stage(self, parsed: Parsed, title: str, masked: Mapping[str, int]) -> Result | None:
         """`masked` is what was masked in it before it came here."""
-        tools, ctx = self.tools, self.ctx
+        return await self._stage(await self._cut(parsed, title, masked))
+
+    async def _cut(
+        self, parsed: Parsed, title: str, masked: Mapping[str, int] | None = None
+    ) -> Staged:
+        tools = self.tools
         prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask, masked or {})
         chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
-        staged = Staged(prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked)
-        if not await tools.corpus.stage(self.version, staged):
+        return Staged(prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked)
+
+    async def _stage(self, staged: Staged) -> Result | None:
+        if not await self.tools.corpus.stage(self.version, staged):
             return None
         count = len(staged.chunks)
-        ctx.progress(PARSED, f"{count} chunk" if count == 1 else f"{count} chunks")
-        await ctx.enqueue(EMBED, payload_of(self.version, self.blob))
+        self.ctx.progress(PARSED, f"{count} chunk" if count == 1 else f"{count} chunks")
+        await self.ctx.enqueue(EMBED, payload_of(self.version, self.blob))
         return {"chunks": len(staged.chunks), "masked": dict(staged.masked)}
 
     async def embed(self, ask: Embed) -> Result | None:

@@ -32,5 +32,15 @@ TOKEN = re.compile(
 )
 
 
+# No token holds blanks and other signs, and none more than one of those without spaces.
+_APART = re.compile(rf"\s\S|\S\s|[{_WITHOUT_SPACES}].|.[{_WITHOUT_SPACES}]", re.DOTALL)
+
+
 def count_tokens(text: str) -> int:
     return len(TOKEN.findall(text))
+
+
+def is_apart(text: str, at: int) -> bool:
+    """Whether `count_tokens` of `text` is that of its two parts before and behind `at`, added up.
+    It may be so where this cannot tell."""
+    return _APART.match(text, at - 1) is not None

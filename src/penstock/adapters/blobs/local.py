@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from penstock.adapters.blobs.keys import is_key, is_number, key_of
 from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
@@ -31,7 +32,8 @@ class LocalBlobs:
         unfinished = self._folder / UNFINISHED / number
         digest, size = hashlib.sha256(), 0
         try:
-            await asyncio.to_thread(unfinished.parent.mkdir, parents=True, exist_ok=True)
+            if not unfinished.parent.exists():
+                await asyncio.to_thread(unfinished.parent.mkdir, parents=True, exist_ok=True)
             try:
                 with unfinished.open("xb") as file:
                     async for part in parts:
@@ -40,16 +42,18 @@ class LocalBlobs:
                             raise DocumentTooLarge(f"over {most:,} bytes")
                         digest.update(part)
                         await asyncio.to_thread(file.write, part)
-                    await asyncio.to_thread(_to_disk, file.fileno())
-                key = key_of(digest.hexdigest(), number)
-                await asyncio.to_thread(self._keep, unfinished, key)
-            finally:
+                    key = key_of(digest.hexdigest(), number)
+                    await asyncio.to_thread(self._keep, file, unfinished, key)
+            except BaseException:
                 unfinished.unlink(missing_ok=True)
+                raise
         except OSError as error:
             raise _unavailable(self._folder, error) from error
         return Blob(key, size)
 
-    def _keep(self, unfinished: Path, key: str) -> None:
+    def _keep(self, file: BinaryIO, unfinished: Path, key: str) -> None:
+        file.flush()
+        _to_disk(file.fileno())
         path = self._path(key)
         path.parent.mkdir(exist_ok=True)
         unfinished.rename(path)

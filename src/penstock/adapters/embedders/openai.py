@@ -7,12 +7,13 @@ end in the same errors.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import repeat
+from operator import truediv
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import (
@@ -89,9 +90,11 @@ class OpenAIEmbedder:
         raise HttpError(where, status)
 
     def _vectors(self, body: bytes, count: int) -> list[bytes]:
+        from pydantic_core import from_json  # thousands of numbers in a quarter of json's time
+
         try:
-            rows = {row["index"]: row["embedding"] for row in json.loads(body)["data"]}
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            rows = {row["index"]: row["embedding"] for row in from_json(body)["data"]}
+        except (ValueError, TypeError, KeyError) as error:
             raise self._wrong("an answer that is not a list of embeddings") from error
         if len(rows) != count or set(rows) != set(range(count)):
             raise self._wrong(f"{len(rows)} embeddings for {count} texts, or not theirs")
@@ -108,7 +111,7 @@ class OpenAIEmbedder:
         length = math.hypot(*numbers)
         if not math.isfinite(length) or length == 0:
             raise self._wrong("an embedding that is not finite, or zero")
-        unit = array("f", [number / length for number in numbers])
+        unit = array("f", map(truediv, numbers, repeat(length)))
         if sys.byteorder == "big":
             unit.byteswap()
         return unit.tobytes()

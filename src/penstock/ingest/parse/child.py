@@ -1,4 +1,4 @@
-"""The child's side: reads or cuts a document at a time, until the parent closes the pipe.
+"""The child's side: reads, masks and cuts a document at a time, until the parent closes the pipe.
 
 Nothing it prints goes anywhere: a library's message may quote the document.
 """
@@ -8,18 +8,21 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-from dataclasses import asdict
 from typing import IO, Any
 
 from penstock.ingest.chunk import ChunkSettings
-from penstock.ingest.cut import Uncut, cut
+from penstock.ingest.cut import cut
+from penstock.ingest.mask import mask
 from penstock.ingest.parse.frames import packed, read_frame
 from penstock.ingest.parse.leash import die_with_parent
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.ocr import read_picture
 from penstock.ingest.parse.picture import picture
 from penstock.ingest.parse.read import read
-from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.ingest.parse.wire import Frame, pack_chunks, pack_parsed, pack_staged, unpack_uncut
+from penstock.ingest.parsed import Parsed
+from penstock.ingest.prepare import prepare
+from penstock.model.document import Staged
 from penstock.model.errors import ConfigError, ParserError
 
 _ADDRESS_SPACE = 2
@@ -57,16 +60,15 @@ def _restrict(limits: ParseLimits) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
 
 
-def _answer(
-    asked: dict[str, Any], body: bytes, limits: ParseLimits
-) -> tuple[dict[str, Any], bytes]:
+def _answer(asked: dict[str, Any], body: bytes, limits: ParseLimits) -> Frame:
     try:
         if "cut" in asked:
-            return _chunks(body.decode(), **asked["cut"])
+            return pack_chunks(cut(*unpack_uncut(asked, body)))
         data = body if asked["path"] is None else _load(asked["path"], limits)
         if asked["page"] is None:
             scanned = {int(page): text for page, text in asked["scanned"].items()}
-            return _described(read(data, limits, scanned))
+            parsed = read(data, limits, scanned)
+            return _staged(parsed, **asked["stage"]) if "stage" in asked else pack_parsed(parsed)
         seen = picture(data, asked["page"], limits)
         if asked["languages"] is None:
             return {"page": asked["page"]}, seen.png()
@@ -92,27 +94,12 @@ def _load(path: str, limits: ParseLimits) -> bytes:
         raise ParserError(f"the file cannot be read: {error.strerror}", "unreadable") from error
 
 
-def _described(parsed: Parsed) -> tuple[dict[str, Any], bytes]:
-    fields = asdict(parsed)
-    return {"parsed": fields}, fields.pop("text").encode()
-
-
-def _chunks(
-    text: str,
-    settings: dict[str, int],
-    labels: list[tuple[int, int]],
-    pages: list[tuple[int, int, int]],
-    headings: list[tuple[int, int, str]],
-) -> tuple[dict[str, Any], bytes]:
-    uncut = Uncut(
-        text,
-        [(start, end) for start, end in labels],
-        [Page(*page) for page in pages],
-        [Heading(*heading) for heading in headings],
-    )
-    chunks = cut(uncut, ChunkSettings(**settings))
-    fields = [one._replace(text="", terms="") for one in chunks]
-    return {"chunks": fields}, "\n".join(one.terms for one in chunks).encode()
+def _staged(parsed: Parsed, title: str, settings: dict[str, int]) -> Frame:
+    if parsed.scans:
+        return {"scans": len(parsed.scans)}, b""
+    ready = prepare(parsed, title, mask)
+    chunks = cut(ready.uncut, ChunkSettings(**settings))
+    return pack_staged(Staged(ready.uncut.text, chunks, ready.title, parsed.mime, ready.masked))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ document one way and its text the other: text as JSON would hold up the parent's
              "languages": "eng+jpn" or null}              or what tesseract reads in that
     child   {"parsed": {...}}                             body: the text
             {"page": number}                              body: the picture as PNG, or its text
+    parent  {..., "stage": {...}}                         as above: read it, mask it and cut it
+    child   {"staged": {...}, "text": bytes,              body: the text, masked, of so many bytes,
+             "chunks": [...]}                             then the terms of each chunk, a line
+            {"scans": number}                             pages of it are pictures
     parent  {"limits": {...}, "cut": {...}}               body: the text, masked
     child   {"chunks": [...]}                             body: the terms of each, a line
     child   {"error": message, "reason": word}

@@ -1,4 +1,4 @@
-"""Parsing and cutting from an event loop, in child processes.
+"""Parsing, masking and cutting from an event loop, in child processes.
 
     async with ParserPool(size=2) as pool:
         parsed = await pool.parse(Path("report.pdf"))
@@ -21,14 +21,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.cut import Uncut
 from penstock.ingest.parse.frames import LENGTHS, packed
 from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parsed import Heading, Page, Parsed
-from penstock.model.document import NewChunk
+from penstock.ingest.parse.wire import (
+    Frame,
+    pack_uncut,
+    unpack_chunks,
+    unpack_parsed,
+    unpack_staged,
+)
+from penstock.ingest.parsed import Parsed
+from penstock.model.document import NewChunk, Staged
 from penstock.model.errors import ConfigError, ParserError
 
 _COMMAND = ("-P", "-m", "penstock.ingest.parse.child")
@@ -43,8 +50,10 @@ _ENVIRONMENT = (
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-_Answer = tuple[dict[str, Any], bytes]
-"""Header and body of a frame."""
+class Scans(NamedTuple):
+    """A document that is not whole yet: some pages are pictures."""
+
+    pages: int
 
 
 class ChildGone(Exception):
@@ -94,17 +103,19 @@ class ParserPool:
 
         Raises ParserError with a reason, ConfigError if a library is missing.
         """
-        header, body = await self._of(source, scanned=scanned)
-        fields = header["parsed"]
-        return Parsed(
-            text=body.decode(),
-            title=fields["title"],
-            mime=fields["mime"],
-            pages=tuple(Page(*page) for page in fields["pages"]),
-            headings=tuple(Heading(*heading) for heading in fields["headings"]),
-            metadata=fields["metadata"],
-            scans=tuple(fields["scans"]),
-        )
+        return unpack_parsed(*await self._of(source, scanned=scanned))
+
+    async def stage(
+        self, source: bytes | Path, title: str, settings: ChunkSettings
+    ) -> Staged | Scans:
+        """A document parsed, masked by the patterns that everybody has, and cut, in one go: what is
+        not masked stays in the child. `title` is used where the document has none. Raises what
+        `parse` does."""
+        question = {"stage": {"title": title, "settings": asdict(settings)}}
+        header, body = await self._of(source, question=question)
+        if "scans" in header:
+            return Scans(header["scans"])
+        return unpack_staged(header, body)
 
     async def picture(self, source: bytes | Path, page: int) -> bytes:
         """What a page (from 1) looks like, as PNG. Raises what `parse` does."""
@@ -119,8 +130,8 @@ class ParserPool:
 
     async def cut(self, uncut: Uncut, settings: ChunkSettings) -> list[NewChunk]:
         """The chunks of a masked text. Raises what `parse` does."""
-        question = _to_cut(uncut, settings)
-        return _chunks(uncut.text, *await self._ask(question, uncut.text.encode()))
+        answer = await self._ask(*pack_uncut(uncut, settings))
+        return unpack_chunks(uncut.text, *answer)
 
     async def _of(
         self,
@@ -128,13 +139,14 @@ class ParserPool:
         page: int | None = None,
         languages: str | None = None,
         scanned: Mapping[int, str] | None = None,
-    ) -> _Answer:
+        question: Mapping[str, Any] | None = None,
+    ) -> Frame:
         if isinstance(source, bytes) and len(source) > self._limits.input_bytes:
             raise ParserError(f"larger than {self._limits.input_bytes} bytes", "oversized")
-        question = {"scanned": dict(scanned or {}), "page": page, "languages": languages}
-        return await self._ask(*_about(source, question))
+        asked = {"scanned": dict(scanned or {}), "page": page, "languages": languages}
+        return await self._ask(*_about(source, {**asked, **(question or {})}))
 
-    async def _ask(self, question: dict[str, Any], body: bytes) -> _Answer:
+    async def _ask(self, question: dict[str, Any], body: bytes) -> Frame:
         request = packed({"limits": asdict(self._limits), **question}, body)
         async with self._turns:
             try:
@@ -147,7 +159,7 @@ class ParserPool:
             except ChildGone as gone:
                 raise ParserError("the parser crashed on it, twice", "crashed") from gone
 
-    async def _ask_once(self, request: list[bytes]) -> _Answer:
+    async def _ask_once(self, request: list[bytes]) -> Frame:
         child = self._idle.pop() if self._idle else await self._start()
         try:
             async with asyncio.timeout(self._limits.seconds):
@@ -223,7 +235,7 @@ class _Child:
     def pid(self) -> int:
         return self._process.pid
 
-    async def ask(self, request: list[bytes], limits: ParseLimits) -> _Answer:
+    async def ask(self, request: list[bytes], limits: ParseLimits) -> Frame:
         """The child's answer; its memory is watched meanwhile."""
         self._requests += 1
         answer = asyncio.ensure_future(self._exchange(request))
@@ -237,7 +249,7 @@ class _Child:
             answer.cancel()
             await asyncio.wait({answer})
 
-    async def _exchange(self, request: list[bytes]) -> _Answer:
+    async def _exchange(self, request: list[bytes]) -> Frame:
         try:
             self._to.writelines(request)
             await self._to.drain()
@@ -245,7 +257,7 @@ class _Child:
             raise ChildGone from error
         return await self.receive()
 
-    async def receive(self) -> _Answer:
+    async def receive(self) -> Frame:
         try:
             header, body = LENGTHS.unpack(await self._from.readexactly(LENGTHS.size))
             answer = json.loads(await self._from.readexactly(header))
@@ -273,22 +285,7 @@ class _Child:
         await self._process.wait()
 
 
-def _about(source: bytes | Path, question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+def _about(source: bytes | Path, question: dict[str, Any]) -> Frame:
     if isinstance(source, bytes):
         return {"path": None, **question}, source
     return {"path": str(source.absolute()), **question}, b""
-
-
-def _to_cut(uncut: Uncut, settings: ChunkSettings) -> dict[str, Any]:
-    places = {"labels": uncut.labels, "pages": uncut.pages, "headings": uncut.headings}
-    return {"cut": {"settings": asdict(settings), **places}}
-
-
-def _chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChunk]:
-    chunks = []
-    for fields, terms in zip(header["chunks"], body.decode().split("\n"), strict=False):
-        one = NewChunk(*fields)
-        pages = None if one.pages is None else (one.pages[0], one.pages[1])
-        cut = text[one.start : one.end]
-        chunks.append(one._replace(text=cut, pages=pages, section=tuple(one.section), terms=terms))
-    return chunks

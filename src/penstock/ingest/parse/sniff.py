@@ -94,8 +94,10 @@ def packed_mime(archive: Archive) -> Mime:
 def text_mime(text: str) -> Mime:
     """Of decoded text; raises if it is no text at all."""
     sample = text[:_SAMPLE]
-    odd = sum(1 for sign in sample if _is_odd(sign))
-    if odd > _ODD_MOST * len(sample) or sample.startswith(_NOT_READ):
+    odd = {sign for sign in set(sample) if _is_odd(sign)}
+    if (odd and sum(map(odd.__contains__, sample)) > _ODD_MOST * len(sample)) or sample.startswith(
+        _NOT_READ
+    ):
         raise ParserError("neither text nor a format we know", "unknown")
     if _HTML.match(sample):
         return Mime.HTML

@@ -121,12 +121,13 @@ def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
         return False
     _drop(tx, document, version.generation)  # what an interrupted run may have left
     tx.execute("INSERT INTO texts VALUES (?, ?, ?)", (document, version.generation, staged.text))
-    tx.execute(
+    tx.connection.executemany(
         'INSERT INTO chunks (document, generation, ordinal, text, start, "end", fresh, tokens,'
-        " pages, section, hash, terms, script)"
-        " SELECT ?, ?, key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,"
-        " value -> 5, value -> 6, value ->> 7, value ->> 8, value ->> 9 FROM json_each(?)",
-        (document, version.generation, json.dumps([_chunk_row(one) for one in staged.chunks])),
+        " pages, section, hash, terms, script) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (document, version.generation, ordinal, *_chunk_row(one))
+            for ordinal, one in enumerate(staged.chunks)
+        ],
     )
     tx.execute(
         "UPDATE documents SET title = ?, mime = ?, chunks = ?, masked = ? WHERE number = ?",
@@ -146,8 +147,10 @@ def _is_live(tx: Transaction, document: int, generation: int) -> bool:
     return bool(row[0] == generation)
 
 
-def _chunk_row(chunk: NewChunk) -> list[Any]:
-    return list(chunk)
+def _chunk_row(chunk: NewChunk) -> tuple[Any, ...]:
+    pages = None if chunk.pages is None else json.dumps(chunk.pages)
+    section = json.dumps(chunk.section, ensure_ascii=False)
+    return (*chunk[:5], pages, section, *chunk[7:])
 
 
 def mark(

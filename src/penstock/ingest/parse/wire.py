@@ -1,0 +1,80 @@
+"""What crosses the pipe, packed into a frame on one side and unpacked on the other.
+
+A chunk's text is not sent along: it is a part of the document's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from penstock.ingest.chunk import ChunkSettings
+from penstock.ingest.cut import Uncut
+from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.model.document import NewChunk, Staged
+
+Frame = tuple[dict[str, Any], bytes]
+"""Header and body."""
+
+
+def pack_parsed(parsed: Parsed) -> Frame:
+    fields = asdict(parsed)
+    return {"parsed": fields}, fields.pop("text").encode()
+
+
+def unpack_parsed(header: dict[str, Any], body: bytes) -> Parsed:
+    fields = header["parsed"]
+    return Parsed(
+        text=body.decode(),
+        title=fields["title"],
+        mime=fields["mime"],
+        pages=tuple(Page(*page) for page in fields["pages"]),
+        headings=tuple(Heading(*heading) for heading in fields["headings"]),
+        metadata=fields["metadata"],
+        scans=tuple(fields["scans"]),
+    )
+
+
+def pack_uncut(uncut: Uncut, settings: ChunkSettings) -> Frame:
+    places = {"labels": uncut.labels, "pages": uncut.pages, "headings": uncut.headings}
+    return {"cut": {"settings": asdict(settings), **places}}, uncut.text.encode()
+
+
+def unpack_uncut(header: dict[str, Any], body: bytes) -> tuple[Uncut, ChunkSettings]:
+    fields = header["cut"]
+    uncut = Uncut(
+        body.decode(),
+        [(start, end) for start, end in fields["labels"]],
+        [Page(*page) for page in fields["pages"]],
+        [Heading(*heading) for heading in fields["headings"]],
+    )
+    return uncut, ChunkSettings(**fields["settings"])
+
+
+def pack_chunks(chunks: Sequence[NewChunk]) -> Frame:
+    fields = [one._replace(text="", terms="") for one in chunks]
+    return {"chunks": fields}, "\n".join(one.terms for one in chunks).encode()
+
+
+def unpack_chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChunk]:
+    chunks = []
+    for fields, terms in zip(header["chunks"], body.decode().split("\n"), strict=False):
+        one = NewChunk(*fields)
+        pages = None if one.pages is None else (one.pages[0], one.pages[1])
+        cut = text[one.start : one.end]
+        chunks.append(one._replace(text=cut, pages=pages, section=tuple(one.section), terms=terms))
+    return chunks
+
+
+def pack_staged(staged: Staged) -> Frame:
+    header, terms = pack_chunks(staged.chunks)
+    text = staged.text.encode()
+    about = {"title": staged.title, "mime": staged.mime, "masked": dict(staged.masked)}
+    return {"staged": about, "text": len(text), **header}, text + terms
+
+
+def unpack_staged(header: dict[str, Any], body: bytes) -> Staged:
+    text = body[: header["text"]].decode()
+    chunks = unpack_chunks(text, header, body[header["text"] :])
+    return Staged(text, chunks, **header["staged"])
