@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,15 +25,21 @@ SLOW = saved(noise(4_000), "PNG")
 pytestmark = pytest.mark.usefixtures("tesseract")
 
 
+def reading(child: psutil.Process) -> psutil.Process | None:
+    """The tesseract that a child has started on a picture."""
+    for one in child.children():
+        with suppress(psutil.ZombieProcess, psutil.NoSuchProcess):  # it was asked for its languages
+            if one.name() == "tesseract" and "stdin" in one.cmdline():
+                return one
+    return None
+
+
 async def started(pool: ParserPool) -> psutil.Process:
     """Tesseract, once a child has started it on a picture."""
 
     def found() -> psutil.Process | None:
-        for pid in pool.pids:
-            for one in psutil.Process(pid).children():
-                if one.name() == "tesseract" and "stdin" in one.cmdline():
-                    return one
-        return None
+        readers = (reading(psutil.Process(pid)) for pid in pool.pids)
+        return next((one for one in readers if one is not None), None)
 
     return await until(found, "tesseract", 30)
 
@@ -153,10 +160,7 @@ async def test_tesseract_does_not_outlive_the_process_that_asked() -> None:
     parent.stdin.close()
     child = psutil.Process(int(await parent.stdout.readline()))
 
-    def found() -> psutil.Process | None:
-        return next((one for one in child.children() if "stdin" in one.cmdline()), None)
-
-    tesseract = await until(found, "tesseract", 30)
+    tesseract = await until(lambda: reading(child), "tesseract", 30)
     parent.kill()
     await parent.wait()
 
