@@ -149,8 +149,8 @@ class Library:
         )
 
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
-        """Store bytes as they come, for `add` once the rest of a request is known. What is not
-        added is to be dropped, or swept away hours later."""
+        """Store bytes as they come, for `add` once the rest of a request is known. What is never
+        given to `add` is to be dropped, or swept away hours later."""
         return await self._tools.blobs.put(parts, most=self._most_bytes)
 
     async def drop(self, blob: Blob) -> None:
@@ -172,17 +172,24 @@ class Library:
         id changes nothing; other content replaces what is there once it is ready.
 
         `origin` says where it came from, for people. Without an `id` the file's name, else the
-        content, is its id.
+        content, is its id. A blob is the library's from here on, also when this fails: by then
+        the document may be accepted.
         """
         if isinstance(source, Path):
             origin = origin or str(source)
             id = id or source.name  # noqa: A001
-        names, rank = self._names, Priority.parse(priority)
-        # All is checked before a byte is stored. The id is a stand-in where the content is it.
-        ref = await self._ref(tenant, collection, id or "content")
-        known, title, origin = await self._masked(
-            lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
-        )
+        names = self._names
+        try:
+            # All is checked before a byte is stored. The id is a stand-in where the content is it.
+            rank = Priority.parse(priority)
+            ref = await self._ref(tenant, collection, id or "content")
+            known, title, origin = await self._masked(
+                lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
+            )
+        except PenstockError:
+            if isinstance(source, Blob):
+                await self.drop(source)
+            raise
         blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
         if not id:
             ref = await self._ref(tenant, collection, blob.key[:16])
