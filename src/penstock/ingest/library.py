@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Container,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
@@ -44,8 +51,6 @@ from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
 
 log = logging.getLogger("penstock.ingest")
-
-T = TypeVar("T")
 
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
@@ -136,7 +141,7 @@ class Library:
                 names.metadata(metadata or {}),
             )
 
-        text, scope = await self._masked(masked)
+        text, scope = await self._tools.masked(masked)
         model = (await self._tools.corpus.serving()).model or self._tools.model
         return await search(
             self._tools.corpus,
@@ -183,7 +188,7 @@ class Library:
             # All is checked before a byte is stored. The id is a stand-in where the content is it.
             rank = Priority.parse(priority)
             ref = await self._ref(tenant, collection, id or "content")
-            known, title, origin = await self._masked(
+            known, title, origin = await self._tools.masked(
                 lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
             )
         except PenstockError:
@@ -215,7 +220,7 @@ class Library:
         names, rank, address = self._names, Priority.parse(priority), web_address(url)
         check(address, self._remote.allow)
         ref = await self._ref(tenant, collection, id or name_of(address))
-        known, title, source = await self._masked(
+        known, title, source = await self._tools.masked(
             lambda: (
                 names.metadata(metadata or {}),
                 names.text(title),
@@ -239,11 +244,7 @@ class Library:
         if accepted.new:
             await self._start(accepted.document, upload.blob, priority)
         if spare is not None:
-            try:
-                await self._tools.let_go(spare)
-            except StoreUnavailable as error:
-                # The document is accepted all the same.
-                log.warning("an original is left for the sweep: %s", error)
+            await _now_or_later(self._tools.let_go(spare))
         return accepted.document
 
     async def _start(self, document: Document, blob: str, priority: Priority) -> None:
@@ -303,11 +304,7 @@ class Library:
         return await self._get(await self._ref(tenant, collection, id))
 
     async def _ref(self, tenant: str, collection: str, name: str) -> DocumentRef:
-        return await self._masked(lambda: self._names.ref(tenant, collection, name))
-
-    async def _masked(self, work: Callable[[], T]) -> T:
-        """What masks names and questions: in a thread if a model takes part in it."""
-        return await asyncio.to_thread(work) if self._tools.mask.heavy else work()
+        return await self._tools.masked(lambda: self._names.ref(tenant, collection, name))
 
     async def _get(self, ref: DocumentRef) -> Document:
         document = await self._tools.corpus.get(ref)
@@ -350,7 +347,7 @@ class Library:
         """The newest first; `before` is the generation of the last one of the page before."""
         if collection is not None:
             where = collection
-            collection = await self._masked(lambda: self._names.collection(where))
+            collection = await self._tools.masked(lambda: self._names.collection(where))
         return await self._tools.corpus.documents(
             tenant,
             collection=collection,
@@ -382,7 +379,15 @@ class Library:
         blob = await self._tools.corpus.delete(ref)
         if blob is None:
             raise DocumentNotFound(ref.id)
-        await self._tools.blobs.delete(blob)
+        await _now_or_later(self._tools.blobs.delete(blob))
+
+
+async def _now_or_later(deleting: Awaitable[None]) -> None:
+    """The document is accepted, or gone, although its original cannot be deleted now."""
+    try:
+        await deleting
+    except StoreUnavailable as error:
+        log.warning("an original is left for the sweep: %s", error)
 
 
 async def _parts(source: Content) -> AsyncIterator[bytes]:
