@@ -210,6 +210,6 @@ def _position(given: str) -> str | None:
     try:
         at, position = json.loads(base64.urlsafe_b64decode(given.encode()))
         fresh = float(at) > time.time() - FEED_SECONDS
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
     return str(position) if fresh else None
