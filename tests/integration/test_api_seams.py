@@ -1,10 +1,14 @@
 """Jobs on one server, documents on another: what the API has handed on it does not take back."""
 
+import asyncio
+
 from penstock.model.ids import new_id
+from penstock.server.callers import REMEMBER_SECONDS
 from tests.integration.test_api_documents import finished, originals
+from tests.support.postgres import new_url
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
-from tests.support.serving import Host, upload
+from tests.support.serving import Host, events, upload
 from tests.support.waiting import until
 
 TRIES = 10
@@ -55,3 +59,27 @@ async def test_a_file_that_is_refused_leaves_no_original(host: Host) -> None:
         # The first was accepted before the second was looked at.
         assert len((await client.get("/v1/documents")).json()["documents"]) == 1
     assert len(originals(host)) == 1
+
+
+async def test_a_stream_outlives_an_outage_in_which_its_key_cannot_be_looked_up(host: Host) -> None:
+    with Proxy(new_url()) as proxy:
+        host.cli.environment["PENSTOCK_QUEUE"] = proxy.url
+        host.cli.environment["PENSTOCK_BLOBS"] = str(host.cli.folder / "blobs")
+        key = host.key()
+        served = host.serve("--no-workers", heartbeat_seconds=0.2)
+        async with (
+            served.client(key) as client,
+            client.stream("GET", "/v1/events") as response,
+        ):
+            coming = events(response)
+            proxy.leave()
+            # The key is remembered for as long; after that every sign of life asks for it.
+            await asyncio.sleep(REMEMBER_SECONDS + 1)
+            proxy.come_back()
+
+            async def stored() -> bool:
+                body = {"kind": "add", "task": "t"}
+                return (await client.post("/v1/jobs", json=body)).status_code == 202
+
+            await until(stored, "the server to work again", 20)
+            assert (await asyncio.wait_for(anext(coming), 20)).name == "change"
