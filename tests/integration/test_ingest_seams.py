@@ -3,22 +3,24 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock import Penstock
-from penstock.ingest.jobs import FETCH
+from penstock import Job, Penstock
+from penstock.ingest.jobs import FETCH, PARSE
 from penstock.ingest.pii.presidio import PresidioNames
 from penstock.ingest.pii.span import Span
 from penstock.model.document import DocumentState
-from penstock.model.errors import DocumentNotFound
+from penstock.model.errors import DocumentNotFound, QueueUnavailable
 from penstock.model.ids import new_id
+from penstock.ports.queue import JobFilter
 from tests.support import scans
 from tests.support.buckets import KEYS, Bucket, s3_bucket, s3_url
 from tests.support.proxy import Proxy
 from tests.support.scans import VisionServer, picture
 from tests.support.server import Answer, CountingServer
-from tests.support.shelf import LANE, SOON, Shelf, completed, found
+from tests.support.shelf import LANE, SOON, Shelf, completed, failed, found
 from tests.support.toy_names import PERSON, make_model
 from tests.support.waiting import until
 from tests.support.web import HOSTS, SLUICE, Web
@@ -164,6 +166,29 @@ async def test_bucket_that_goes_away_while_an_address_is_fetched_is_not_the_host
             await completed(app, name)
         await app.drain(LATER)
     assert bucket.names() == []
+
+
+async def test_while_the_bucket_is_away_documents_that_do_not_need_it_are_mended(
+    web: Web, site: CountingServer, proxied: tuple[Bucket, Proxy]
+) -> None:
+    _, proxy = proxied
+
+    async def away(*arguments: Any, **options: Any) -> Job:
+        raise QueueUnavailable("cut off")
+
+    async with web.idle() as app:
+        enqueue = app.corpus._enqueue
+        setattr(app.corpus, "_enqueue", away)  # noqa: B010
+        with pytest.raises(QueueUnavailable):
+            await app.corpus.add_url(site.url("/a"), id="without a job")
+        setattr(app.corpus, "_enqueue", enqueue)  # noqa: B010
+        await app.corpus.add(b"some text", id="cancelled")
+        await app.queue.cancel(JobFilter(kind=PARSE))
+    proxy.leave()
+    async with web.running() as app:
+        assert (await failed(app, "cancelled")).message == "ingest.parse was cancelled"
+        proxy.come_back()
+        await completed(app, "without a job")
 
 
 async def test_document_is_deleted_although_its_original_cannot_be_now(
