@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -50,15 +50,15 @@ class JobFetch:
 
     @asynccontextmanager
     async def __call__(
-        self, url: str, *, most: int, lane_of: Callable[[str], str] = host_lane
+        self, url: str, *, most: int, lane_of: Callable[[str], Awaitable[str]] | None = None
     ) -> AsyncIterator[Fetched]:
         """At most `most` bytes, packed and unpacked. Its time is the job's. `lane_of` names the
-        lane of a host."""
+        lane of a host where that is not `host:` and its name."""
         options: dict[str, Any] = {"headers": HEADERS, "most_bytes": most}
         address = web_address(url)
         for _ in range(HOPS + 1):
             check(address, self._allow)
-            lane = lane_of(address.host)
+            lane = host_lane(address.host) if lane_of is None else await lane_of(address.host)
             try:
                 async with self._http.exchange(
                     "GET", address.url, lane, options, HOP_PATIENCE

@@ -54,18 +54,26 @@ async def _fetch(fetching: Fetching, work: Work) -> Result | None:
         return None
     if not document.remote:  # a run before this one came as far
         await start(fetching.enqueue, document, original, ctx.job.priority)
-        await blobs.delete(work.blob)
+        async with work.at_blobs():
+            await blobs.delete(work.blob)
         return {"size": document.size}
-    request, names = await Request.read(blobs, work.blob), Names(tools.mask)
-    try:
-        # A host can be personal data, too: its lane has the masked name.
-        async with ctx.fetch(
-            request.url, most=fetching.most_bytes, lane_of=lambda host: host_lane(names.host(host))
-        ) as fetched:
-            stored = await blobs.put(_noted(ctx, fetched.parts), most=fetching.most_bytes)
-    except PenstockError as error:
-        raise _masked(error, tools.mask) from None
-    title = request.title or names.text(fetched.name)
+    async with work.original() as path:
+        request, names = Request.read(path), Names(tools.mask)
+
+    async def lane_of(host: str) -> str:
+        """A host can be personal data, too: its lane has the masked name."""
+        return host_lane(await tools.masked(lambda: names.host(host)))
+
+    with work.blaming_blobs():
+        try:
+            async with ctx.fetch(request.url, most=fetching.most_bytes, lane_of=lane_of) as fetched:
+                stored = await blobs.put(_noted(ctx, fetched.parts), most=fetching.most_bytes)
+        except PenstockError as error:
+            problem = error
+            raise await tools.masked(lambda: _masked(problem, tools.mask)) from None
+    said = (fetched.name, fetched.mime, fetched.charset)
+    name, mime, charset = await tools.masked(lambda: [names.text(one) for one in said])
+    title = request.title or name
     digest = digest_of(
         stored.key[:64], title, document.source, document.metadata, fetching.fingerprint
     )
@@ -74,20 +82,22 @@ async def _fetch(fetching: Fetching, work: Work) -> Result | None:
         version, work.blob, Arrived(stored.key, digest, stored.size, title)
     )
     if arrived is None:
-        await blobs.delete(stored.key)
+        async with work.at_blobs():
+            await blobs.delete(stored.key)
         return None
     unchanged = arrived.state is DocumentState.COMPLETED
-    if unchanged:
-        await tools.let_go(stored.key)
-    else:
+    if not unchanged:
         await start(fetching.enqueue, arrived, stored.key, ctx.job.priority)
-    await blobs.delete(work.blob)
+    async with work.at_blobs():
+        if unchanged:
+            await tools.let_go(stored.key)
+        await blobs.delete(work.blob)
     return {
         "size": stored.size,
         "unchanged": unchanged,
-        "mime": names.text(fetched.mime),
-        "charset": names.text(fetched.charset),
-        "name": names.text(fetched.name),
+        "mime": mime,
+        "charset": charset,
+        "name": name,
     }
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Container, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Container,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
@@ -44,8 +51,6 @@ from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
 
 log = logging.getLogger("penstock.ingest")
-
-T = TypeVar("T")
 
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
@@ -136,7 +141,7 @@ class Library:
                 names.metadata(metadata or {}),
             )
 
-        text, scope = await self._masked(masked)
+        text, scope = await self._tools.masked(masked)
         model = (await self._tools.corpus.serving()).model or self._tools.model
         return await search(
             self._tools.corpus,
@@ -149,8 +154,8 @@ class Library:
         )
 
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
-        """Store bytes as they come, for `add` once the rest of a request is known. What is not
-        added is to be dropped, or swept away hours later."""
+        """Store bytes as they come, for `add` once the rest of a request is known. What is never
+        given to `add` is to be dropped, or swept away hours later."""
         return await self._tools.blobs.put(parts, most=self._most_bytes)
 
     async def drop(self, blob: Blob) -> None:
@@ -172,17 +177,24 @@ class Library:
         id changes nothing; other content replaces what is there once it is ready.
 
         `origin` says where it came from, for people. Without an `id` the file's name, else the
-        content, is its id.
+        content, is its id. A blob is the library's from here on, also when this fails: by then
+        the document may be accepted.
         """
         if isinstance(source, Path):
             origin = origin or str(source)
             id = id or source.name  # noqa: A001
-        names, rank = self._names, Priority.parse(priority)
-        # All is checked before a byte is stored. The id is a stand-in where the content is it.
-        ref = await self._ref(tenant, collection, id or "content")
-        known, title, origin = await self._masked(
-            lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
-        )
+        names = self._names
+        try:
+            # All is checked before a byte is stored. The id is a stand-in where the content is it.
+            rank = Priority.parse(priority)
+            ref = await self._ref(tenant, collection, id or "content")
+            known, title, origin = await self._tools.masked(
+                lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
+            )
+        except PenstockError:
+            if isinstance(source, Blob):
+                await self.drop(source)
+            raise
         blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
         if not id:
             ref = await self._ref(tenant, collection, blob.key[:16])
@@ -208,7 +220,7 @@ class Library:
         names, rank, address = self._names, Priority.parse(priority), web_address(url)
         check(address, self._remote.allow)
         ref = await self._ref(tenant, collection, id or name_of(address))
-        known, title, source = await self._masked(
+        known, title, source = await self._tools.masked(
             lambda: (
                 names.metadata(metadata or {}),
                 names.text(title),
@@ -232,11 +244,7 @@ class Library:
         if accepted.new:
             await self._start(accepted.document, upload.blob, priority)
         if spare is not None:
-            try:
-                await self._tools.let_go(spare)
-            except StoreUnavailable as error:
-                # The document is accepted all the same.
-                log.warning("an original is left for the sweep: %s", error)
+            await _now_or_later(self._tools.let_go(spare))
         return accepted.document
 
     async def _start(self, document: Document, blob: str, priority: Priority) -> None:
@@ -296,11 +304,7 @@ class Library:
         return await self._get(await self._ref(tenant, collection, id))
 
     async def _ref(self, tenant: str, collection: str, name: str) -> DocumentRef:
-        return await self._masked(lambda: self._names.ref(tenant, collection, name))
-
-    async def _masked(self, work: Callable[[], T]) -> T:
-        """What masks names and questions: in a thread if a model takes part in it."""
-        return await asyncio.to_thread(work) if self._tools.mask.heavy else work()
+        return await self._tools.masked(lambda: self._names.ref(tenant, collection, name))
 
     async def _get(self, ref: DocumentRef) -> Document:
         document = await self._tools.corpus.get(ref)
@@ -343,7 +347,7 @@ class Library:
         """The newest first; `before` is the generation of the last one of the page before."""
         if collection is not None:
             where = collection
-            collection = await self._masked(lambda: self._names.collection(where))
+            collection = await self._tools.masked(lambda: self._names.collection(where))
         return await self._tools.corpus.documents(
             tenant,
             collection=collection,
@@ -375,7 +379,15 @@ class Library:
         blob = await self._tools.corpus.delete(ref)
         if blob is None:
             raise DocumentNotFound(ref.id)
-        await self._tools.blobs.delete(blob)
+        await _now_or_later(self._tools.blobs.delete(blob))
+
+
+async def _now_or_later(deleting: Awaitable[None]) -> None:
+    """The document is accepted, or gone, although its original cannot be deleted now."""
+    try:
+        await deleting
+    except StoreUnavailable as error:
+        log.warning("an original is left for the sweep: %s", error)
 
 
 async def _parts(source: Content) -> AsyncIterator[bytes]:

@@ -11,11 +11,11 @@ than the newest, is left alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
@@ -49,6 +49,7 @@ PARSED = 0.3
 """How much of the work is done once a document is staged."""
 
 Result = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,6 +67,11 @@ class Tools:
     keep_originals: bool = False
     blobs_lane: str | None = None
     """The lane of the server that originals are on; None where they are in a folder."""
+
+    async def masked(self, work: Callable[[], T]) -> T:
+        """What `work` makes of short texts by masking them: in a thread if a model takes part in
+        it, which is loaded first, or at work on something long."""
+        return await asyncio.to_thread(work) if self.mask.heavy else work()
 
     async def let_go(self, blob: str) -> None:
         """Delete an original, unless a document still needs it."""
@@ -139,7 +145,7 @@ class Work:
         return result
 
     @asynccontextmanager
-    async def _at_blobs(self) -> AsyncIterator[None]:
+    async def at_blobs(self) -> AsyncIterator[None]:
         """While the server with the originals is away its lane is in trouble, and no attempt is
         spent. A folder has no lane: it is the process that cannot use it."""
         lane = self.tools.blobs_lane
@@ -147,23 +153,31 @@ class Work:
             yield
             return
         async with self.ctx.lanes.permit(lane):
-            try:
+            with self.blaming_blobs():
                 yield
-            except StoreUnavailable as error:
-                away = Unavailable(str(error))
-                away.address = error.address
-                raise away from error
+
+    @contextmanager
+    def blaming_blobs(self) -> Iterator[None]:
+        """The same without a slot, for what may take as long as somebody else takes."""
+        try:
+            yield
+        except StoreUnavailable as error:
+            if self.tools.blobs_lane is None:
+                raise
+            away = Unavailable(str(error))
+            away.address, away.lane = error.address, self.tools.blobs_lane
+            raise away from error
 
     @asynccontextmanager
     async def original(self) -> AsyncIterator[Path]:
         """A file to read it from. The lane's slot is held only while it is fetched."""
         async with AsyncExitStack() as held:
-            async with self._at_blobs():
+            async with self.at_blobs():
                 path = await held.enter_async_context(self.tools.blobs.local(self.blob))
             yield path
 
     async def _let_go(self) -> None:
-        async with self._at_blobs():
+        async with self.at_blobs():
             await self.tools.let_go(self.blob)
 
     def _masked(self, error: Exception) -> Exception:

@@ -16,7 +16,7 @@ from penstock.ingest.jobs import FETCH, Enqueue, fetch_id, job_ids, start
 from penstock.ingest.pipeline import Tools
 from penstock.ingest.remote import Remote
 from penstock.model.document import DocumentState
-from penstock.model.errors import BlobMissing, DeadlineExceeded, describe
+from penstock.model.errors import BlobMissing, DeadlineExceeded, StoreUnavailable, describe
 from penstock.model.job import Job, JobState
 from penstock.ports.corpus import Pending, Version
 from penstock.ports.queue import JobQueue
@@ -79,6 +79,8 @@ class Reconciler:
             await self._remote.start(self._enqueue, document, blob)
         except BlobMissing as error:
             await self._fail(pending, describe(error, retryable=False))
+        except StoreUnavailable as error:
+            log.debug("a document is started when its original can be read: %s", error)
 
     async def _fail(self, pending: Pending, error: dict[str, Any]) -> None:
         """The jobs were read after the document: the next of them may be under way by now, or

@@ -13,11 +13,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.engine.web_address import Allow, WebAddress, web_address
 from penstock.ingest.jobs import FETCH, Enqueue, fetch_id, log_of, payload_of
 from penstock.ingest.names import NAME_LIMIT, Names
+from penstock.ingest.pipeline import Tools
 from penstock.model.document import Document
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.ports.blobs import Blob, BlobStore
@@ -42,9 +44,8 @@ class Request(NamedTuple):
         return await blobs.put(_whole(json.dumps(self._asdict()).encode()), most=REQUEST_BYTES)
 
     @classmethod
-    async def read(cls, blobs: BlobStore, key: str) -> Request:
-        async with blobs.local(key) as path:
-            return cls(**json.loads(path.read_bytes()))
+    def read(cls, path: Path) -> Request:
+        return cls(**json.loads(path.read_bytes()))
 
 
 async def _whole(data: bytes) -> AsyncIterator[bytes]:
@@ -78,8 +79,7 @@ def digest_of(
 class Remote:
     """What it takes to have documents fetched."""
 
-    blobs: BlobStore
-    names: Names
+    tools: Tools
     allow: Allow
     seconds: float
     """For how long it is tried."""
@@ -96,10 +96,13 @@ class Remote:
         """Enqueue what fetches a document; once, however often this is called. BlobMissing where
         it is not known any more what to fetch."""
         version = Version(document.ref, document.generation)
-        address = web_address((await Request.read(self.blobs, blob)).url)
+        tools = self.tools
+        async with tools.blobs.local(blob) as path:
+            address = web_address(Request.read(path).url)
+        host = await tools.masked(lambda: Names(tools.mask).host(address.host))
         return await enqueue(
             FETCH,
-            {**payload_of(version, blob), "host": self.names.host(address.host)},
+            {**payload_of(version, blob), "host": host},
             job_id=fetch_id(version, blob),
             tenant=document.ref.tenant,
             task=log_of(document.ref),

@@ -8,6 +8,7 @@ A page's picture is never in a file: it goes from the child that draws it throug
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -61,7 +62,8 @@ async def _scan(work: Work, reader: ScanReader) -> Result | None:
                 text = await reader.read(ctx, path, page)
             except (ParserError, ModelError) as error:
                 raise _of_page(error, page) from error
-            known[page] = mask_page(work.tools.mask, _before(parsed, known, page), text)
+            before = _before(parsed, known, page)
+            known[page] = await asyncio.to_thread(mask_page, work.tools.mask, before, text)
             if not await corpus.put_scan(version, basis, page, known[page]):
                 return None
             fraction = (done + 1) / len(parsed.scans)

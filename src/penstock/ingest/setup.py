@@ -19,7 +19,6 @@ from penstock.ingest.fetch import Fetching
 from penstock.ingest.jobs import BLOBS_LANE, Enqueue
 from penstock.ingest.library import Library
 from penstock.ingest.mask import Masker
-from penstock.ingest.names import Names
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pii.presidio import PresidioNames
@@ -85,8 +84,7 @@ def open_library(
     most = settings.document_bytes
     fetch.register(Fetching(tools, enqueue, most, fingerprint), job)
     remote = Remote(
-        blobs=tools.blobs,
-        names=Names(tools.mask),
+        tools=tools,
         allow=parse_allow(settings.fetch_allow),
         seconds=settings.fetch_seconds,
         now=queue.now,

@@ -35,7 +35,7 @@ class Document:
     """Greater for every later upload or delete of any document; only the newest may publish."""
     state: DocumentState
     stage: str
-    """What is being done: fetch, waiting, parse, embed, done."""
+    """What is being done: fetch, waiting, parse, scan, embed, done."""
     progress: float
     message: str
     live: bool

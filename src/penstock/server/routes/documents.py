@@ -106,13 +106,12 @@ async def _add_files(request: Request, desk: Desk) -> Response:
             await request.app.state.depth.check()
             documents = []
             while files:
-                name, blob = files[0]
+                name, blob = files.pop(0)  # the library's from here on
                 documents.append(
                     await desk.corpus.add(
                         blob, id=new.id or name or None, origin=name, tenant=desk.tenant, **said
                     )
                 )
-                files.pop(0)  # it is the library's now
             return _accepted(documents)
 
         return await once(

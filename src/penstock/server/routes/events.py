@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from penstock.ingest.jobs import log_of
 from penstock.model.document import DocumentRef, DocumentState
-from penstock.model.errors import DocumentNotFound, StoreUnavailable, TooSlow, ValidationError
+from penstock.model.errors import DocumentNotFound, QueueUnavailable, TooSlow, ValidationError
 from penstock.model.job import JobState
 from penstock.ports.queue import FEED_SECONDS, Fed, JobFilter
 from penstock.server.desk import Desk, ReadDesk
@@ -107,7 +107,7 @@ def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
             await state.callers.caller(request)
         except Problem:
             return False
-        except StoreUnavailable:
+        except QueueUnavailable:  # what the stores of keys raise, wherever they are
             pass  # nobody is sent away because it cannot be asked
         return True
 
@@ -210,6 +210,6 @@ def _position(given: str) -> str | None:
     try:
         at, position = json.loads(base64.urlsafe_b64decode(given.encode()))
         fresh = float(at) > time.time() - FEED_SECONDS
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
     return str(position) if fresh else None
