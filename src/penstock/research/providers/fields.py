@@ -11,12 +11,13 @@ from typing import Any
 from penstock.model.errors import ProviderError
 from penstock.model.text import storable
 
-_BLOCKS = re.compile(r"(?i)</?(?:jats:)?(?:p|sec|title|list|list-item|br|div)\b[^<>]*>")
+_REST = r"""(?:\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'))*\s*/?>"""
+_BLOCKS = re.compile(rf"(?i)</?(?:jats:)?(?:p|sec|title|list|list-item|br|div){_REST}")
 _INLINE = re.compile(
     r"(?i)</?(?:jats:|mml:)?(?:i|b|u|em|strong|bold|italic|sub|sup|inf|scp|sc|tt|span|font|math|"
-    r"mrow|mi|mn|mo|msub|msup|msubsup|mtext|ext-link|xref|inline-formula|tex-math)\b[^<>]*>"
+    rf"mrow|mi|mn|mo|msub|msup|msubsup|mtext|ext-link|xref|inline-formula|tex-math){_REST}"
 )
-"""By name, because `a<b and c>d` is no tag."""
+"""By name and whole, because `a<b and c>d` is no tag."""
 _YEARS = range(1, 10_000)
 
 
