@@ -237,6 +237,13 @@ async def test_words_that_are_operators_elsewhere_are_words(
     assert asked["search_query"] == said
 
 
+async def test_hyphens_are_kept_from_a_provider_that_finds_nothing_with_them(
+    desk: Desk, server: ProviderServer
+) -> None:
+    await search(desk, server.provider("semantic_scholar"), 1, query="water-wheel")
+    assert [asked["query"] for asked in server.asked("semantic_scholar")] == ["water wheel"]
+
+
 @pytest.mark.parametrize(
     ("name", "query", "limit", "message"),
     [

@@ -37,7 +37,7 @@ def arxiv_id_of(text: str | None) -> str | None:
     """The arXiv id that `text` is, or whose page, PDF or DOI it names; without its version."""
     if text is None:
         return None
-    page = _ARXIV_PAGE.fullmatch(text.strip())
+    page = _ARXIV_PAGE.match(text.strip())
     doi = doi_of(text)
     if page:
         text = page[1].rstrip("/")

@@ -8,7 +8,8 @@ Findings are of the same work if they share
 
 An address or a title joins no works that contradict each other, having different DOIs of publishers
 or different arXiv ids: every journal has an "Editorial". What is joined depends only on what was
-found, never on who answered first.
+found, never on who answered first. So when more has been found, merge all of it as it came: a
+`Merged.finding` leaves out names that the others of its work had.
 """
 
 from __future__ import annotations
