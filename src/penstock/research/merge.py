@@ -57,8 +57,6 @@ def merge(lists: Iterable[Sequence[Finding]]) -> list[Merged]:
     """Each list is that of one provider, best first. The order is by rank fusion: what several
     providers have, and have early, comes first. Every finding is in exactly one of the works."""
     ranked = [(finding, rank) for one in lists for rank, finding in enumerate(one, 1)]
-    # Sorted, so that nothing depends on the order of the lists.
-    ranked.sort(key=lambda pair: (pair[0].provider, pair[1], _spelling(pair[0])))
     findings = [finding for finding, _ in ranked]
     places: list[tuple[Any, ...]] = []
     works: list[Merged] = []
