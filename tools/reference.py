@@ -23,6 +23,7 @@ from penstock.cli import cli, main
 from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
+from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
 from tools.reference_api import api_page, metrics_page
 
@@ -53,8 +54,8 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
 ([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
-`llm` ([guide](guide-documents.md#scans)); `fetch`, whose `allow` is a list for `fetch_allow`; and
-`server`.
+`llm` ([guide](guide-documents.md#scans)); `fetch`, whose `allow` is a list for `fetch_allow`;
+`server`; and `providers`.
 
 ## The server
 
@@ -64,6 +65,14 @@ used is in the [guide](guide-server.md).
 | setting | default | meaning |
 |---|---|---|
 {server}
+
+## Search providers
+
+The section `providers` of `{file}`, by name: {providers}.
+
+| setting | default | meaning |
+|---|---|---|
+{provider}
 """
 
 LANES = """\
@@ -156,7 +165,17 @@ def settings_page() -> str:
         f"| `{field.name}` | `{_value(field.default)}` | {server[field.name]} |"
         for field in fields(ServerConfig)
     ]
-    return SETTINGS.format(file=DEFAULT_FILE, rows="\n".join(rows), server="\n".join(server_rows))
+    provider = _meanings(ProviderConfig)
+    provider_rows = [
+        f"| `{key.name}` | none | {provider[key.name]} |" for key in fields(ProviderConfig)
+    ]
+    return SETTINGS.format(
+        file=DEFAULT_FILE,
+        rows="\n".join(rows),
+        server="\n".join(server_rows),
+        provider="\n".join(provider_rows),
+        providers=", ".join(f"`{name}`" for name in ADDRESSES),
+    )
 
 
 def _meanings(of: type) -> dict[str, str]:

@@ -16,7 +16,17 @@ from typing import Any, NamedTuple
 
 from penstock import Penstock
 from penstock.adapters.life import started_jobs
-from tests.support.apps import chaos, deadly, endings, family, laned, library, raising, work
+from tests.support.apps import (
+    chaos,
+    deadly,
+    endings,
+    family,
+    laned,
+    library,
+    raising,
+    searching,
+    work,
+)
 from tests.support.side import Side
 from tests.support.waiting import until
 
@@ -30,6 +40,7 @@ APPS = {
     "library": library.build,
     "endings": endings.build,
     "raising": raising.build,
+    "searching": searching.build,
 }
 FAST: Mapping[str, Any] = {
     "max_workers": 4,

@@ -17,6 +17,7 @@ from penstock.config.sections import (
     read_fetch,
     read_lanes,
     read_llm,
+    read_providers,
     read_server,
     read_weights,
 )
@@ -25,12 +26,13 @@ from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.llm import LlmConfig
 from penstock.model.names import NamesConfig
+from penstock.model.providers import ProviderConfig
 from penstock.model.server import ServerConfig
 from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder", "names", "llm", "fetch", "server")
+SECTIONS = ("lanes", "tenant_weights", "embedder", "names", "llm", "fetch", "server", "providers")
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -50,6 +52,8 @@ class Config:
     """None: names are not masked."""
     llm: LlmConfig = field(default_factory=LlmConfig)
     server: ServerConfig = field(default_factory=ServerConfig)
+    providers: Mapping[str, ProviderConfig] = field(default_factory=dict)
+    """What is configured for search providers; the others are as they come."""
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -66,6 +70,13 @@ class Config:
             rows.append(("llm.base_url", hide_secrets(self.llm.base_url), self.sources["llm"]))
         for role, model in self.llm.models.items():
             rows.append((f"llm.models.{role}", model, self.sources["llm"]))
+        for name, provider in self.providers.items():
+            if provider.base_url is not None:
+                shown_url = hide_secrets(provider.base_url)
+                rows.append((f"providers.{name}.base_url", shown_url, self.sources["providers"]))
+            if provider.api_key is not None:
+                row = (f"providers.{name}.api_key", provider.api_key, self.sources["providers"])
+                rows.append(row)
         for key in fields(ServerConfig):
             value = getattr(self.server, key.name)
             source = "default" if value == key.default else self.sources["server"]
@@ -106,6 +117,7 @@ def load(
     given.pop("fetch", None)
     names = read_names(given.pop("names"), path.parent) if "names" in given else None
     llm = read_llm(given.pop("llm")) if "llm" in given else LlmConfig()
+    providers = read_providers(given.pop("providers")) if "providers" in given else {}
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -121,7 +133,18 @@ def load(
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
     queue = values.pop("queue")
-    return Config(queue, Settings(**values), sources, lanes, weights, embedder, names, llm, server)
+    return Config(
+        queue,
+        Settings(**values),
+        sources,
+        lanes,
+        weights,
+        embedder,
+        names,
+        llm,
+        server,
+        providers,
+    )
 
 
 def hide_secrets(url: str) -> str:

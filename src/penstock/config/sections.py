@@ -13,6 +13,8 @@ from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
 from penstock.model.llm import KEYS as LLM_KEYS
 from penstock.model.llm import LlmConfig
+from penstock.model.providers import KEYS as PROVIDER_KEYS
+from penstock.model.providers import ProviderConfig, check_provider
 from penstock.model.server import KEYS as SERVER_KEYS
 from penstock.model.server import ServerConfig
 
@@ -129,6 +131,27 @@ def read_llm(section: Located) -> LlmConfig:
         return LlmConfig(**given)
     except ConfigError as error:
         raise ConfigError(f"{section.source}: llm: {error}") from None
+
+
+def read_providers(section: Located) -> dict[str, ProviderConfig]:
+    """name -> what is configured for it."""
+    providers = _mapping(section, "providers", "a mapping of search providers")
+    return {name: _read_provider(name, one) for name, one in providers.items()}
+
+
+def _read_provider(name: str, provider: Located) -> ProviderConfig:
+    given: dict[str, str] = {}
+    for key, located in _mapping(provider, f"provider {name}", "a mapping of settings").items():
+        if key not in PROVIDER_KEYS:
+            hint = f"there are: {', '.join(PROVIDER_KEYS)}"
+            raise ConfigError(f"{located.source}: provider {name} has no key {key!r}; {hint}")
+        given[key] = _text(f"provider {name}: {key}", located)
+    try:
+        config = ProviderConfig(**given)
+        check_provider(name, config)
+    except ConfigError as error:
+        raise ConfigError(f"{provider.source}: provider {name}: {error}") from None
+    return config
 
 
 def _text(name: str, located: Located) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -39,6 +40,14 @@ RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 EPOCHS = 1e9
 """A number this large is a time, not a number of seconds."""
 BRIEF = (502, 503, 504)
+SECRETS = (
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "x-api-key",
+    "crossref-plus-api-token",
+)
+"""Headers that go only to the host that the caller named."""
 
 
 class HttpClient:
@@ -60,6 +69,7 @@ class HttpClient:
             import anyio.lowlevel  # here, because many processes make no requests
             import httpx2
 
+            _hush()
             limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
             # Jobs of all tenants share it: what one is told to remember is not sent by another.
             forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
@@ -124,14 +134,16 @@ class JobHttp:
         *,
         lane: str | None = None,
         max_bytes: int = BODY_LIMIT,
+        patience: float = PATIENCE,
         **options: Any,
     ) -> httpx2.Response:
-        """The response with its body read. Reads are tried again briefly, writes never."""
+        """The response with its body read. Reads are tried again briefly, writes never.
+        `patience` is how many seconds each permit is waited for before LaneBusy is raised."""
         method = method.upper()
         tries = READ_TRIES if method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
             try:
-                return await self._follow(method, url, lane, max_bytes, options)
+                return await self._follow(method, url, lane, max_bytes, patience, options)
             except Unavailable as error:
                 brief = error.status in (None, *BRIEF) and not isinstance(error, RateLimited)
                 pause = READ_PAUSE * attempt
@@ -141,14 +153,20 @@ class JobHttp:
         raise AssertionError("unreachable")
 
     async def _follow(
-        self, method: str, url: str, lane: str | None, limit: int, options: dict[str, Any]
+        self,
+        method: str,
+        url: str,
+        lane: str | None,
+        limit: int,
+        patience: float,
+        options: dict[str, Any],
     ) -> httpx2.Response:
         """Follow redirects, each hop with a permit in the lane of its host."""
         first_host = _host(url)
         lane = lane or self._run.lease.lane or None
         for _ in range(HOPS):
             here = lane if _host(url) == first_host else None
-            response = await self._once(method, url, here, limit, options)
+            response = await self._once(method, url, here, limit, patience, options)
             target = response.headers.get("location")
             if response.status_code not in REDIRECTS or not target:
                 return response
@@ -162,10 +180,16 @@ class JobHttp:
         raise HttpError(f"{url}: more than {HOPS} redirects", 0)
 
     async def _once(
-        self, method: str, url: str, lane: str | None, limit: int, options: dict[str, Any]
+        self,
+        method: str,
+        url: str,
+        lane: str | None,
+        limit: int,
+        patience: float,
+        options: dict[str, Any],
     ) -> httpx2.Response:
         name = lane or host_lane(_host(url))
-        async with self.exchange(method, url, name, options) as response:
+        async with self.exchange(method, url, name, options, patience) as response:
             whole = await _whole(response, url, limit)
             raise_for_status(whole, name)
             return whole
@@ -232,6 +256,14 @@ class JobHttp:
         return problem
 
 
+def _hush() -> None:
+    """At INFO the library logs every address whole, with the keys and questions in it. Who sets a
+    level for its logger has asked for that."""
+    logger = logging.getLogger("httpx2")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
+
+
 def host_lane(host: str) -> str:
     return f"host:{host}"
 
@@ -260,7 +292,7 @@ def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
         kept["headers"] = {
             name: value
             for name, value in dict(kept["headers"]).items()
-            if name.lower() not in ("authorization", "cookie", "proxy-authorization", "x-api-key")
+            if name.lower() not in SECRETS
         }
     return kept
 

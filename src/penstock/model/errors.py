@@ -28,6 +28,7 @@ PenstockError
     ├── DocumentTooLarge
     ├── BlobMissing             an original is not in the blob store any more
     ├── EmbedderError           an embedder's answer is not one vector for each text
+    ├── ProviderError           a search provider's answer is not what it documents
     ├── AuthenticationError
     ├── HttpError               4xx and the like: trying again does not change it
     │   └── FetchError          an address that others named brings no document
@@ -259,6 +260,13 @@ class EmbedderError(PermanentError):
     """An embedder answered, but not with one sound vector of the right size for each text.
 
     Permanent, because the same texts would bring the same answer; nothing of it was stored.
+    """
+
+
+class ProviderError(PermanentError):
+    """A search provider answered, but not with results in the form it documents.
+
+    Permanent, because the same query would bring the same answer. Quotes nothing of it.
     """
 
 

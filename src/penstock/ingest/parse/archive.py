@@ -8,15 +8,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from typing import IO
-from xml.parsers import expat
 
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.model.errors import ParserError
+from penstock.xml_events import Event, events
 
 _ENCRYPTED = 0x1
 _SMALL = 1_000_000
 _BLOCK = 65_536
-_MOST_DEEP = 2_000
 
 
 class Archive:
@@ -82,54 +81,3 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
             yield block
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
         raise ParserError("a file packed in it is damaged", "corrupt") from error
-
-
-def _local(attributes: dict[str, str]) -> dict[str, str]:
-    """Without name spaces, but `r:id` (what a part refers to) is not `id`."""
-    local = {}
-    for key, value in attributes.items():
-        space, _, name = key.rpartition(" ")
-        local[f"r:{name}" if space.endswith("relationships") else name] = value
-    return local
-
-
-Event = tuple[str, str, dict[str, str]]
-"""("start", tag, attributes), ("end", tag, {}) or ("text", characters, {}); names are local."""
-
-
-def events(blocks: Iterator[bytes]) -> Iterator[Event]:
-    """XML as it is read. Declarations of types are refused: they are how entities become bombs,
-    and none of these formats has one."""
-    waiting: list[Event] = []
-    depth = 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _MOST_DEEP:
-            raise ParserError("XML nested too deep", "bomb")
-        waiting.append(("start", name.rpartition(" ")[2], _local(attributes)))
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        waiting.append(("end", name.rpartition(" ")[2], {}))
-
-    def doctype(*_: object) -> None:
-        raise ParserError("XML with a declaration of its type", "bomb")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = lambda data: waiting.append(("text", data, {}))
-    parser.StartDoctypeDeclHandler = doctype
-    try:
-        for block in blocks:
-            parser.Parse(block, False)
-            yield from waiting
-            waiting.clear()
-        parser.Parse(b"", True)
-        yield from waiting
-    except (expat.ExpatError, ValueError, LookupError) as error:
-        raise ParserError("a file packed in it is not whole XML", "corrupt") from error

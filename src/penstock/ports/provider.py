@@ -1,0 +1,47 @@
+"""The port to a search provider: a query in, pages of findings out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.model.finding import Page
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Http(Protocol):
+    """How a provider makes requests: `ctx.http` of the job it is asked in."""
+
+    async def get(
+        self,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = ...,
+        patience: float = ...,
+        **options: Any,
+    ) -> httpx2.Response: ...
+
+
+class SearchProvider(Protocol):
+    """Somebody who can be asked for what has been published.
+
+    Every request takes its own permit, in the provider's lane. Raises what `ctx.http` raises;
+    ProviderError when the answer is not what the provider documents; ValidationError for a query
+    that cannot be asked; ConfigError where a key is wanted and its variable is not set.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lane(self) -> str: ...
+
+    def search(
+        self, http: Http, query: str, limit: int, start: str | None = None
+    ) -> AsyncIterator[Page]:
+        """Pages as they come, `limit` findings in all at most. `start` is the `next` of an earlier
+        page: what was found before an error, or before the lane got busy, is not asked for again.
+        """

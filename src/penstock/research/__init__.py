@@ -1,0 +1,1 @@
+"""Research: what others have published, found and put in order."""

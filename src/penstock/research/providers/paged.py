@@ -1,0 +1,123 @@
+"""What all providers have in common: one request a page, until there are enough findings."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, ClassVar
+
+from penstock.model.errors import ConfigError, ValidationError
+from penstock.model.finding import Finding, Page
+from penstock.model.text import storable
+from penstock.ports.provider import Http
+
+PATIENCE = 5.0
+"""Seconds that a page waits for its permit: longer than providers are spaced by, else a search of
+two pages would begin anew each time it comes to the second."""
+SPARE_PAGES = 2
+"""So many more are asked for where rows of the others were of no use or came twice. It bounds
+what a search can cost, whatever a provider answers."""
+MOST_BYTES = 32 * 1024 * 1024
+LONGEST_QUERY = 2_000
+
+Rows = tuple[list[Any], str | None]
+"""The rows of an answer, and where the next page starts."""
+
+
+class PagedProvider(ABC):
+    """A provider is what it asks (`request`) and how its answer is read (`rows`, `finding`).
+
+    `api_key` names the environment variable that holds the key. It is read for each request, and
+    is in no message and no log.
+    """
+
+    name: ClassVar[str]
+    path: ClassVar[str]
+    page_size: ClassVar[int] = 100
+
+    def __init__(self, base_url: str, api_key: str | None = None) -> None:
+        self._url = f"{base_url.rstrip('/')}{self.path}"
+        self._key_variable = api_key
+
+    @property
+    def lane(self) -> str:
+        return self.name
+
+    async def search(
+        self, http: Http, query: str, limit: int, start: str | None = None
+    ) -> AsyncIterator[Page]:
+        asked = _checked(query, limit)
+        pages = math.ceil(limit / self.page_size)
+        size = math.ceil(limit / pages)
+        seen: set[str] = set()
+        cursor = start
+        for _ in range(pages + SPARE_PAGES):
+            rows, cursor = self.rows(await self._ask(http, asked, size, cursor), size, cursor)
+            read = [self.finding(row) for row in rows]
+            new = {one.provider_id: one for one in read if one and one.provider_id not in seen}
+            findings, skipped = tuple(new.values())[: limit - len(seen)], read.count(None)
+            if not findings and not skipped:
+                cursor = None  # empty, or the page before once more: some repeat their last one
+            yield Page(findings, skipped, cursor)
+            seen.update(new)
+            if cursor is None or len(seen) >= limit:
+                return
+
+    async def _ask(self, http: Http, query: str, size: int, cursor: str | None) -> bytes:
+        response = await http.get(
+            self._url,
+            params={**self.request(query, size, cursor), **self.key_parameters()},
+            headers={"user-agent": "penstock", **self.key_headers()},
+            lane=self.lane,
+            max_bytes=MOST_BYTES,
+            patience=PATIENCE,
+        )
+        return response.content
+
+    @abstractmethod
+    def request(self, query: str, size: int, cursor: str | None) -> dict[str, str]:
+        """The parameters that ask for a page. `cursor` is None for the first."""
+
+    @abstractmethod
+    def rows(self, body: bytes, size: int, cursor: str | None) -> Rows:
+        """What the answer to that holds. ProviderError if it is not what is documented."""
+
+    @abstractmethod
+    def finding(self, row: Any) -> Finding | None:
+        """None: the row is of no use. Never raises."""
+
+    def key_parameters(self) -> Mapping[str, str]:
+        return {}
+
+    def key_headers(self) -> Mapping[str, str]:
+        return {}
+
+    def _key(self) -> str | None:
+        if self._key_variable is None:
+            return None
+        key = os.environ.get(self._key_variable, "").strip()
+        if not key:
+            raise ConfigError(f"set {self._key_variable} to the key of {self.name}")
+        return key
+
+
+def offset_of(cursor: str | None) -> int:
+    """For providers that count; ValidationError if `cursor` is none of theirs."""
+    if cursor is None:
+        return 0
+    if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 9:
+        raise ValidationError("a search cannot go on from there: that is no place in its results")
+    return int(cursor)
+
+
+def _checked(query: str, limit: int) -> str:
+    words = storable(" ".join(query.split()))
+    if not words:
+        raise ValidationError("a search needs a query")
+    if len(words) > LONGEST_QUERY:
+        raise ValidationError(f"the query is longer than {LONGEST_QUERY:,} characters")
+    if limit < 1:
+        raise ValidationError(f"limit must be at least 1, not {limit}")
+    return words
