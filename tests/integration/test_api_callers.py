@@ -40,6 +40,21 @@ async def test_keys_are_asked_for_and_scopes_are_kept(host: Host) -> None:
             assert (await client.get("/metrics")).status_code == 401
 
 
+async def test_which_hosts_are_fetched_is_for_admins(host: Host) -> None:
+    reader, admin = host.key("reader", scopes="read"), host.key("admin", scopes="read admin")
+    served = host.serve("--no-workers", require_key=True)
+    async with served.client(reader) as client, served.client(admin) as other:
+        for lane in ("openalex", "host:example.org"):
+            assert (await other.post(f"/v1/lanes/{lane}/pause")).status_code == 200
+        seen = [
+            [lane["name"] for lane in (await one.get("/v1/lanes")).json()["lanes"]]
+            for one in (client, other)
+        ]
+        assert "host:example.org" in seen[1]
+        assert "openalex" in seen[0]
+        assert not any(name.startswith("host:") for name in seen[0])
+
+
 async def test_a_revoked_key_is_good_for_nothing(host: Host) -> None:
     key = host.key("short lived")
     listed = host.cli("keys", "list", "--json").json

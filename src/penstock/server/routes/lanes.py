@@ -7,18 +7,26 @@ from dataclasses import asdict
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from penstock.model.access import KeyScope
 from penstock.model.errors import LaneNotFound
 from penstock.server.answers import reply
+from penstock.server.callers import Reader
 from penstock.server.desk import AdminDesk, Desk, ReadDesk
 from penstock.server.schemas import LaneOut, Lanes
 
 routes = APIRouter(tags=["lanes"])
 
+HOSTS = "host:"
+
 
 @routes.get("/v1/lanes", responses={200: {"model": Lanes}})
-async def lanes(desk: ReadDesk) -> Response:
-    """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""
-    return reply({"lanes": [asdict(lane) for lane in await desk.app.lane_infos()]})
+async def lanes(desk: ReadDesk, caller: Reader) -> Response:
+    """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks. Those of hosts
+    are for admins: their names tell what other tenants fetch."""
+    seen = await desk.app.lane_infos()
+    if KeyScope.ADMIN not in caller.scopes:
+        seen = [lane for lane in seen if not lane.name.startswith(HOSTS)]
+    return reply({"lanes": [asdict(lane) for lane in seen]})
 
 
 @routes.post("/v1/lanes/{name:name}/pause", responses={200: {"model": LaneOut}})
