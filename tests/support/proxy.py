@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
+
+from tests.support.listening import stop_listening
 
 CHUNK = 65536
 
@@ -87,7 +90,7 @@ class Proxy:
         """Nobody is there: connections are reset, new ones refused."""
 
         async def leave() -> None:
-            self._server.close()
+            await stop_listening(self._server)
             for link in list(self._links):
                 link.reset()
 
@@ -111,12 +114,15 @@ class Proxy:
         self._port: int = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
-        self._server.close()
-        for link in list(self._links):
-            link.reset()
+        await stop_listening(self._server)
         self.passing.set()
-        if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(others, timeout=5)
+        # Whoever was about to be let in becomes a link only now: again, until nobody is left.
+        give_up = time.monotonic() + 5
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for link in list(self._links):
+                link.reset()
+            await asyncio.wait(others, timeout=0.05)
+            assert time.monotonic() < give_up, others
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1

@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from tests.support.listening import stop_listening
+
 T = TypeVar("T")
 
 
@@ -116,7 +118,7 @@ class CountingServer:
 
     async def _hang_up(self) -> None:
         if self._server is not None:
-            self._server.close()
+            await stop_listening(self._server)
             for transport in list(self._open):
                 transport.abort()
             await self._server.wait_closed()
