@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
@@ -393,16 +394,8 @@ class Penstock:
 
 
 def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
-    where = where or JobFilter()
-    return JobFilter(
-        ids=where.ids if job_id is None else [job_id],
-        states=[JobState.FAILED],
-        kind=where.kind,
-        tenant=where.tenant,
-        task=where.task,
-        parent_id=where.parent_id,
-        error_type=where.error_type,
-    )
+    where = replace(where or JobFilter(), states=[JobState.FAILED])
+    return where if job_id is None else replace(where, ids=[job_id])
 
 
 class _Common(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,7 @@ def _read_lane(name: str, lane: Located) -> dict[str, Any]:
             read[key] = {variable: _read_lane(name, one) for variable, one in profiles.items()}
             continue
         if key not in KEYS:
-            close = get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(KEYS)}"
-            raise ConfigError(f"{located.source}: lane {name} has no key {key!r}; {hint}")
+            raise _unknown(f"lane {name}", key, located, KEYS)
         try:
             check_value(key, located.value)
         except ConfigError as error:
@@ -62,8 +61,7 @@ def read_embedder(section: Located) -> EmbedderConfig:
     given: dict[str, Any] = {}
     for key, located in _mapping(section, "embedder", "a mapping of its settings").items():
         if key not in EMBEDDER_KEYS:
-            hint = f"there are: {', '.join(EMBEDDER_KEYS)}"
-            raise ConfigError(f"{located.source}: embedder has no key {key!r}; {hint}")
+            raise _unknown("embedder", key, located, EMBEDDER_KEYS)
         whole = key == "dimensions"
         fits = isinstance(located.value, int if whole else str) and located.value is not True
         if not fits:
@@ -80,9 +78,7 @@ def read_server(section: Located) -> ServerConfig:
     given: dict[str, Any] = {}
     for key, located in _mapping(section, "server", "a mapping of its settings").items():
         if key not in SERVER_KEYS:
-            close = get_close_matches(key, SERVER_KEYS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(SERVER_KEYS)}"
-            raise ConfigError(f"{located.source}: server has no key {key!r}; {hint}")
+            raise _unknown("server", key, located, SERVER_KEYS)
         given[key] = _server_value(key, located)
     try:
         return ServerConfig(**given)
@@ -120,8 +116,7 @@ def read_llm(section: Located) -> LlmConfig:
     given: dict[str, Any] = {}
     for key, located in _mapping(section, "llm", "a mapping of its settings").items():
         if key not in LLM_KEYS:
-            hint = f"there are: {', '.join(LLM_KEYS)}"
-            raise ConfigError(f"{located.source}: llm has no key {key!r}; {hint}")
+            raise _unknown("llm", key, located, LLM_KEYS)
         if key == "models":
             models = _mapping(located, "llm: models", "names of models by what they are used for")
             given[key] = {role: _text(f"llm: models.{role}", one) for role, one in models.items()}
@@ -158,6 +153,12 @@ def _text(name: str, located: Located) -> str:
     if not isinstance(located.value, str) or not located.value:
         raise ConfigError(f"{located.source}: {name} must be a text")
     return located.value
+
+
+def _unknown(name: str, key: str, located: Located, known: Collection[str]) -> ConfigError:
+    close = get_close_matches(key, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(known)}"
+    return ConfigError(f"{located.source}: {name} has no key {key!r}; {hint}")
 
 
 def _mapping(located: Located, name: str, expected: str) -> dict[str, Located]:

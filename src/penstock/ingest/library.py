@@ -262,8 +262,8 @@ class Library:
         priority: PriorityName = "medium",
     ) -> Document:
         """Try a failed document again, from its original, or from its address where that was not
-        fetched. What went wrong stays on it until it is
-        published. BlobMissing where the original is gone: add it again."""
+        fetched. What went wrong stays on it until it is published. BlobMissing where the original
+        is gone: add it again."""
         rank = Priority.parse(priority)
         document = await self.get(id, collection=collection, tenant=tenant)
         ref = document.ref

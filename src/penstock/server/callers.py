@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Request
 
 from penstock.model.access import ApiKey, KeyScope, hash_of
 from penstock.ports.access import AccessStore
@@ -97,7 +97,7 @@ def _unauthorized(detail: str) -> Problem:
 def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
     """A dependency: the caller, who has this scope and requests left."""
 
-    async def check(request: Request, response: Response) -> Caller:
+    async def check(request: Request) -> Caller:
         callers: Callers = request.app.state.callers
         caller = await callers.caller(request)
         allowance = callers.take(caller)

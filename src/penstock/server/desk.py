@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
@@ -70,15 +71,7 @@ class Desk:
         return await self.app.queue.discard(self._mine(where))
 
     def _mine(self, where: JobFilter) -> JobFilter:
-        return JobFilter(
-            ids=where.ids,
-            states=where.states,
-            kind=where.kind,
-            tenant=self.tenant,
-            task=where.task,
-            parent_id=where.parent_id,
-            error_type=where.error_type,
-        )
+        return replace(where, tenant=self.tenant)
 
     # Documents
 

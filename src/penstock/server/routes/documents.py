@@ -15,7 +15,7 @@ from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
 from penstock.ports.blobs import Blob
 from penstock.server.answers import at, reply
-from penstock.server.bodies import parse, require, stream, value_of, whole
+from penstock.server.bodies import media_type, parse, require, stream, value_of, whole
 from penstock.server.desk import Desk, ReadDesk, WriteDesk
 from penstock.server.multipart import parts
 from penstock.server.once import digest, fingerprint, once
@@ -234,7 +234,7 @@ async def upsert(
     state = request.app.state
     await state.depth.check()
     where: dict[str, Any] = {"id": document_id, "collection": collection, "tenant": desk.tenant}
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() == JSON:
+    if media_type(request) == JSON:
         new = parse(await whole(request), Upsert)
         accepted = await desk.corpus.add(
             new.text, title=new.title, metadata=new.metadata, priority="high", **where

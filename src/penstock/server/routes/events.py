@@ -84,7 +84,7 @@ async def document_events(
     finished = document.state is not DocumentState.PROCESSING
     if ended and finished and since == await desk.version(document.ref):
         return Response(status_code=204)
-    return _stream(request, _of_document(request, desk, document.ref, since))
+    return _stream(request, _of_document(desk, document.ref, since))
 
 
 def _version(resume: str | None) -> tuple[int | None, bool]:
@@ -114,9 +114,7 @@ def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
     return EventStream(events, state.draining, state.metrics, state.config, allowed)
 
 
-async def _of_document(
-    request: Request, desk: Desk, ref: DocumentRef, since: int | None
-) -> AsyncGenerator[bytes]:
+async def _of_document(desk: Desk, ref: DocumentRef, since: int | None) -> AsyncGenerator[bytes]:
     give_up = 0.0
     while True:
         newest = await desk.version(ref)  # before the document: what comes later wakes us
@@ -130,8 +128,8 @@ async def _of_document(
             yield event("reset", {"document": document.as_dict()}, str(newest))
         while since < newest:
             changes = await desk.changes(ref, since, PAGE)
-            if not changes:
-                break
+            if not changes:  # they are gone, and only their number is left
+                since = newest
             for change in changes:
                 since = change.version
                 yield event("change", asdict(change), str(since))
