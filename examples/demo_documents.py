@@ -50,11 +50,11 @@ QUESTIONS = [
 ]
 """The last one is asked in another language than it is answered in."""
 PRIVATE = [
-    *("dana.whitfield", "010-9999", "claims@", "DE89", "192.0.2.7", "upper@", "555 010 0001"),
+    *("dana.whitfield", "010-9999", "claims@", "DE89 3704", "192.0.2.7", "upper@", "555 010 0001"),
     *("010-1234-5678", "gate.kim", "110-123-456789", "02-123-4567", "090-1234-5678", "toban@"),
-    *("rowan.pike", "4111"),
+    *("rowan.pike", "4111 1111"),
 ]
-"""Invented, and somewhere in the documents."""
+"""Invented, and somewhere in the documents. Long enough not to be met in a file by chance."""
 
 
 async def show(folder: Path, console: Console) -> bool:
