@@ -9,6 +9,7 @@ PenstockError
 ├── JobNotFound
 ├── LaneNotFound
 ├── DocumentNotFound
+├── TaskNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── WaitTimeout
@@ -75,6 +76,13 @@ class DocumentNotFound(PenstockError):
 
     def __init__(self, document_id: str) -> None:
         super().__init__(f"no document {document_id!r}")
+
+
+class TaskNotFound(PenstockError):
+    """There is no such research task, or it is another tenant's."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"no task {task_id!r}")
 
 
 class ModelReplaced(PenstockError):
