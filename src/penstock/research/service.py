@@ -232,8 +232,8 @@ class Research:
         if not at_once:
             await tools.store.stop(tenant, task_id, tools.now(), refuse=False)
         after = await self._snapshots.get(tenant, task_id)
-        running = 0 if at_once else len(done.running)
-        return self._stopped(after, mode, len(done.cancelled), running)
+        running = 0 if at_once else done.running
+        return self._stopped(after, mode, done.cancelled, running)
 
     def _stopped(self, snapshot: Snapshot, mode: str, cancelled: int, running: int) -> Stopped:
         left = sum(one.state in UNFINISHED for one in snapshot.record.searches)
