@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from penstock import Penstock
+from penstock.research.tasks import log_of
 from penstock.research.views import TaskView
 from tests.support.provider_server import PATHS, ProviderServer, Work
 from tests.support.server import Answer, Hit
@@ -141,3 +143,27 @@ async def finished(app: Penstock, task_id: str, **options: Any) -> TaskView:
 
 def titles(view: TaskView) -> list[str]:
     return [work.title for work in view.results]
+
+
+async def live(app: Penstock, task: str) -> list[str]:
+    """The kinds of the task's jobs that are queued or running."""
+    jobs = await app.jobs(task=log_of(task), states=["queued", "running"])
+    return [job.kind for job in jobs]
+
+
+async def at_rest(app: Penstock, task: str) -> None:
+    """Nothing of the task is queued or running any more."""
+    since = 0
+    async with asyncio.timeout(SOON):
+        while await live(app, task):
+            changes = await app.changes(log_of(task), since=since, wait=1.0)
+            since = changes[-1].version if changes else since
+
+
+async def busy_with(app: Penstock, task: str, kind: str) -> None:
+    """There are jobs of this kind at work on the task."""
+    since = 0
+    async with asyncio.timeout(SOON):
+        while not await app.jobs(task=log_of(task), kind=kind, states=["running"]):
+            changes = await app.changes(log_of(task), since=since, wait=0.1)
+            since = changes[-1].version if changes else since
