@@ -82,7 +82,7 @@ def test_each_work_is_told_once_with_all_who_found_it() -> None:
         [
             Answer("s1", "openalex", (finding(1, doi="10.5555/a"), finding(2), finding(3))),
             Answer("s1", "searxng", (finding(2, "searxng"),)),
-            Answer("s2", "crossref", (replace(finding(9, "crossref"), doi="10.5555/a"),)),
+            Answer("s2", "crossref", (finding(1, "crossref", doi="10.5555/a"),)),
         ],
         [
             TaskPage(
