@@ -46,7 +46,6 @@ def open_research(
     return Research(
         tools,
         enqueue,
-        logs,
         _asked(settings.search_providers, providers),
         lanes.config(SEARCH_LANE).parallel,
     )
