@@ -44,7 +44,7 @@ from penstock.model.errors import (
 )
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import Fed, JobFilter
+from penstock.ports.queue import Fed, JobFilter, Stopped
 
 __version__ = "0.1.0"
 
@@ -90,6 +90,7 @@ __all__ = [
     "ReleasedTooOften",
     "ResultTooLarge",
     "RunLater",
+    "Stopped",
     "StoreUnavailable",
     "TaskStopped",
     "TooSlow",

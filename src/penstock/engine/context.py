@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -69,6 +69,7 @@ class Services:
     enqueue: Enqueue
     permits: PermitDesk
     client: HttpClient
+    finished: Callable[[Run, Iterable[Job]], AsyncIterator[Job]]
     loop: asyncio.AbstractEventLoop
 
 
@@ -201,6 +202,21 @@ class JobContext:
             job_id=child_id(lease.id, kind, text, self._children[kind, text]),
             **options,
         )
+
+    def finished(self, jobs: Iterable[Job]) -> AsyncIterator[Job]:
+        """`async for job in ctx.finished(children): ...`: these jobs as they end, each once,
+        completed, failed or cancelled. JobNotFound if one is deleted meanwhile.
+
+        While it waits this job keeps its lease, its deadline and the slot in its lane, but not
+        its worker: another job runs in its place, and it needs one again to go on. When the
+        process stops it is handed back at once; the next run enqueues the same children, and is
+        told at once of those that have ended.
+
+        Nobody may wait for jobs of its own lane: once the lane is full of jobs that wait, none
+        of those they wait for can start. Give jobs that wait a lane of their own; its
+        `max_parallel` says how many are under way at a time.
+        """
+        return self._services.finished(self._run, jobs)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result."""
