@@ -63,7 +63,7 @@ def task_of(row: Row) -> ResearchTask:
 
 
 def task_values(task: ResearchTask) -> dict[str, Any]:
-    """A new task, by column."""
+    """A new task, by column, in the order of TASK_COLUMNS."""
     left = task.seconds_left
     if left is None and task.ends_at is None:
         left = task.budget_seconds
@@ -103,7 +103,7 @@ def search_of(row: Row) -> Search:
 
 
 def search_values(hash: str, search: Search) -> dict[str, Any]:  # noqa: A002
-    """A new search, by column."""
+    """A new search, by column; PostgreSQL goes by their order, see add_searches.sql."""
     return {
         "tenant": search.ref.tenant,
         "task": search.ref.task,
@@ -200,7 +200,7 @@ def _finding_of(values: dict[str, Any]) -> Finding:
 
 
 def answer_values(answer: Answer) -> dict[str, Any]:
-    """An answer, by column."""
+    """An answer, by column, in the order of ANSWER_COLUMNS."""
     return {
         "provider": storable(answer.provider),
         "skipped": answer.skipped,

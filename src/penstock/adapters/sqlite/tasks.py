@@ -258,8 +258,8 @@ class SqliteTasks:
 
     async def restart(self, ref: SearchRef, run: int) -> Search | None:
         def restart(tx: Transaction) -> Search | None:
-            rows = tx.execute(f"{sql('restart_search')} RETURNING {SEARCH_COLUMNS}", named)
-            return next((search_of(row) for row in rows.fetchall()), None)
+            rows = tx.execute(sql("restart_search"), named).fetchall()
+            return search_of(rows[0]) if rows else None
 
         named = _of_run(ref, run)
         return await self._write(restart)
