@@ -71,6 +71,7 @@ CREATE TABLE penstock.research_answers (
     UNIQUE (tenant, task, search, provider)
 );
 CREATE INDEX research_answers_task ON penstock.research_answers (tenant, task, number);
+CREATE INDEX research_answers_search ON penstock.research_answers (tenant, task, search, number);
 
 -- research_pages: addresses that are read for a task, each once.
 --   number  1, 2, 3 ... within the task, in the order in which they were granted

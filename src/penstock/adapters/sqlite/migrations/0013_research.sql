@@ -68,6 +68,7 @@ CREATE TABLE research_answers (
     UNIQUE (tenant, task, search, provider)
 );
 CREATE INDEX research_answers_task ON research_answers (tenant, task, number);
+CREATE INDEX research_answers_search ON research_answers (tenant, task, search, number);
 
 -- research_pages: addresses that are read for a task, each once.
 --   number  1, 2, 3 ... within the task, in the order in which they were granted
