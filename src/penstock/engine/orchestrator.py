@@ -120,7 +120,7 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(parse_allow(self._settings.fetch_allow)),
+                client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,
