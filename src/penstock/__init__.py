@@ -3,6 +3,7 @@
 from penstock.app import Penstock
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import JobOrchestrator
+from penstock.model.agent import VERSION as _VERSION
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import (
@@ -34,6 +35,7 @@ from penstock.model.errors import (
     RateLimited,
     ReleasedTooOften,
     ResultTooLarge,
+    RobotsRefused,
     RunLater,
     StoreUnavailable,
     TaskStopped,
@@ -46,7 +48,7 @@ from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Fed, JobFilter, Stopped
 
-__version__ = "0.1.0"
+__version__ = _VERSION
 
 __all__ = [
     "AddressRefused",
@@ -89,6 +91,7 @@ __all__ = [
     "RateLimited",
     "ReleasedTooOften",
     "ResultTooLarge",
+    "RobotsRefused",
     "RunLater",
     "Stopped",
     "StoreUnavailable",

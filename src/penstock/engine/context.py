@@ -149,7 +149,7 @@ class JobContext:
         only what is on the open internet is reached, on every hop."""
         client = self._services.client
         http = JobHttp(client.guarded, self._run, self.lanes, probed=False)
-        return JobFetch(http, client.allow)
+        return JobFetch(http, client.allow, client.agent)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""

@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from penstock.engine.permits import PATIENCE, JobLanes
 from penstock.engine.run import Run
 from penstock.engine.web_address import Allow
+from penstock.model.agent import user_agent
 from penstock.model.errors import (
     AuthenticationError,
     DeadlineExceeded,
@@ -53,9 +54,11 @@ SECRETS = (
 class HttpClient:
     """The connection pools of a process: one for what its own code names, and a guarded one."""
 
-    def __init__(self, allow: Allow = frozenset()) -> None:
+    def __init__(self, allow: Allow = frozenset(), contact: str = "") -> None:
         self.allow = allow
         """What the guarded one may reach besides the open internet."""
+        self.agent = user_agent(contact)
+        """How it introduces itself."""
         self._client: httpx2.AsyncClient | None = None
         self._guarded: GuardedClient | None = None
         self._resolver: Resolver | None = None

@@ -129,7 +129,7 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(parse_allow(self._settings.fetch_allow)),
+                client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
                 finished=lambda run, jobs: parking.finished(run, jobs),
                 loop=asyncio.get_running_loop(),
             ),

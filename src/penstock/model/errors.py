@@ -28,6 +28,7 @@ PenstockError
     ├── ResultTooLarge
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
+    ├── RobotsRefused           the robots.txt of a web server asks not to fetch a page
     ├── BlobMissing             an original is not in the blob store any more
     ├── EmbedderError           an embedder's answer is not one vector for each text
     ├── ProviderError           a search provider's answer is not what it documents
@@ -270,6 +271,11 @@ class ParserError(PermanentError):
 
 class DocumentTooLarge(PermanentError):
     """A document has more bytes than are accepted."""
+
+
+class RobotsRefused(PermanentError):
+    """The robots.txt of a web server asks programs like this one not to fetch a page, or says
+    nothing that can be read."""
 
 
 class BlobMissing(PermanentError):

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar
 
+from penstock.model.agent import user_agent
 from penstock.model.errors import ConfigError, ValidationError
 from penstock.model.finding import Finding, Page
 from penstock.model.text import storable
@@ -69,7 +70,7 @@ class PagedProvider(ABC):
         response = await http.get(
             self._url,
             params={**self.request(query, size, cursor), **self.key_parameters()},
-            headers={"user-agent": "penstock", **self.key_headers()},
+            headers={"user-agent": user_agent(), **self.key_headers()},
             lane=self.lane,
             max_bytes=MOST_BYTES,
             patience=PATIENCE,
