@@ -140,6 +140,19 @@ class JobLanes:
             self._desk.returned(Returned(permit, report, lease.seq, lease.token))
 
     @asynccontextmanager
+    async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
+        """As `permit`, but the first one in the job's own lane is that which the job was started
+        with."""
+        run = self._run
+        own = name == run.lease.lane and run.in_lane and not run.permit_used
+        if own and run.member.now() <= run.lease.void_at:
+            run.permit_used = True
+            yield
+            return
+        async with self.permit(name, patience=patience):
+            yield
+
+    @asynccontextmanager
     async def permit(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[Permit]:
         """Hold the right to make one request in lane `name`, for the lane's timeout at most.
 

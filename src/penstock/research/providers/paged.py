@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from penstock.model.errors import ConfigError, ValidationError
 from penstock.model.finding import Finding, Page
 from penstock.model.text import storable
-from penstock.ports.provider import Http
+from penstock.ports.provider import Asking, Http
 
 PATIENCE = 5.0
 """Seconds that a page waits for its permit: longer than providers are spaced by, else a search of
@@ -46,7 +46,7 @@ class PagedProvider(ABC):
         return self.name
 
     async def search(
-        self, http: Http, query: str, limit: int, start: str | None = None
+        self, asking: Asking, query: str, limit: int, start: str | None = None
     ) -> AsyncIterator[Page]:
         asked = _checked(query, limit)
         pages = math.ceil(limit / self.page_size)
@@ -54,7 +54,8 @@ class PagedProvider(ABC):
         seen: set[str] = set()
         cursor = start
         for _ in range(pages + SPARE_PAGES):
-            rows, cursor = self.rows(await self._ask(http, asked, size, cursor), size, cursor)
+            answer = await self._ask(asking.http, asked, size, cursor)
+            rows, cursor = self.rows(answer, size, cursor)
             read = [self.finding(row) for row in rows]
             new = {one.provider_id: one for one in read if one and one.provider_id not in seen}
             findings, skipped = tuple(new.values())[: limit - len(seen)], read.count(None)
