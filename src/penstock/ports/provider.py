@@ -44,10 +44,6 @@ class Asking(Protocol):
     @property
     def tenant(self) -> str: ...
 
-    def remaining(self) -> float:
-        """Seconds left until its deadline."""
-        ...
-
 
 class SearchProvider(Protocol):
     """Somebody who can be asked for what has been published.
