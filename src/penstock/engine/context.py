@@ -112,6 +112,11 @@ class JobContext:
         )
 
     @property
+    def tenant(self) -> str:
+        """Whose job it is."""
+        return self._run.lease.tenant
+
+    @property
     def token(self) -> int:
         """Greater for every later claim of the job. A store that refuses writes with a lesser
         one than it has seen keeps out a run that was taken for dead and is not."""

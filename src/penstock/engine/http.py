@@ -212,7 +212,7 @@ class JobHttp:
 
         client = await self._client()  # before the permit
         self._check_time()
-        async with self._permit(lane, patience):
+        async with self._lanes.request(lane, patience=patience):
             try:
                 left = max(MOMENT, self._left())
                 async with (
@@ -226,17 +226,6 @@ class JobHttp:
                 raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
                 raise HttpError(f"{url}: {error}", 0) from error
-
-    @asynccontextmanager
-    async def _permit(self, name: str, patience: float) -> AsyncIterator[None]:
-        run = self._run
-        own = name == run.lease.lane and run.in_lane and not run.permit_used
-        if own and run.member.now() <= run.lease.void_at:
-            run.permit_used = True
-            yield
-            return
-        async with self._lanes.permit(name, patience=patience):
-            yield
 
     def _check_time(self) -> None:
         """Not under a permit: that our own time is over says nothing of the lane."""

@@ -18,7 +18,9 @@ PenstockError
 ├── RunLater                    raised by a handler: run me later, this run does not count
 ├── Unavailable                 a dependency cannot be reached: the lane's fault or the job's
 │   └── RateLimited             it said to come back later
+│       └── Blocked             a search engine wants no programs, or no more of them
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
+├── BrowserLost                 the browser ended before the page was read; retried
 ├── ModelError                  a language model's answer is of no use; retried
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
@@ -198,6 +200,20 @@ class RateLimited(Unavailable):
 
     def __str__(self) -> str:
         return self.message
+
+
+class Blocked(RateLimited):
+    """A search engine shows a CAPTCHA, or refuses, instead of results. It is left alone, by all
+    processes, for `retry_after` seconds; nothing is done to get around it."""
+
+    def __init__(self, engine: str, why: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{engine} has blocked us: {why}", retry_after)
+        self.engine = engine
+
+
+class BrowserLost(PenstockError):
+    """The browser, or its tab, ended before a page was read. Retried, in a new browser; it says
+    nothing of the search engine."""
 
 
 class LaneBusy(PenstockError):
