@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -69,7 +70,8 @@ class Services:
     enqueue: Enqueue
     permits: PermitDesk
     client: HttpClient
-    finished: Callable[[Run, Iterable[Job]], AsyncIterator[Job]]
+    finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
+    parked: Callable[[Run], AbstractAsyncContextManager[None]]
     loop: asyncio.AbstractEventLoop
 
 
@@ -208,7 +210,7 @@ class JobContext:
             **options,
         )
 
-    def finished(self, jobs: Iterable[Job]) -> AsyncIterator[Job]:
+    def finished(self, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
         """`async for job in ctx.finished(children): ...`: these jobs as they end, each once,
         completed, failed or cancelled. JobNotFound if one is deleted meanwhile.
 
@@ -222,6 +224,11 @@ class JobContext:
         `max_parallel` says how many are under way at a time.
         """
         return self._services.finished(self._run, jobs)
+
+    def parked(self) -> AbstractAsyncContextManager[None]:
+        """`async with ctx.parked(): ...` around a wait for something else that others bring about,
+        such as a document's becoming searchable. What holds for `finished` holds for it, too."""
+        return self._services.parked(self._run)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result."""

@@ -131,6 +131,7 @@ class JobOrchestrator:
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
                 client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
                 finished=lambda run, jobs: parking.finished(run, jobs),
+                parked=lambda run: parking.parked(run),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,

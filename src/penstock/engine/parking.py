@@ -9,7 +9,7 @@ workers as there should be, and never more jobs running.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from penstock.engine.bench import Bench
@@ -32,7 +32,7 @@ class Parking:
         self._waiters = waiters
         self._stand_in = stand_in
 
-    async def finished(self, run: Run, jobs: Iterable[Job]) -> AsyncIterator[Job]:
+    async def finished(self, run: Run, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
         """See `JobContext.finished`."""
         asked = {job.id: job for job in jobs}
         for job in asked.values():
@@ -40,7 +40,7 @@ class Parking:
                 yield job
         waiting = [job.id for job in asked.values() if not job.state.finished]
         while waiting:
-            async with self._parked(run):
+            async with self.parked(run):
                 found = await self._waiters.wait_any(waiting)
             waiting = [job_id for job_id in waiting if job_id not in found]
             for job_id, ended in found.items():
@@ -49,8 +49,9 @@ class Parking:
                 yield ended
 
     @asynccontextmanager
-    async def _parked(self, run: Run) -> AsyncIterator[None]:
-        """A handler may wait in several tasks at a time: it is parked while any of them does."""
+    async def parked(self, run: Run) -> AsyncIterator[None]:
+        """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked while
+        any of them does."""
         if run.placed and self._is_under_way(run):
             self._leave(run)
         run.waits += 1

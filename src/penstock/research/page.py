@@ -23,6 +23,8 @@ from penstock.research.robots import Robots
 TIMEOUT_SECONDS = 180.0
 """For a job that fetches a page: hosts may want half a minute between two requests, and a page with
 redirects takes several."""
+PAGES = "web"
+"""The collection that pages of research tasks are in."""
 FETCHED_AT = "fetched_at"
 _REASONS = {
     "RobotsRefused": "robots",
