@@ -196,6 +196,7 @@ async def test_budget_of_pages_is_kept_over_searches_and_says_so(bureau: Bureau)
 
 async def test_budget_of_seconds_ends_what_goes_on_and_says_so(bureau: Bureau) -> None:
     bureau.site.answers["/page/"] = Answer(hang=True)
+    bureau.site.shelves = {"": []} | {"wheels": [1], "mills": [2], "sluices": [3]}
     async with bureau.running() as app:
         task = await asked(app, "wheels", "mills", "sluices", budget_seconds=1.0)
         view = await finished(app, task)
