@@ -10,6 +10,7 @@ from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.reader import Reader
 from tests.support.scans import TESSERACT, VisionServer
 from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
@@ -106,3 +107,10 @@ def site() -> Iterator[CountingServer]:
 @pytest.fixture
 def web(shelf: Shelf, site: CountingServer) -> Web:
     return Web(shelf, site)
+
+
+@pytest.fixture
+def reader(web: Web) -> Reader:
+    """The site has no robots.txt, unless a test gives it one."""
+    web.site.answers["/robots.txt"] = Answer(404)
+    return Reader(web)

@@ -10,9 +10,7 @@ from penstock.model import fence
 from penstock.model.fence import fenced
 
 SOURCE = "https://example.org/a"
-FENCE = re.compile(
-    r"<<<TEXT ([0-9a-f]{16}) from ([^\n]*)\n([^\n]*)\n\n(.*)\nEND \1>>>", re.DOTALL
-)
+FENCE = re.compile(r"<<<TEXT ([0-9a-f]{16}) from ([^\n]*)\n([^\n]*)\n\n(.*)\nEND \1>>>", re.DOTALL)
 
 
 def parts(text: str) -> tuple[str, str, str, str]:
