@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,9 +27,15 @@ class Reader:
         self.app: Penstock
 
     @asynccontextmanager
-    async def running(self, *, timeout: float = SOON, **settings: Any) -> AsyncIterator[Reader]:
+    async def running(
+        self,
+        *,
+        timeout: float = SOON,
+        clock: Callable[[], float] = time.monotonic,
+        **settings: Any,
+    ) -> AsyncIterator[Reader]:
         self.app = app = self.web.shelf.farm.app("library", **settings)
-        robots = Robots(app.lanes)
+        robots = Robots(app.lanes, clock=clock)
 
         @app.job(PAGE, lane=lambda payload: host_lane(_host(payload["url"])), timeout=timeout)
         async def fetch(ctx: JobContext, url: str, fresh: float) -> str:
