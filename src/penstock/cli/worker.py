@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 DRAIN_PAUSE = 0.02
 """Between two looks at whether work is left."""
+GRACE_SECONDS = 2.0
+"""Running jobs of a command may finish for so long after Ctrl-C; then they go back to the queue
+unspent."""
 
 
 def run_worker(
@@ -131,6 +135,18 @@ async def _serve(
         note("stopped")
     exit_after(EXIT_SECONDS, code)
     return code
+
+
+@asynccontextmanager
+async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
+    """Workers for these kinds in the process of a command, as long as the block lasts."""
+    await app.apply_lanes()
+    orchestrator = app.orchestrator(kinds=kinds)
+    await orchestrator.start()
+    try:
+        yield
+    finally:
+        await orchestrator.stop(grace=min(GRACE_SECONDS, app.settings.grace_seconds))
 
 
 async def stop_workers(orchestrator: JobOrchestrator, signals: Signals) -> None:
