@@ -13,12 +13,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
+from penstock.desk import Desk
 from penstock.ingest.jobs import log_of
 from penstock.model.document import DocumentRef, DocumentState
 from penstock.model.errors import DocumentNotFound, QueueUnavailable, TooSlow, ValidationError
 from penstock.model.job import JobState
 from penstock.ports.queue import FEED_SECONDS, Fed, JobFilter
-from penstock.server.desk import Desk, ReadDesk
+from penstock.server.desk import ReadDesk
 from penstock.server.events import EventStream, event
 from penstock.server.problems import Problem, busy
 from penstock.server.routes.documents import Collection
