@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
+from penstock.desk import Desk
 from penstock.ingest.jobs import log_of as document_log
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import DocumentNotFound, QueueUnavailable, TooSlow, ValidationError
@@ -20,7 +21,7 @@ from penstock.model.research import TaskStatus
 from penstock.ports.queue import FEED_SECONDS, Fed
 from penstock.research.tasks import log_of as task_log
 from penstock.research.views import TaskView
-from penstock.server.desk import Desk, ReadDesk
+from penstock.server.desk import ReadDesk
 from penstock.server.events import EventStream, event
 from penstock.server.problems import Problem, busy
 from penstock.server.routes.documents import Collection

@@ -8,11 +8,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from penstock.desk import Desk
 from penstock.research.service import MOST_LISTED, MOST_WAIT, Format
 from penstock.research.views import TaskView
 from penstock.server.answers import at, reply
 from penstock.server.bodies import parse, require, whole
-from penstock.server.desk import Desk, ReadDesk, WriteDesk
+from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
 from penstock.server.task_schemas import (
