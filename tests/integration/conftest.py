@@ -10,6 +10,7 @@ from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.research import Bureau, ResearchSite
 from tests.support.scans import TESSERACT, VisionServer
 from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
@@ -106,3 +107,16 @@ def site() -> Iterator[CountingServer]:
 @pytest.fixture
 def web(shelf: Shelf, site: CountingServer) -> Web:
     return Web(shelf, site)
+
+
+@pytest.fixture
+def library_site() -> Iterator[ResearchSite]:
+    """Providers, and the pages they name."""
+    with ResearchSite() as site:
+        yield site
+
+
+@pytest.fixture
+def bureau(shelf: Shelf, library_site: ResearchSite) -> Bureau:
+    """Research tasks, asking providers on loopback."""
+    return Bureau(shelf, library_site)

@@ -24,6 +24,7 @@ from tests.support.apps import (
     laned,
     library,
     raising,
+    researching,
     searching,
     work,
 )
@@ -40,6 +41,7 @@ APPS = {
     "library": library.build,
     "endings": endings.build,
     "raising": raising.build,
+    "researching": researching.build,
     "searching": searching.build,
 }
 FAST: Mapping[str, Any] = {

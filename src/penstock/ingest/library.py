@@ -46,6 +46,7 @@ from penstock.model.errors import (
     WaitTimeout,
 )
 from penstock.model.job import Priority, PriorityName
+from penstock.model.text import storable
 from penstock.ports.blobs import Blob
 from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
@@ -289,6 +290,11 @@ class Library:
     ) -> DocumentRef:
         """What a document of this name is stored under: the same, unless the name was masked."""
         return self._names.ref(tenant, collection, id)
+
+    async def mask(self, texts: Sequence[str]) -> list[str]:
+        """Texts of any kind without the personal data in them."""
+        mask = self._tools.mask
+        return await self._tools.masked(lambda: [mask(storable(text)).text for text in texts])
 
     def masked(self, text: str) -> str:
         """A text about documents as it may be shown or logged."""

@@ -22,6 +22,9 @@ _LEAST = {
     "ageing_seconds": 0.01,
     "document_bytes": 1,
     "fetch_seconds": 0.1,
+    "provider_seconds": 0.1,
+    "page_seconds": 0.1,
+    "search_seconds": 1,
     "parsers": 1,
     "chunk_tokens": 50,
     "chunk_overlap": 8,
@@ -95,6 +98,17 @@ class Settings:
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
     fetch_seconds: float = 86400.0
     """A document whose address could not be fetched within this time fails."""
+    search_providers: str = ""
+    """Whom searches of research tasks ask unless told otherwise, with commas between. Empty: all
+    that are configured or have a public address, and the documents that are here."""
+    provider_seconds: float = 60.0
+    """A search goes on without a provider that has not answered in this time."""
+    page_seconds: float = 120.0
+    """A search goes on without pages that could not be read in this time."""
+    page_fresh_seconds: float = 86400.0
+    """A page that was fetched within this time is not fetched again for a search."""
+    search_seconds: float = 1800.0
+    """One run of a search of a research task takes this long at most."""
     unused_vectors_seconds: float = 7 * 86400.0
     """How long vectors are kept that no document needs any more, or of a model that was replaced:
     a text that comes back meanwhile is not embedded again."""
