@@ -14,7 +14,7 @@ AppArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="MODULE:APP",
-        help="Where the Penstock object is: shop:app. None: only what documents need.",
+        help="Where the Penstock object is: shop:app. None: only documents and research.",
     ),
 ]
 QueueOption = Annotated[

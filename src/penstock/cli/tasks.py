@@ -134,7 +134,7 @@ def resume(
             tell({"event": "resumed", **resumed.as_dict()} if watch else resumed.as_dict())
         else:
             note(f"{resumed.status}, searches that go on: {resumed.queued}")
-        code = ExitCode.OK
+        code: int = ExitCode.OK
         if watch:
             from penstock.cli.task_run import work_on
 

@@ -8,7 +8,6 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
 from penstock.research.service import MOST_LISTED, MOST_WAIT, Format
 from penstock.research.views import TaskView
 from penstock.server.answers import at, reply
@@ -127,27 +126,16 @@ async def task(
 ) -> Response:
     """The task as it stands; with `wait`, as soon as it has changed, or as it stands then."""
     shown: dict[str, Any] = {"limit": limit, "cursor": cursor}
-    found = None
+    found: TaskView | None = None
     if wait:
-        found = await _changed(request, desk, task_id, wait, since, shown)
-    view = found or await desk.task(task_id, **shown)
-    return reply(view.as_dict())
-
-
-async def _changed(
-    request: Request,
-    desk: Desk,
-    task_id: str,
-    wait: float,
-    since: int | None,
-    shown: dict[str, Any],
-) -> TaskView | None:
-    """None: the server is told to stop."""
-    state = request.app.state
-    seconds = min(wait, state.config.wait_seconds, MOST_WAIT)
-    with state.metrics.long_poll():
+        state = request.app.state
+        seconds = min(wait, state.config.wait_seconds, MOST_WAIT)
         waiting = desk.task(task_id, wait=seconds, since=since, **shown)
-        return await state.draining.unless(waiting, request.receive)
+        with state.metrics.long_poll():
+            found = await state.draining.unless(waiting, request.receive)
+    if found is None:  # nobody waits, or the server is told to stop
+        found = await desk.task(task_id, **shown)
+    return reply(found.as_dict())
 
 
 @routes.post(
