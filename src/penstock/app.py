@@ -110,7 +110,6 @@ class Penstock:
                 self.lanes,
                 self.job,
                 self._enqueuer.enqueue,
-                self._log_waiters,
             )
         return self._research
 
@@ -170,7 +169,7 @@ class Penstock:
         # whether its caller has.
         if self._opened == 0:
             async with AsyncExitStack() as opened:  # all of it, or nothing
-                for part in (self.queue, self._store, self._library):
+                for part in (self.queue, self._store, self._library, self._research):
                     if part is not None:
                         await part.open()
                         opened.push_async_callback(part.close)

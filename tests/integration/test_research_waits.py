@@ -147,8 +147,8 @@ async def test_many_waiters_share_one_read(bureau: Bureau) -> None:
             asyncio.create_task(app.research.status(task, wait=60.0, since=since))
             for _ in range(500)
         ]
-        key = ("default", log_of(task), since)
-        waiting = app._log_waiters._waiters._waiting
+        key = ("default", task, since)
+        waiting = app.research._snapshots._waiters._waiting
         await until(lambda: len(waiting.get(key, ())) == 500, "all wait")
         before = reads
         await app.queue.note("default", log_of(task), "test", {})

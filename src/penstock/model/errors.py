@@ -12,6 +12,7 @@ PenstockError
 ├── TaskNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
+├── TaskStopped                 the task takes no jobs until it is resumed
 ├── WaitTimeout
 ├── TooSlow                     a follower of a feed has not kept up
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -124,6 +125,17 @@ class KeyConflict(PenstockError):
             f"key {self.key!r} already belongs to job {self.job_id} with another payload; "
             "use another key, or the same payload"
         )
+
+
+class TaskStopped(PenstockError):
+    """The task has been stopped and takes no new jobs, also from its own; nothing was stored."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(task)
+        self.task = task
+
+    def __str__(self) -> str:
+        return f"task {self.task!r} is stopped and takes no jobs; resume it first"
 
 
 class WaitTimeout(PenstockError, TimeoutError):

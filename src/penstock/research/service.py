@@ -7,7 +7,6 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from penstock.engine.orchestrator import Chore
-from penstock.engine.waiters import LogWaiters
 from penstock.model.errors import TaskNotFound, TaskStopped, ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName
@@ -47,8 +46,6 @@ MOST_LISTED = 1000
 QUERY_LIMIT = 1000
 QUESTION_LIMIT = 10_000
 MOST_SECONDS = 30 * 86400.0
-GATHER_SECONDS = 0.1
-"""A change seldom comes alone: whoever waits is told of those that follow at once."""
 RECENT = 50
 """Searches that tell how long the next ones will take."""
 
@@ -64,17 +61,21 @@ class Research:
         self,
         tools: Tools,
         enqueue: Enqueue,
-        logs: LogWaiters,
         providers: tuple[str, ...],
         parallel: int,
     ) -> None:
         self._tools = tools
         self._enqueue = enqueue
-        self._logs = logs
         self._parallel = parallel
         self._snapshots = Snapshots(tools)
         self.providers = providers
         """Who is asked unless a call says otherwise, in order."""
+
+    async def open(self) -> None:
+        """Nothing of its own: queue, store and corpus are open by now."""
+
+    async def close(self) -> None:
+        await self._snapshots.close()
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
         """What a process that searches does beside its jobs."""
@@ -209,10 +210,7 @@ class Research:
         snapshot = await self._snapshots.get(tenant, task_id)
         seen = snapshot.version if since is None else since
         if wait > 0 and not snapshot.finished and seen >= snapshot.version:
-            log = log_of(task_id)
-            if await self._logs.wait(tenant, log, seen, wait):
-                await asyncio.sleep(min(GATHER_SECONDS, wait))
-                snapshot = await self._snapshots.get(tenant, task_id, shared=True)
+            snapshot = await self._snapshots.after(tenant, task_id, seen, wait) or snapshot
         return snapshot.view(start_at, limit, self._tools.now())
 
     async def stop(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.config import Config
-from penstock.engine.waiters import LogWaiters
 from penstock.ingest.library import Library
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import ConfigError
@@ -29,7 +28,6 @@ def open_research(
     lanes: LaneRegistry,
     job: Callable[..., Callable[[Any], Any]],
     enqueue: Enqueue,
-    logs: LogWaiters,
 ) -> Research:
     """The research of an app; registers the jobs that serve it."""
     settings, providers = config.settings, open_providers(config.providers)
@@ -48,7 +46,6 @@ def open_research(
     return Research(
         tools,
         enqueue,
-        logs,
         _asked(settings.search_providers, providers),
         lanes.config(SEARCH_LANE).parallel,
     )

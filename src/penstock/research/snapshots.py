@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+import logging
 from dataclasses import dataclass
 
-from penstock.model.errors import TaskNotFound
+from penstock.engine.waiters import Waiters
+from penstock.model.errors import StoreUnavailable, TaskNotFound
 from penstock.model.job import JobState
 from penstock.model.research import TaskRecord, TaskStatus
 from penstock.ports.queue import JobFilter
@@ -23,7 +24,8 @@ from penstock.research.status import (
 from penstock.research.tasks import log_of
 from penstock.research.views import SearchView, TaskView, Trouble
 
-KEPT = 200
+log = logging.getLogger("penstock.research")
+
 LOOK = 20
 """Queued jobs that are asked what they wait for."""
 SMALL = 300
@@ -72,37 +74,54 @@ class Snapshot:
 class Snapshots:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._reading: OrderedDict[tuple[str, str], tuple[int, asyncio.Task[Snapshot]]] = (
-            OrderedDict()
-        )
+        self._waiters: Waiters[tuple[str, str, int], Snapshot] = Waiters(tools.queue, self._changed)
 
-    async def get(self, tenant: str, task: str, *, shared: bool = False) -> Snapshot:
-        """The task now. `shared`: as of a version that is at least the newest when this is called;
-        whoever asks for the same meanwhile gets the same."""
+    async def close(self) -> None:
+        await self._waiters.close()
+
+    async def get(self, tenant: str, task: str) -> Snapshot:
+        """The task now."""
+        # The version first: what changes after it is told again.
         (version,) = await self._tools.queue.versions([(tenant, log_of(task))])
-        if not shared:
+        return await self._read(tenant, task, version)
+
+    async def after(self, tenant: str, task: str, version: int, timeout: float) -> Snapshot | None:
+        """The task once its version is over that; None: it was not in this time."""
+        try:
+            return await self._waiters.wait((tenant, task, version), timeout)
+        except TimeoutError:
+            return None
+
+    async def _changed(
+        self, keys: list[tuple[str, str, int]]
+    ) -> dict[tuple[str, str, int], Snapshot]:
+        tasks = list({key[:2] for key in keys})
+        logs = [(tenant, log_of(task)) for tenant, task in tasks]
+        newest = dict(zip(tasks, await self._tools.queue.versions(logs), strict=True))
+        changed = {key: newest[key[:2]] for key in keys if newest[key[:2]] > key[2]}
+        read = await asyncio.gather(
+            *(self._try(*one, newest[one]) for one in {key[:2] for key in changed})
+        )
+        found = {(one.record.task.tenant, one.record.task.id): one for one in read if one}
+        return {key: found[key[:2]] for key in changed if key[:2] in found}
+
+    async def _try(self, tenant: str, task: str, version: int) -> Snapshot | None:
+        try:
             return await self._read(tenant, task, version)
-        before = self._reading.get((tenant, task))
-        if before is None or before[0] < version:
-            reading = asyncio.create_task(self._read(tenant, task, version))
-            before = self._reading[tenant, task] = (version, reading)
-            self._reading.move_to_end((tenant, task))
-            while len(self._reading) > KEPT:
-                self._reading.popitem(last=False)
-        # Shielded: the others go on when one of them leaves.
-        return await asyncio.shield(before[1])
+        except StoreUnavailable as error:  # whoever waits is told when it is back
+            log.debug("cannot look for waiters: %s", error)
+            return None
 
     async def _read(self, tenant: str, task: str, version: int) -> Snapshot:
-        # The version first: what changes after it is told again.
-        queue, log = self._tools.queue, log_of(task)
+        queue, name = self._tools.queue, log_of(task)
         record = await self._tools.store.record(tenant, task)
         if record is None:
             raise TaskNotFound(task)
-        (stopped,) = await queue.stopped([(tenant, log)])
+        (stopped,) = await queue.stopped([(tenant, name)])
         status = status_of(record.searches, stopped=stopped)
         waiting: list[str] = []
         if status is TaskStatus.RUNNING and record.searches:
-            where = JobFilter(tenant=tenant, task=log, states=[JobState.QUEUED])
+            where = JobFilter(tenant=tenant, task=name, states=[JobState.QUEUED])
             jobs = await queue.find(where, LOOK)
             waiting = sorted({job.waiting_for for job in jobs if job.waiting_for})
         if sum(len(answer.findings) for answer in record.answers) <= SMALL:
