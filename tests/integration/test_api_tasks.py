@@ -151,8 +151,9 @@ async def test_an_immediate_stop_ends_what_runs(host: Host, library_site: Resear
 
 async def test_the_same_idempotency_key_is_the_same_task_and_the_same_searches(host: Host) -> None:
     served, other = host.serve("--no-workers"), host.serve("--no-workers")
-    headers = {"Idempotency-Key": "once"}
-    async with served.client(headers=headers) as client, other.client(headers=headers) as second:
+    async with served.client() as client, other.client() as second:
+        for one in (client, second):
+            one.headers["Idempotency-Key"] = "once"
         body = {"question": "How do wheels turn?"}
         answers = await asyncio.gather(
             *(one.post("/v1/tasks", json=body) for one in (client, second) for _ in range(10))

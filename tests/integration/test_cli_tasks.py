@@ -23,6 +23,12 @@ def queued(cli: Cli, question: str = "water wheels") -> str:
     return cli("research", question, "--no-watch").out.strip()
 
 
+def fields(shown: str) -> dict[str, str]:
+    """The labelled values at the top."""
+    pairs = (line.split("  ", 1) for line in shown.split("\n\n")[0].splitlines())
+    return {label: value.strip() for label, value in pairs}
+
+
 def test_tasks_are_listed_the_newest_first(cli: Cli) -> None:
     ids = [queued(cli, f"question {n}") for n in range(3)]
     cli("tasks", "stop", ids[0])
@@ -41,15 +47,15 @@ def test_tasks_are_listed_the_newest_first(cli: Cli) -> None:
 def test_a_task_is_shown_with_its_results_and_errors(cli: Cli, library_site: ResearchSite) -> None:
     library_site.answers["/page/1"] = Answer(404)
     task_id = queued(cli)
-    before = cli("tasks", "show", task_id).out
-    assert "status     running" in before
-    assert "waiting for" in before
+    before = fields(cli("tasks", "show", task_id).out)
+    assert before["status"] == "running"
+    assert before["waiting for"]
     cli("worker", "--drain")
     shown = cli("tasks", "show", task_id).out
-    assert f"id        {task_id}" in shown
-    assert "status    completed" in shown
-    assert "searches  1/1 done" in shown
-    assert "results   3, 2 of them read" in shown
+    told = fields(shown)
+    assert (told["id"], told["question"]) == (task_id, "water wheels")
+    assert (told["status"], told["searches"]) == ("completed", "1/1 done")
+    assert told["results"] == "3, 2 of them read"
     assert "1. Work 0 (2024)  read\n" in shown
     assert "Work 1 (2024)  could not be read\n" in shown
     assert f"  {library_site.page_url(1)}: " in shown
@@ -62,7 +68,7 @@ def test_a_task_is_shown_with_its_results_and_errors(cli: Cli, library_site: Res
 def test_a_stopped_task_goes_on_when_it_is_resumed(cli: Cli) -> None:
     task_id = queued(cli)
     stopped = cli("tasks", "stop", task_id)
-    assert stopped.out == "paused  0/1 searches done, 1 jobs cancelled\n"
+    assert stopped.out == "paused  0/1 searches done, 1 job cancelled\n"
     assert f"penstock tasks resume {task_id}" in stopped.err
     assert cli("tasks", "stop", task_id, "--now", "--json").json["status"] == "paused"
     resumed = cli("tasks", "resume", task_id, "--json").json

@@ -102,9 +102,10 @@ def stop(
         print_json(stopped.as_dict())
         return
     done, left = stopped.searches_done, stopped.searches_left
-    say(f"{stopped.status}  {done}/{done + left} searches done, {stopped.cancelled} jobs cancelled")
+    cancelled = plural(stopped.cancelled, "job")
+    say(f"{stopped.status}  {done}/{done + left} searches done, {cancelled} cancelled")
     if stopped.running:
-        note(f"{plural(stopped.running, 'running job')} finishing what they are at")
+        note(f"{plural(stopped.running, 'job')} may finish; penstock tasks show tells when")
     if stopped.resumable:
         note(f"to go on: penstock tasks resume {task_id}")
 
