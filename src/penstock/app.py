@@ -23,7 +23,7 @@ from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, ProcessInfo, Topic
+from penstock.ports.queue import Fed, JobFilter, KindCounts, ProcessInfo, Stopped, Topic
 from penstock.ports.store import Store
 from penstock.queues import choose_queue
 
@@ -299,6 +299,18 @@ class Penstock:
         """Cancel a job; the job as it stands then, which may have finished just before."""
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
+
+    async def stop_task(
+        self, task: str, *, tenant: str = "default", running: bool = False
+    ) -> Stopped:
+        """Let a task take no more jobs, and cancel those of it that are queued; with `running`,
+        also those that run. Others finish, and none is run again. TaskStopped for whoever
+        enqueues more, until `resume_task`."""
+        return await self.queue.stop(tenant, task, running=running)
+
+    async def resume_task(self, task: str, *, tenant: str = "default") -> None:
+        """Let a stopped task take jobs again. What was cancelled has to be enqueued anew."""
+        await self.queue.reopen(tenant, task)
 
     async def dead_letters(
         self, where: JobFilter | None = None, *, limit: int = 100, before: str | None = None

@@ -1,13 +1,14 @@
 """Stopping a task: it takes no more jobs, and none of its jobs is run again."""
 
 import asyncio
+import time
 
 import pytest
 
 from penstock.model.errors import KeyConflict, TaskStopped
 from penstock.model.job import JobState
-from penstock.ports.lanes import News, Report
-from penstock.ports.queue import JobFilter, JobQueue, Member, Settlement, Stopped, Topic
+from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Settlement, Stopped, Topic
+from tests.conformance.lane_support import claim_lanes, down
 from tests.conformance.support import (
     SHORTLY,
     End,
@@ -33,6 +34,7 @@ from tests.conformance.support import (
 )
 
 PAPER = ("default", "paper")
+ENDS: list[End] = [completed, retry, failed, handed_back]
 
 
 async def stop(queue: JobQueue, *, running: bool = False) -> Stopped:
@@ -193,14 +195,11 @@ async def test_other_tasks_and_tenants_are_untouched(queue: JobQueue, member: Me
     assert await words(queue, "b") == ["queued", "queued", "retry", "retry"]
 
 
-def later(lease_end: End) -> End:
-    def end(lease: object) -> Settlement:
-        return lease_end(lease)._replace(run_at=4e9)  # type: ignore[arg-type]
-
-    return end
+def handed_back_for_later(lease: Lease) -> Settlement:
+    return handed_back(lease, run_at=time.time() + 100)
 
 
-@pytest.mark.parametrize("end", [retry, released, handed_back, later(handed_back)])
+@pytest.mark.parametrize("end", [retry, released, handed_back, handed_back_for_later])
 async def test_what_would_be_run_again_is_cancelled(
     queue: JobQueue, member: Member, end: End
 ) -> None:
@@ -299,25 +298,15 @@ async def test_job_whose_failure_was_its_lanes_is_cancelled(
 ) -> None:
     """The one that failed first is a dead letter until the second witness speaks."""
     first, second = await add(queue, 2, task="paper", lane="api", max_retries=0)
-    wanted = (await claim_in_lane(member, 2))[:2]
-    await settle(member, unavailable(wanted[0]))
+    witnesses = await claim_lanes(member, 2)
+    await settle(member, down(witnesses[0]))
+    assert (await get(queue, first.id)).state is JobState.FAILED
     await stop(queue)
 
-    await settle(member, unavailable(wanted[1]))
+    await settle(member, down(witnesses[1]))
 
     assert await states(queue) == {first.id: JobState.CANCELLED, second.id: JobState.CANCELLED}
     assert not await queue.work_left(None)
-
-
-async def claim_in_lane(member: Member, count: int) -> list:  # type: ignore[type-arg]
-    from tests.conformance.support import want
-
-    wanted = want(0)._replace(lanes=count)
-    return (await member.exchange([], [], wanted)).leases
-
-
-def unavailable(lease) -> Settlement:  # type: ignore[no-untyped-def]
-    return failed(lease)._replace(report=Report(News.UNAVAILABLE))
 
 
 async def test_note_wakes_and_tells_of_no_job(ledger: Ledger, queue: JobQueue) -> None:
@@ -417,9 +406,6 @@ async def test_stop_against_settlements_overwrites_nothing(
         assert 1 <= outcome.cancelled <= 5
         await settle(member, *(cancel_seen(lease) for lease in leases))
     assert not await queue.work_left(None)
-
-
-ENDS: list[End] = [completed, retry, failed, handed_back]
 
 
 async def test_stop_against_claims_leaves_nothing_queued(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from penstock.model.errors import ConfigError
 
 SCANS = ("none", "ocr", "model")
+_CONTACT = re.compile(r"[!-'*-~]*")
 _LANGUAGES = re.compile(r"[A-Za-z]\w*(\+[A-Za-z]\w*)*", re.ASCII)
 _LEAST = {
     "max_workers": 1,
@@ -96,6 +97,9 @@ class Settings:
     fetch_allow: str = ""
     """`host:port`, several with commas between: may be fetched although not on the open internet.
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
+    contact: str = ""
+    """Who runs this, told to web servers whose pages are fetched: a mail address or a web address.
+    Requests then say `Penstock/0.1.0 (+mail@example.org)`."""
     fetch_seconds: float = 86400.0
     """A document whose address could not be fetched within this time fails."""
     search_providers: str = ""
@@ -130,6 +134,8 @@ class Settings:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")
         if self.scans not in SCANS:
             raise ConfigError(f"scans must be one of {', '.join(SCANS)}, not {self.scans!r}")
+        if not _CONTACT.fullmatch(self.contact):
+            raise ConfigError("contact must be a mail or web address, in ASCII and without blanks")
         if not _LANGUAGES.fullmatch(self.ocr_languages):
             raise ConfigError(
                 f"ocr_languages must be like eng or eng+jpn, not {self.ocr_languages!r}"

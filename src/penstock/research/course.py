@@ -18,7 +18,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from penstock.engine.context import JobContext
-from penstock.model.errors import TaskStopped
+from penstock.engine.web_address import web_address
+from penstock.model.errors import TaskStopped, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.model.research import (
     Answer,
@@ -58,10 +59,12 @@ class Course:
         self._search = started.search
         self._ref, self._run = started.search.ref, started.search.run
         self._answers = {one.provider: one for one in started.answers}
+        self._jobs: dict[str, Job] = {}
+        """Those that are waited for, by id."""
         self._finds: dict[str, str] = {}
-        """Jobs that ask, by id: which provider."""
+        """Of those, by id: which provider is asked."""
         self._pages: dict[str, str] = {}
-        """Jobs that read, by id: the key of the page."""
+        """Of those, by id: the key of the page that is read."""
         self._planned: set[str] = set()
         self._over_budget = 0
 
@@ -93,6 +96,7 @@ class Course:
                     FIND, {**payload_of(self._ref, self._run), "provider": provider}
                 )
                 self._finds[job.id] = provider
+                self._jobs[job.id] = job
 
     async def _until_done(self) -> None:
         tools, begun = self._tools, self._tools.now()
@@ -119,7 +123,7 @@ class Course:
 
     async def _next(self, until: float) -> Job | None:
         """The next job to finish; None: none has until then."""
-        jobs = [*self._finds, *self._pages]
+        jobs = [self._jobs[one] for one in (*self._finds, *self._pages)]
         try:
             async with (
                 asyncio.timeout(max(0.0, until - self._tools.now())),
@@ -153,9 +157,16 @@ class Course:
         waiting = [page for page in granted.pages if page.state is PageState.WAITING]
         for page in waiting:
             job = await self._ctx.enqueue(
-                PAGE, {**payload_of(self._ref, self._run), "key": page.key, "url": page.url}
+                PAGE,
+                {
+                    **payload_of(self._ref, self._run),
+                    "key": page.key,
+                    "url": page.url,
+                    "lane": await self._tools.library.lane_of(host_of(page.url)),
+                },
             )
             self._pages[job.id] = page.key
+            self._jobs[job.id] = job
         return bool(waiting)
 
     async def _give_up_finds(self) -> None:
@@ -223,6 +234,15 @@ class Course:
 def _in_full(work: Work) -> dict[str, Any]:
     """For the record of the job, which has room for so much."""
     return asdict(replace(work, abstract=(work.abstract or "")[:RECORD_LIMIT] or None))
+
+
+def host_of(url: str) -> str:
+    """Of a page. One that no address can be made of is refused where it would be fetched; here it
+    only needs a lane."""
+    try:
+        return web_address(url).host
+    except ValidationError:
+        return "unknown"
 
 
 def _waited(job: Job) -> str:

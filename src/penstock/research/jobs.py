@@ -8,22 +8,21 @@ it is not tried any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from penstock.engine.context import JobContext
-from penstock.engine.http import host_lane
-from penstock.engine.web_address import web_address
 from penstock.ingest.library import Library
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError, PenstockError, PermanentError, ValidationError
+from penstock.model.errors import ConfigError, PenstockError, PermanentError
 from penstock.model.finding import Finding
 from penstock.model.research import Answer, PageState, SearchRef
 from penstock.ports.provider import SearchProvider
 from penstock.ports.queue import JobQueue
 from penstock.ports.research import TaskStore
-from penstock.research.page import PAGES, fetch_page
+from penstock.research.page import PAGES, TIMEOUT_SECONDS, fetch_page
+from penstock.research.providers import Providers
 from penstock.research.robots import Robots
 from penstock.research.tasks import FIND, PAGE
 
@@ -40,7 +39,7 @@ class Tools:
     queue: JobQueue
     store: TaskStore
     library: Library
-    providers: Mapping[str, SearchProvider]
+    providers: Providers
     robots: Robots
     provider_seconds: float
     page_seconds: float
@@ -72,21 +71,12 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
         ref = SearchRef(ctx.job.tenant, task, search)
         return await _find(tools, ctx, ref, run, provider)
 
-    @job(PAGE, lane=lambda payload: lane_of(payload["url"]))
+    @job(PAGE, lane=lambda payload: payload["lane"], timeout=TIMEOUT_SECONDS)
     async def page(
-        ctx: JobContext, task: str, search: str, run: int, key: str, url: str
+        ctx: JobContext, task: str, search: str, run: int, key: str, url: str, lane: str
     ) -> dict[str, Any]:
         ref = SearchRef(ctx.job.tenant, task, search)
         return await _page(tools, ctx, ref, run, key, url)
-
-
-def lane_of(url: str) -> str:
-    """Of the page's host. One that no address can be made of is refused where it would be fetched:
-    here it only needs a lane."""
-    try:
-        return host_lane(web_address(url).host)
-    except ValidationError:
-        return host_lane("unknown")
 
 
 async def _find(
@@ -165,8 +155,6 @@ async def _page(
             fresh_seconds=tools.page_fresh_seconds,
             robots=tools.robots,
         )
-        # What is left needs nothing of the page's host, and no worker of this process.
-        ctx.lanes.leave()
         async with ctx.parked():
             document = await tools.library.wait(
                 document.ref.id, collection=document.ref.collection, tenant=ref.tenant

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.engine.web_address import web_address
 from penstock.ingest.library import Library
-from penstock.ingest.remote import name_of
 from penstock.model.document import StoredChunk
 from penstock.model.errors import ValidationError
+from penstock.research.page import FETCHED_AT, page_id
 from penstock.research.views import PageText
 
 
@@ -18,7 +17,7 @@ async def page_text(
     chunks = await library.chunks(document.ref.id, collection=collection, tenant=tenant)
     text = joined(chunks)
     end = min(start + limit, len(text))
-    fetched = document.metadata.get("fetched_at")
+    fetched = document.metadata.get(FETCHED_AT)
     return PageText(
         collection=document.ref.collection,
         document=document.ref.id,
@@ -36,7 +35,7 @@ def _id_of(name: str) -> str:
     if not name.startswith(("http://", "https://")):
         return name
     try:
-        return name_of(web_address(name))
+        return page_id(name)
     except ValidationError:  # a document may be called like that
         return name
 

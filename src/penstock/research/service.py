@@ -21,6 +21,7 @@ from penstock.research.reconcile import Reconciler
 from penstock.research.snapshots import Snapshot, Snapshots
 from penstock.research.status import progress_of, status_of
 from penstock.research.tasks import (
+    FIND,
     SEARCH,
     SEARCH_LANE,
     Enqueue,
@@ -76,9 +77,13 @@ class Research:
 
     async def close(self) -> None:
         await self._snapshots.close()
+        await self._tools.providers.close()
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that searches does beside its jobs."""
+        """What a process that searches does beside its jobs. ConfigError where it could not do
+        them: better none starts than every search fails."""
+        if FIND in kinds:
+            self._tools.providers.check()
         return [Reconciler(self._tools, self._enqueue)] if SEARCH in kinds else []
 
     async def create(

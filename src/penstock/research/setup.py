@@ -9,12 +9,11 @@ from penstock.config import Config
 from penstock.ingest.library import Library
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import ConfigError
-from penstock.ports.provider import SearchProvider
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 from penstock.research import course, jobs
 from penstock.research.jobs import Tools
-from penstock.research.providers import open_providers
+from penstock.research.providers import Providers, open_providers
 from penstock.research.robots import Robots
 from penstock.research.service import Research
 from penstock.research.tasks import SEARCH_LANE, Enqueue
@@ -30,13 +29,19 @@ def open_research(
     enqueue: Enqueue,
 ) -> Research:
     """The research of an app; registers the jobs that serve it."""
-    settings, providers = config.settings, open_providers(config.providers)
+    settings = config.settings
+    providers = open_providers(
+        config.providers,
+        browser=config.browser,
+        fetch_allow=settings.fetch_allow,
+        library=library,
+    )
     tools = Tools(
         queue=queue,
         store=store.research(),
         library=library,
         providers=providers,
-        robots=Robots(),
+        robots=Robots(lanes),
         provider_seconds=settings.provider_seconds,
         page_seconds=settings.page_seconds,
         page_fresh_seconds=settings.page_fresh_seconds,
@@ -51,7 +56,7 @@ def open_research(
     )
 
 
-def _asked(setting: str, providers: dict[str, SearchProvider]) -> tuple[str, ...]:
+def _asked(setting: str, providers: Providers) -> tuple[str, ...]:
     names = tuple(name.strip() for name in setting.split(",") if name.strip())
     for name in names:
         if name not in providers:

@@ -88,10 +88,10 @@ def problem_of(error: PenstockError) -> Problem | None:
             return Problem(404, "not-found", said)
         case TaskNotFound():
             return Problem(404, "task-not-found", said)
-        case TaskStopped():
-            return Problem(409, "task-stopped", said)
         case KeyConflict():
             return Problem(409, "key-conflict", said, id=error.job_id)
+        case TaskStopped():
+            return Problem(409, "task-stopped", said)
         case PayloadTooLarge() | DocumentTooLarge():
             return Problem(413, "too-large", said)
         case ValidationError():

@@ -81,4 +81,5 @@ class Orphans:
             "SELECT tenant, task, id FROM penstock.jobs WHERE seq = ANY ($1) ORDER BY seq",
             cancelled,
         )
-        await changes.append(tx, [Entry(*row[:2], CANCELLED, row[2], {}) for row in rows])
+        entries = [Entry(tenant, task, CANCELLED, job_id, {}) for tenant, task, job_id in rows]
+        await changes.append(tx, entries)
