@@ -53,10 +53,11 @@ async def test_two_clients_are_woken_by_each_of_two_hundred_changes(host: Host) 
                 begun = time.monotonic()
                 await add(client, task_id, f"query {number}")
                 newest = (await client.get(f"/v1/tasks/{task_id}?limit=0")).json()["version"]
-                await until(
-                    lambda newest=newest: all(seen[-1] >= newest for seen in readers),
-                    f"news of change {number}",
-                )
+
+                def told_all(newest: int = newest) -> bool:
+                    return all(seen[-1] >= newest for seen in readers)
+
+                await until(told_all, f"news of change {number}")
                 took.append(time.monotonic() - begun)
             for one in reading:
                 one.cancel()
