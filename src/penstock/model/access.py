@@ -42,6 +42,26 @@ class ApiKey:
     """None: the server's limit."""
 
 
+EVERYTHING = frozenset(KeyScope)
+
+
+@dataclass(slots=True, frozen=True)
+class Caller:
+    """Who asks for something, over HTTP or MCP."""
+
+    tenant: str
+    scopes: frozenset[KeyScope]
+    key: str | None = None
+    """The key's id; None: nobody in particular, on this machine."""
+    requests_per_minute: int | None = None
+
+    def lacks(self, scope: KeyScope) -> str | None:
+        """What to tell a caller who may not; None where they may."""
+        if scope in self.scopes:
+            return None
+        return f"this needs the scope {scope}; the key has {', '.join(sorted(self.scopes))}"
+
+
 class Secret:
     """A text that is shown only where `reveal` is called: not in logs, reprs or tracebacks."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from penstock.model.access import ApiKey, KeyScope, hash_of
+from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
 from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
@@ -21,16 +20,6 @@ REMEMBERED = 10_000
 BURSTS = 10
 """A tenth of a minute's requests may come at once."""
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-EVERYTHING = frozenset(KeyScope)
-
-
-@dataclass(slots=True, frozen=True)
-class Caller:
-    tenant: str
-    scopes: frozenset[KeyScope]
-    key: str | None
-    """The key's id; None: nobody in particular, on this machine."""
-    requests_per_minute: int | None = None
 
 
 class Callers:
@@ -94,27 +83,35 @@ def _unauthorized(detail: str) -> Problem:
     return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
 
 
+async def known(request: Request) -> Caller:
+    """A dependency: the caller, who has requests left."""
+    callers: Callers = request.app.state.callers
+    caller = await callers.caller(request)
+    allowance = callers.take(caller)
+    headers = allowance.headers()
+    if not allowance.allowed:
+        raise Problem(
+            429,
+            "rate-limited",
+            f"over {allowance.limit.per_minute:,} requests a minute; "
+            f"wait {allowance.retry_after} s",
+            headers=headers,
+        )
+    # Put on the answer by the outermost layer, whatever the answer turns out to be.
+    request.state.headers = headers
+    return caller
+
+
+Known = Annotated[Caller, Depends(known)]
+
+
 def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
     """A dependency: the caller, who has this scope and requests left."""
 
     async def check(request: Request) -> Caller:
-        callers: Callers = request.app.state.callers
-        caller = await callers.caller(request)
-        allowance = callers.take(caller)
-        headers = allowance.headers()
-        if not allowance.allowed:
-            raise Problem(
-                429,
-                "rate-limited",
-                f"over {allowance.limit.per_minute:,} requests a minute; "
-                f"wait {allowance.retry_after} s",
-                headers=headers,
-            )
-        # Put on the answer by the outermost layer, whatever the answer turns out to be.
-        request.state.headers = headers
-        if scope not in caller.scopes:
-            has = ", ".join(sorted(caller.scopes))
-            raise Problem(403, "forbidden", f"this needs the scope {scope}; the key has {has}")
+        caller = await known(request)
+        if (lacks := caller.lacks(scope)) is not None:
+            raise Problem(403, "forbidden", lacks)
         return caller
 
     return check

@@ -1,96 +1,14 @@
-"""What a caller can reach: the one place that names the tenant in every query."""
+"""The desk that a route gets: that of its caller, who may do what the route does."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
 
-from penstock.ingest.jobs import log_of
-from penstock.model.document import Document, DocumentRef
-from penstock.model.errors import JobNotFound, ValidationError
-from penstock.model.job import Job, JobState
-from penstock.ports.queue import JobFilter
-from penstock.server.callers import Admin, Caller, Reader, Writer
-
-if TYPE_CHECKING:
-    from penstock.app import Penstock
-    from penstock.ingest.library import Library
-
-RESERVED = ("ingest.",)
-"""Kinds whose payloads name what only the library may name, such as originals."""
-
-
-class Desk:
-    """The app, as one tenant sees it. What belongs to others is not there."""
-
-    def __init__(self, app: Penstock, tenant: str) -> None:
-        self.app = app
-        self.tenant = tenant
-
-    @property
-    def corpus(self) -> Library:
-        return self.app.corpus
-
-    # Jobs
-
-    async def enqueue(self, kind: str, payload: dict[str, Any], **options: Any) -> Job:
-        if kind.startswith(RESERVED):
-            raise ValidationError(f"jobs of kind {kind!r} are made by adding documents")
-        task = options.get("task")
-        if task is not None and task.startswith("document:"):
-            raise ValidationError("logs called document:... are those of documents")
-        return await self.app.enqueue(kind, payload, tenant=self.tenant, **options)
-
-    async def job(self, job_id: str) -> Job:
-        found = (await self.app.queue.get([job_id])).get(job_id)
-        return self._own(found, job_id)
-
-    async def wait(self, job_id: str, seconds: float) -> Job:
-        """The job, which is known to be the tenant's, once it is finished."""
-        return self._own(await self.app.wait(job_id, seconds), job_id)
-
-    def _own(self, job: Job | None, job_id: str) -> Job:
-        if job is None or job.tenant != self.tenant:
-            raise JobNotFound(job_id)
-        return job
-
-    async def jobs(self, where: JobFilter, limit: int, before: str | None) -> list[Job]:
-        return await self.app.queue.find(self._mine(where), limit, before)
-
-    async def cancel(self, job_id: str) -> Job:
-        await self.app.queue.cancel(self._mine(JobFilter(ids=[job_id])))
-        return await self.job(job_id)
-
-    async def redrive(self, where: JobFilter) -> list[str]:
-        return await self.app.queue.redrive(self._mine(where))
-
-    async def discard(self, where: JobFilter) -> list[str]:
-        return await self.app.queue.discard(self._mine(where))
-
-    def _mine(self, where: JobFilter) -> JobFilter:
-        return replace(where, tenant=self.tenant)
-
-    # Documents
-
-    async def document(self, document_id: str, collection: str) -> Document:
-        return await self.corpus.get(document_id, collection=collection, tenant=self.tenant)
-
-    async def job_of(self, document: Document) -> Job | None:
-        """The newest job that is there for a document."""
-        found = await self.jobs(JobFilter(task=log_of(document.ref)), 1, None)
-        return found[0] if found else None
-
-    # Logs
-
-    async def changes(self, ref: DocumentRef, since: int, limit: int) -> list[Any]:
-        return await self.app.changes(log_of(ref), since, tenant=self.tenant, limit=limit)
-
-    async def version(self, ref: DocumentRef) -> int:
-        (newest,) = await self.app.queue.versions([(self.tenant, log_of(ref))])
-        return newest
+from penstock.desk import Desk
+from penstock.model.access import Caller
+from penstock.server.callers import Admin, Reader, Writer
 
 
 def _desk(request: Request, caller: Caller) -> Desk:
@@ -115,11 +33,3 @@ async def _steering(request: Request, caller: Admin) -> Desk:
 ReadDesk = Annotated[Desk, Depends(_reading)]
 WriteDesk = Annotated[Desk, Depends(_writing)]
 AdminDesk = Annotated[Desk, Depends(_steering)]
-
-DEAD = (JobState.FAILED,)
-
-
-def dead_letters(
-    kind: str | None, error_type: str | None, task: str | None, ids: Sequence[str] | None = None
-) -> JobFilter:
-    return JobFilter(ids=ids, states=DEAD, kind=kind, error_type=error_type, task=task)

@@ -11,12 +11,13 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from penstock.desk import Desk
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
 from penstock.ports.blobs import Blob
 from penstock.server.answers import at, reply
 from penstock.server.bodies import media_type, parse, require, stream, value_of, whole
-from penstock.server.desk import Desk, ReadDesk, WriteDesk
+from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.multipart import parts
 from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes

@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from penstock.desk import Desk, dead_letters
 from penstock.model.errors import WaitTimeout
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter
 from penstock.server.answers import at, reply, written
 from penstock.server.bodies import parse, require, whole
-from penstock.server.desk import Desk, ReadDesk, WriteDesk, dead_letters
+from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
