@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -34,6 +35,8 @@ class Service:
     stopping: Stopping
     admit: Callable[[], Awaitable[None]] = admit_all
     """Raises Refused where there is no room for more work."""
+    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around every wait, for who counts them."""
 
 
 class ToolDesk(Desk):
@@ -48,7 +51,8 @@ class ToolDesk(Desk):
 
     async def unless_stopping(self, wait: Awaitable[T]) -> T | None:
         """What is waited for; None when the server is told to stop first."""
-        return await self._service.stopping.unless(wait)
+        with self._service.waiting():
+            return await self._service.stopping.unless(wait)
 
 
 def _desk(context: Context[Service, Any], scope: KeyScope) -> ToolDesk:

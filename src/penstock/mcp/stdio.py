@@ -118,17 +118,18 @@ class Stdio:
 
     async def _answer(self, answers: MemoryObjectReceiveStream[SessionMessage]) -> None:
         gone = False
-        async for answer in answers:
-            message = answer.message
-            line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            try:
-                if not gone:
-                    await asyncio.to_thread(_write, self._pipes.outgoing, line)
-            except OSError as error:
-                log.warning("the client does not read any more: %s", error.strerror)
-                gone = True
-                self._stopping.begin()
-            self._note(message)
+        async with answers:
+            async for answer in answers:
+                message = answer.message
+                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                try:
+                    if not gone:
+                        await asyncio.to_thread(_write, self._pipes.outgoing, line)
+                except OSError as error:
+                    log.warning("the client does not read any more: %s", error.strerror)
+                    gone = True
+                    self._stopping.begin()
+                self._note(message)
 
     def _note(self, message: JSONRPCMessage) -> None:
         """Keep count of what is still to be answered."""

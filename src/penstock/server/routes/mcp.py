@@ -46,7 +46,7 @@ def install(api: FastAPI) -> None:
         except Problem as problem:
             raise Refused(problem.code, problem.detail) from None
 
-    service = Service(state.penstock, _caller_of, stopping, admit)
+    service = Service(state.penstock, _caller_of, stopping, admit, state.metrics.long_poll)
     state.mcp = Endpoint(PenstockMCP(service), state.config.json_bytes)
 
 
