@@ -30,6 +30,7 @@ $(STAMP): pyproject.toml requirements/dev.txt $(UV)
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode --editable .
 	$(BIN)/python -m tools.get_redis
 	$(BIN)/python -m tools.get_tesseract
+	$(BIN)/python -m tools.get_chromium
 	@touch $@
 
 $(UV):

@@ -12,21 +12,37 @@ from benchmarks.processes import WorkerProcess
 from benchmarks.report import AtMost, Better, Figure, Result
 from benchmarks.sizes import Sizes
 from benchmarks.turns import fresh, percentile
+from penstock import Penstock
 
 JOB_DELAY = 1.0
 """Long enough for every waiter to be waiting when the job starts."""
 PATIENCE = 30.0
+POLL_DELAY = 1e-3
+"""For each poll, to be waiting before anything changes: each looks at the task first."""
 
 
 def run(sizes: Sizes, folder: Path) -> list[Result]:
     within: list[float] = []
     across: list[float] = []
+    polls: list[float] = []
     for _ in range(sizes.rounds):
         within.append(_within(fresh(folder), sizes.waiters))
         across.append(_across(fresh(folder), sizes.waiters))
+        polls.append(asyncio.run(_polls(fresh(folder), sizes.waiters)))
     return [
         _result("the same process", within, sizes.waiters),
         _result("another process", across, sizes.waiters),
+        Result(
+            "waiters woken by one change of a research task",
+            f"p99 of {sizes.waiters:,} calls of get_status",
+            "ms",
+            Figure.of("penstock", polls),
+            None,
+            Better.LESS,
+            AtMost(100, "ms"),
+            "From the call that changes the task to the answer: storing the change, reading the "
+            "task and telling what it found are part of it.",
+        ),
     ]
 
 
@@ -75,3 +91,23 @@ async def _wake(client: PenstockClient, waiters: int) -> float:
     return percentile(
         [(woken - returned) * 1000 for woken, returned in (t.result() for t in tasks)], 99
     )
+
+
+async def _polls(folder: Path, waiters: int) -> float:
+    """The p99 in ms of polls of a task in the same process."""
+    app = Penstock(f"sqlite:///{folder}/jobs.db")
+    research = app.research
+    async with app:
+        task = await research.create("How do water wheels turn?")
+        since = (await research.status(task.id)).version
+
+        async def poll() -> float:
+            await research.status(task.id, wait=PATIENCE, since=since)
+            return time.perf_counter()
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(poll()) for _ in range(waiters)]
+            await asyncio.sleep(POLL_DELAY * waiters)
+            begun = time.perf_counter()
+            await research.queue_searches(task.id, ["water wheels"])
+        return percentile([(one.result() - begun) * 1000 for one in tasks], 99)

@@ -3,12 +3,15 @@
 from penstock.app import Penstock
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import JobOrchestrator
+from penstock.model.agent import VERSION as _VERSION
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import (
     AddressRefused,
     AuthenticationError,
     BlobMissing,
+    Blocked,
+    BrowserLost,
     ConfigError,
     DeadlineExceeded,
     DocumentNotFound,
@@ -34,8 +37,10 @@ from penstock.model.errors import (
     RateLimited,
     ReleasedTooOften,
     ResultTooLarge,
+    RobotsRefused,
     RunLater,
     StoreUnavailable,
+    TaskStopped,
     TooSlow,
     Unavailable,
     ValidationError,
@@ -43,14 +48,16 @@ from penstock.model.errors import (
 )
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import Fed, JobFilter
+from penstock.ports.queue import Fed, JobFilter, Stopped
 
-__version__ = "0.1.0"
+__version__ = _VERSION
 
 __all__ = [
     "AddressRefused",
     "AuthenticationError",
     "BlobMissing",
+    "Blocked",
+    "BrowserLost",
     "Change",
     "ConfigError",
     "DeadlineExceeded",
@@ -88,8 +95,11 @@ __all__ = [
     "RateLimited",
     "ReleasedTooOften",
     "ResultTooLarge",
+    "RobotsRefused",
     "RunLater",
+    "Stopped",
     "StoreUnavailable",
+    "TaskStopped",
     "TooSlow",
     "Unavailable",
     "ValidationError",

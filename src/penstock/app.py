@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from penstock import config
 from penstock.engine.enqueuer import Enqueuer, When
@@ -23,11 +23,13 @@ from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, JobQueue, KindCounts, ProcessInfo, Topic
+from penstock.ports.queue import Fed, JobFilter, KindCounts, ProcessInfo, Stopped, Topic
 from penstock.ports.store import Store
+from penstock.queues import choose_queue
 
 if TYPE_CHECKING:
     from penstock.ingest.library import Library
+    from penstock.research.service import Research
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -58,7 +60,7 @@ class Penstock:
         self.config = config.load(arguments, file=config_file)
         self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
         weights = {**self.config.tenant_weights, **(tenant_weights or {})}
-        self.queue = _open_queue(self.config.queue, self.settings, self.lanes, weights)
+        self.queue = choose_queue(self.config.queue, self.settings, self.lanes, weights)
         self.handlers = Handlers(settings=self.settings)
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
@@ -68,6 +70,7 @@ class Penstock:
         self._parts = AsyncExitStack()
         self._store: Store | None = None
         self._library: Library | None = None
+        self._research: Research | None = None
         self._access: AccessStore | None = None
 
     @property
@@ -90,6 +93,25 @@ class Penstock:
                 self._log_waiters,
             )
         return self._library
+
+    @property
+    def research(self) -> Research:
+        """The research tasks of this app. Asking for it registers the jobs that serve them, so ask
+        before workers start."""
+        if self._research is None:
+            from penstock.research.setup import open_research  # here: most apps have none
+
+            self._refuse_late("app.research")
+            self._research = open_research(
+                self.queue,
+                self._store_for("research tasks"),
+                self.corpus,
+                self.config,
+                self.lanes,
+                self.job,
+                self._enqueuer.enqueue,
+            )
+        return self._research
 
     @property
     def access(self) -> AccessStore:
@@ -147,7 +169,7 @@ class Penstock:
         # whether its caller has.
         if self._opened == 0:
             async with AsyncExitStack() as opened:  # all of it, or nothing
-                for part in (self.queue, self._store, self._library):
+                for part in (self.queue, self._store, self._library, self._research):
                     if part is not None:
                         await part.open()
                         opened.push_async_callback(part.close)
@@ -278,6 +300,18 @@ class Penstock:
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
+    async def stop_task(
+        self, task: str, *, tenant: str = "default", running: bool = False
+    ) -> Stopped:
+        """Let a task take no more jobs, and cancel those of it that are queued; with `running`,
+        also those that run. Others finish, and none is run again. TaskStopped for whoever
+        enqueues more, until `resume_task`."""
+        return await self.queue.stop(tenant, task, running=running)
+
+    async def resume_task(self, task: str, *, tenant: str = "default") -> None:
+        """Let a stopped task take jobs again. What was cancelled has to be enqueued anew."""
+        await self.queue.reopen(tenant, task)
+
     async def dead_letters(
         self, where: JobFilter | None = None, *, limit: int = 100, before: str | None = None
     ) -> list[Job]:
@@ -375,7 +409,12 @@ class Penstock:
             handlers,
             settings=self.settings,
             enqueue=self._enqueuer.enqueue,
-            chores=() if self._library is None else self._library.chores(handlers),
+            chores=[
+                chore
+                for part in (self._library, self._research)
+                if part is not None
+                for chore in part.chores(handlers)
+            ],
         )
 
     @asynccontextmanager
@@ -396,55 +435,3 @@ class Penstock:
 def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
     where = replace(where or JobFilter(), states=[JobState.FAILED])
     return where if job_id is None else replace(where, ids=[job_id])
-
-
-class _Common(TypedDict):
-    """What every queue is told."""
-
-    ageing_seconds: float
-    retention_seconds: float
-    lane_config: Callable[[str], LaneConfig]
-    weights: Mapping[str, float]
-
-
-def _open_queue(
-    url: str, settings: Settings, lanes: LaneRegistry, weights: Mapping[str, float]
-) -> JobQueue:
-    for tenant, weight in weights.items():
-        if not 0 < weight <= 1e6:
-            raise ConfigError(f"the weight of tenant {tenant!r} must be over 0, not {weight!r}")
-    common = _Common(
-        ageing_seconds=settings.ageing_seconds,
-        retention_seconds=settings.retention_seconds,
-        lane_config=lanes.config,
-        weights=weights,
-    )
-    match url.split(":", 1)[0]:
-        case "sqlite":
-            from penstock.adapters.sqlite import SqliteQueue
-
-            return SqliteQueue(url, durable=settings.durable, **common)
-        case "postgresql" | "postgres":
-            with _extra("postgres", "PostgreSQL", module="asyncpg"):
-                from penstock.adapters.postgres import PostgresQueue
-            return PostgresQueue(url, poll_only=settings.poll_only, **common)
-        case "redis" | "rediss" | "unix" | "valkey":
-            with _extra("redis", "Redis", module="redis"):
-                from penstock.adapters.redis import RedisQueue
-            return RedisQueue(url, allow_volatile=settings.allow_volatile, **common)
-        case scheme:
-            raise ConfigError(
-                f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, "
-                "postgresql://user@host/database or redis://localhost:6379/0"
-            )
-
-
-@contextmanager
-def _extra(name: str, queues: str, *, module: str) -> Iterator[None]:
-    """Where `module` is not installed, say which extra of the package brings it."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise ConfigError(f"{queues} queues need: pip install 'penstock[{name}]'") from None

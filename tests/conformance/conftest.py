@@ -1,4 +1,4 @@
-"""The queues every conformance test runs against."""
+"""The queues and stores every conformance test runs against."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.ports.queue import JobQueue, Member
+from penstock.ports.research import TaskStore
+from tests.conformance.access_support import STORES, new_place
 from tests.conformance.support import BACKENDS, Ledger
+from tests.conformance.task_support import tasks_at
 
 
 @pytest.fixture(params=sorted(BACKENDS))
@@ -32,3 +35,28 @@ async def queue(ledger: Ledger) -> JobQueue:
 async def member(ledger: Ledger, queue: JobQueue) -> Member:
     """A worker process of `queue` that handles "work"."""
     return await ledger.join(queue)
+
+
+@pytest.fixture(params=sorted(STORES))
+def store_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def url(store_name: str, tmp_path: Path) -> str:
+    """Where a store can be."""
+    return new_place(store_name, tmp_path)
+
+
+@pytest.fixture
+async def store(store_name: str, url: str) -> AsyncIterator[TaskStore]:
+    """A store of research tasks that is open and empty."""
+    async with tasks_at(store_name, url) as store:
+        yield store
+
+
+@pytest.fixture
+async def other(store_name: str, url: str, store: TaskStore) -> AsyncIterator[TaskStore]:
+    """The same store, as another process has it."""
+    async with tasks_at(store_name, url) as other:
+        yield other

@@ -14,26 +14,14 @@ from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done,
 from tests.conformance.access_support import (
     BODY,
     ROUTE,
-    STORES,
     abandon,
     access_at,
     begin,
     finish,
-    new_place,
 )
 from tests.support.waiting import PATIENCE, PAUSE
 
 REPO = Path(__file__).parents[2]
-
-
-@pytest.fixture(params=sorted(STORES))
-def store_name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def url(store_name: str, tmp_path: Path) -> str:
-    return new_place(store_name, tmp_path)
 
 
 @pytest.fixture

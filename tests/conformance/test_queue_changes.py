@@ -35,7 +35,7 @@ WORDS = {
     "redriven",
     "discarded",
 }
-"""What `Change.what` may say."""
+"""What `Change.what` may say of a job."""
 
 
 async def log(queue: JobQueue, task: str = "paper", since: int = 0) -> list[Change]:

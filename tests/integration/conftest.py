@@ -10,10 +10,13 @@ from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.research import Bureau, ResearchSite
+from tests.support.result_server import CHROMIUM, ResultServer
 from tests.support.scans import TESSERACT, VisionServer
 from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
 from tests.support.shelf import STORES, Shelf, shelf_in
+from tests.support.visits import Visits
 from tests.support.web import SLUICE, Web
 
 
@@ -58,6 +61,27 @@ def vision() -> Iterator[VisionServer]:
 def tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found on the PATH."""
     monkeypatch.setenv("PATH", f"{TESSERACT / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def chromium(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found on the PATH."""
+    monkeypatch.setenv("PATH", f"{CHROMIUM / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def results() -> Iterator[ResultServer]:
+    """A search engine with pages of results."""
+    with ResultServer() as results:
+        yield results
+
+
+@pytest.fixture
+async def visits(farm: Farm, results: ResultServer, chromium: None) -> AsyncIterator[Visits]:
+    """Searches of that engine in a browser, which is closed with the test."""
+    visits = Visits(farm, results)
+    yield visits
+    await visits.close()
 
 
 @pytest.fixture
@@ -106,3 +130,16 @@ def site() -> Iterator[CountingServer]:
 @pytest.fixture
 def web(shelf: Shelf, site: CountingServer) -> Web:
     return Web(shelf, site)
+
+
+@pytest.fixture
+def library_site() -> Iterator[ResearchSite]:
+    """Providers, and the pages they name."""
+    with ResearchSite() as site:
+        yield site
+
+
+@pytest.fixture
+def bureau(shelf: Shelf, library_site: ResearchSite) -> Bureau:
+    """Research tasks, asking providers on loopback."""
+    return Bureau(shelf, library_site)

@@ -41,7 +41,7 @@ def test_a_port_in_use_is_said_and_how_to_name_another(cli: Cli) -> None:
     [
         ("prot: 1", "line 2: server has no key 'prot'; did you mean port?"),
         ("port: high", "line 2: server: port must be a whole number"),
-        ("hosts: a.example", "line 2: server: hosts must be a list of names"),
+        ("hosts: a.example", "line 2: server: hosts must be a list of texts"),
         ("wait_seconds: 0", "server: wait_seconds must be over 0, not 0"),
     ],
 )

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from penstock import ConfigError, KeyConflict, Penstock
+from penstock import ConfigError, JobState, KeyConflict, Penstock, TaskStopped
 from penstock.model.errors import JobNotFound
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
-from tests.support.waiting import until
+from tests.support.waiting import look_on, until
 
 
 async def test_job_is_there_when_the_callers_transaction_is_committed() -> None:
@@ -56,6 +56,48 @@ async def test_key_in_a_transaction_finds_its_job_or_is_refused_and_the_rest_goe
                 await app.enqueue("ship", {"n": 2}, key="o1", conn=mine.connection)
             new = await app.enqueue("ship", {"n": 3}, conn=mine.connection)
         assert {job.id for job in await app.jobs()} == {old.id, new.id}
+
+
+async def test_stopped_task_refuses_a_job_in_a_transaction_and_the_rest_goes_on() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        await app.stop_task("paper")
+        async with mine.connection.transaction():
+            with pytest.raises(TaskStopped):
+                await app.enqueue("ship", task="paper", conn=mine.connection)
+            new = await app.enqueue("ship", task="other", conn=mine.connection)
+        assert [job.id for job in await app.jobs()] == [new.id]
+
+
+async def test_stop_waits_for_a_transaction_that_has_stored_a_job_and_cancels_it() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        async with mine.connection.transaction():
+            job = await app.enqueue("ship", task="paper", conn=mine.connection)
+            stopping = asyncio.create_task(app.stop_task("paper"))
+            await look_on(0.2)
+            assert not stopping.done()
+        assert await stopping == (1, 0)
+        assert (await app.get(job.id)).state is JobState.CANCELLED
+
+
+async def test_stop_and_retries_of_many_tasks_get_past_each_other() -> None:
+    """Both lock jobs and then logs; nobody waits in a circle."""
+    url = new_url()
+    async with Penstock(url, retry_base_seconds=0.001) as app:
+
+        @app.job("flawed", max_retries=1000)
+        async def flawed(ctx: object) -> None:
+            raise ValueError
+
+        tasks = [f"paper-{n}" for n in range(8)]
+        async with app.running(), asyncio.timeout(30):
+            for task in tasks:
+                await app.enqueue_many("flawed", [{}] * 5, task=task)
+            outcomes = await asyncio.gather(*map(app.stop_task, tasks))
+            await app.drain()
+        assert all(outcome.cancelled + outcome.running == 5 for outcome in outcomes)
+        assert {job.state for job in await app.jobs()} == {JobState.CANCELLED}
 
 
 async def test_open_transaction_of_a_caller_holds_up_nobody_elses_enqueue() -> None:

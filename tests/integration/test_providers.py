@@ -40,7 +40,7 @@ async def search(
     """A job in the provider's lane, whose result is its pages."""
 
     async def work(ctx: JobContext) -> list[Any]:
-        found = provider.search(ctx.http, query, limit)
+        found = provider.search(ctx, query, limit)
         return [asdict(page) async for page in found]
 
     return await desk.run(work, lane=provider.lane, **options)
@@ -282,11 +282,11 @@ async def test_search_goes_on_where_an_error_ended_it(desk: Desk, server: Provid
     async def work(ctx: JobContext) -> list[Any]:
         pages = []
         try:
-            async for page in provider.search(ctx.http, "wheels", 200):
+            async for page in provider.search(ctx, "wheels", 200):
                 pages.append(page)  # noqa: PERF401 (what came before the error is the point)
         except Exception as error:
             server.faults.clear()
-            rest = provider.search(ctx.http, "wheels", 100, start=pages[-1].next)
+            rest = provider.search(ctx, "wheels", 100, start=pages[-1].next)
             pages += [page async for page in rest]
             return [type(error).__name__, [one.title for page in pages for one in page.findings]]
         return ["no error", []]

@@ -36,7 +36,7 @@ async def search(desk: Desk, server: ProviderServer, name: str, **options: Any) 
     provider = server.provider(name)
 
     async def work(ctx: JobContext) -> list[Any]:
-        return [asdict(page) async for page in provider.search(ctx.http, "wheels", 10)]
+        return [asdict(page) async for page in provider.search(ctx, "wheels", 10)]
 
     return await desk.run(work, lane=name, **options)
 
@@ -108,7 +108,7 @@ async def test_provider_that_says_when_to_come_back_is_left_alone_until_then(
     provider = server.provider(name)
 
     async def work(ctx: JobContext) -> int:
-        pages = [page async for page in provider.search(ctx.http, "wheels", 1)]
+        pages = [page async for page in provider.search(ctx, "wheels", 1)]
         return len(pages[0].findings)
 
     def heal(path: str, answer: Any = server.answer) -> Answer:

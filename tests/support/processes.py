@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from penstock import Penstock
 from penstock.adapters.life import started_jobs
 from tests.support.apps import (
+    browsing,
     chaos,
     deadly,
     endings,
@@ -24,6 +25,7 @@ from tests.support.apps import (
     laned,
     library,
     raising,
+    researching,
     searching,
     work,
 )
@@ -32,6 +34,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 APPS = {
+    "browsing": browsing.build,
     "chaos": chaos.build,
     "work": work.build,
     "deadly": deadly.build,
@@ -40,6 +43,7 @@ APPS = {
     "library": library.build,
     "endings": endings.build,
     "raising": raising.build,
+    "researching": researching.build,
     "searching": searching.build,
 }
 FAST: Mapping[str, Any] = {

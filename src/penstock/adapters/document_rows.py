@@ -11,7 +11,7 @@ from penstock.model.document import Document, DocumentRef, DocumentState, Stored
 COLUMNS = (
     "number, tenant, collection, id, generation, live, state, stage, progress, message, title,"
     " mime, size, source, metadata, chunks, masked, error, accepted_at, started_at, finished_at,"
-    " remote"
+    " remote, charset, reading"
 )
 
 
@@ -37,6 +37,8 @@ def document_of(row: Sequence[Any]) -> Document:
         started_at=row[19],
         finished_at=row[20],
         remote=bool(row[21]),
+        charset=row[22],
+        reading=json.loads(row[23]),
     )
 
 

@@ -4,11 +4,13 @@ queues that keep tables."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement
+
+CANCELLED = "cancelled"
 
 
 class Entry(NamedTuple):
@@ -24,10 +26,23 @@ class Entry(NamedTuple):
 LOGGED = (Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED)
 """What a watcher of a task is told; a hand-back changes nothing for it."""
 
+REQUEUED = (Outcome.RETRY, Outcome.RELEASED, Outcome.HANDED_BACK)
+"""What would be run again; of a task that is stopped it is cancelled instead."""
 
-def settled_entry(s: Settlement) -> Entry:
-    assert s.lease.task is not None
-    return Entry(s.lease.tenant, s.lease.task, s.outcome.value, s.lease.id, settled_data(s))
+
+def settled_entries(
+    settlements: Sequence[Settlement], settled: Container[int], cancelled: Container[int]
+) -> list[Entry]:
+    """What the logs of tasks are told of those that were settled (by seq), some of them
+    cancelled because their task is stopped."""
+    entries = []
+    for s in settlements:
+        lease, what = s.lease, s.outcome.value if s.outcome in LOGGED else None
+        if lease.seq in cancelled:
+            what = CANCELLED
+        if lease.task is not None and lease.seq in settled and what is not None:
+            entries.append(Entry(lease.tenant, lease.task, what, lease.id, settled_data(s, what)))
+    return entries
 
 
 def progress_entry(note: Progress) -> Entry:
@@ -36,12 +51,12 @@ def progress_entry(note: Progress) -> Entry:
     return Entry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
 
 
-def settled_data(s: Settlement) -> dict[str, Any]:
+def settled_data(s: Settlement, what: str) -> dict[str, Any]:
     """What a watcher of the task is told of it."""
     data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
     if s.error is not None:
         data["error"] = s.error
-    if s.outcome in (Outcome.RETRY, Outcome.RELEASED):
+    if what in (Outcome.RETRY.value, Outcome.RELEASED.value):
         data["run_at"] = s.run_at
     return data
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.adapters.life import SUFFIX, proven_dead
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.model.job import DEFAULT_MAX_RETRIES
 
 
@@ -24,6 +24,8 @@ class TakenBack(NamedTuple):
     record: dict[str, Any] | None
     entry: Entry | None
     """What its task's log is told."""
+    farewell: Entry | None
+    """What it is told instead if the task is stopped, and the job is cancelled."""
 
 
 def take_back(
@@ -55,11 +57,12 @@ def take_back(
         "process": member,
         "error": error,
     }
-    entry = None
-    if task is not None and ran:
-        what = "failed" if buried else "retry"
+    entry = farewell = None
+    if task is not None:
         data = {"kind": kind, "attempt": attempts, "error": error}
-        entry = Entry(tenant, task, what, job_id, data)
+        farewell = Entry(tenant, task, CANCELLED, job_id, data)
+        if ran:
+            entry = farewell._replace(what="failed" if buried else "retry")
     return TakenBack(
         seq=seq,
         state="failed" if buried else "queued",
@@ -70,7 +73,14 @@ def take_back(
         finished_at=now if buried else None,
         record=record if ran else None,
         entry=entry,
+        farewell=farewell,
     )
+
+
+def told(backs: Sequence[TakenBack], cancelled: Container[int]) -> list[Entry]:
+    """What the logs are told of jobs taken back, some of them (by seq) cancelled instead."""
+    entries = [back.farewell if back.seq in cancelled else back.entry for back in backs]
+    return [entry for entry in entries if entry is not None]
 
 
 def boot_id() -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from penstock.config.names import read_names
 from penstock.config.sections import (
+    read_browser,
     read_embedder,
     read_fetch,
     read_lanes,
@@ -20,8 +21,10 @@ from penstock.config.sections import (
     read_providers,
     read_server,
     read_weights,
+    with_tabs,
 )
 from penstock.config.yaml_file import read_mapping
+from penstock.model.browser import BROWSER_KEYS, BrowserConfig
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.llm import LlmConfig
@@ -32,7 +35,17 @@ from penstock.model.settings import Settings
 
 DEFAULT_FILE = "penstock.yaml"
 DEFAULT_QUEUE = "sqlite:///penstock.db"
-SECTIONS = ("lanes", "tenant_weights", "embedder", "names", "llm", "fetch", "server", "providers")
+SECTIONS = (
+    "lanes",
+    "tenant_weights",
+    "embedder",
+    "names",
+    "llm",
+    "fetch",
+    "server",
+    "providers",
+    "browser",
+)
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -54,6 +67,7 @@ class Config:
     server: ServerConfig = field(default_factory=ServerConfig)
     providers: Mapping[str, ProviderConfig] = field(default_factory=dict)
     """What is configured for search providers; the others are as they come."""
+    browser: BrowserConfig = field(default_factory=BrowserConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -77,6 +91,10 @@ class Config:
             if provider.api_key is not None:
                 row = (f"providers.{name}.api_key", provider.api_key, self.sources["providers"])
                 rows.append(row)
+        if "browser" in self.sources:
+            urls = {f"engines.{name}.url": one.url for name, one in self.browser.engines.items()}
+            values = {key: getattr(self.browser, key) for key in BROWSER_KEYS} | urls
+            rows += [(f"browser.{key}", values[key], self.sources["browser"]) for key in values]
         for key in fields(ServerConfig):
             value = getattr(self.server, key.name)
             source = "default" if value == key.default else self.sources["server"]
@@ -118,6 +136,10 @@ def load(
     names = read_names(given.pop("names"), path.parent) if "names" in given else None
     llm = read_llm(given.pop("llm")) if "llm" in given else LlmConfig()
     providers = read_providers(given.pop("providers")) if "providers" in given else {}
+    browser = read_browser(given.pop("browser")) if "browser" in given else BrowserConfig()
+    if "browser" in sources:
+        with_tabs(lanes, browser)
+        sources.setdefault("lanes", sources["browser"])
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -144,6 +166,7 @@ def load(
         llm,
         server,
         providers,
+        browser,
     )
 
 

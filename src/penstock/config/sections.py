@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.yaml_file import Located, read_mapping
+from penstock.model.browser import BROWSER_KEYS, ENGINE_KEYS, BrowserConfig, EngineConfig
 from penstock.model.embedder import KEYS as EMBEDDER_KEYS
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
@@ -79,23 +80,24 @@ def read_server(section: Located) -> ServerConfig:
     for key, located in _mapping(section, "server", "a mapping of its settings").items():
         if key not in SERVER_KEYS:
             raise _unknown("server", key, located, SERVER_KEYS)
-        given[key] = _server_value(key, located)
+        given[key] = _value("server", key, SERVER_KEYS[key], located)
     try:
         return ServerConfig(**given)
     except ConfigError as error:
         raise ConfigError(f"{section.source}: server: {error}") from None
 
 
-def _server_value(key: str, located: Located) -> Any:
-    value, kind = located.value, SERVER_KEYS[key]
+def _value(section: str, key: str, annotation: str, located: Located) -> Any:
+    """A value of the type that `annotation` names."""
+    value, kind = located.value, annotation.removesuffix(" | None")
     if kind.startswith("tuple"):
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
             return tuple(value)
-        raise ConfigError(f"{located.source}: server: {key} must be a list of names")
+        raise ConfigError(f"{located.source}: {section}: {key} must be a list of texts")
     types: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
     words = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
     if not isinstance(value, types[kind]) or (isinstance(value, bool) and kind != "bool"):
-        raise ConfigError(f"{located.source}: server: {key} must be {words[kind]}")
+        raise ConfigError(f"{located.source}: {section}: {key} must be {words[kind]}")
     return value
 
 
@@ -147,6 +149,40 @@ def _read_provider(name: str, provider: Located) -> ProviderConfig:
     except ConfigError as error:
         raise ConfigError(f"{provider.source}: provider {name}: {error}") from None
     return config
+
+
+def read_browser(section: Located) -> BrowserConfig:
+    given: dict[str, Any] = {}
+    for key, located in _mapping(section, "browser", "a mapping of its settings").items():
+        if key == "engines":
+            engines = _mapping(located, "browser: engines", "a mapping of search engines")
+            given[key] = {name: _read_engine(name, one) for name, one in engines.items()}
+        elif key not in BROWSER_KEYS:
+            raise _unknown("browser", key, located, [*BROWSER_KEYS, "engines"])
+        else:
+            given[key] = _value("browser", key, BROWSER_KEYS[key], located)
+    try:
+        return BrowserConfig(**given)
+    except ConfigError as error:
+        raise ConfigError(f"{section.source}: browser: {error}") from None
+
+
+def _read_engine(name: str, engine: Located) -> EngineConfig:
+    where = f"browser: engine {name}"
+    given: dict[str, Any] = {}
+    for key, located in _mapping(engine, where, "a mapping of its settings").items():
+        if key not in ENGINE_KEYS:
+            raise _unknown(where, key, located, ENGINE_KEYS)
+        given[key] = _value(where, key, ENGINE_KEYS[key], located)
+    try:
+        return EngineConfig(**given)
+    except ConfigError as error:
+        raise ConfigError(f"{engine.source}: {where}: {error}") from None
+
+
+def with_tabs(lanes: dict[str, dict[str, Any]], browser: BrowserConfig) -> None:
+    """The lane `browser` gets as many places as there are tabs, unless it is told how many."""
+    lanes["browser"] = {"max_parallel": browser.tabs, **lanes.get("browser", {})}
 
 
 def _text(name: str, located: Located) -> str:

@@ -37,12 +37,16 @@ class Bench:
     holds: dict[Ref, Lease] = field(default_factory=dict)
     """Stuck jobs that wait for a retry, which must not start before the handler returns."""
     crashed: set[Ref] = field(default_factory=set)
-    """Jobs here with a crash on their record; at most one."""
+    """Jobs here with a crash on their record; at most one, and those back from waiting."""
+    parked: set[Ref] = field(default_factory=set)
+    """Runs that wait for other jobs and have no worker meanwhile."""
     dropped: set[int] = field(default_factory=set)
     """Jobs (by seq) claimed ahead that have been cancelled since."""
     in_lanes: set[Ref] = field(default_factory=set)
     """Jobs here that hold a permit: about to start, or running."""
     busy: int = 0
+    draining: bool = False
+    """The process is about to stop."""
     closed: bool = False
     """Workers end instead of taking another job."""
     average_seconds: float = 1.0

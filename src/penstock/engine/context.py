@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -69,6 +70,8 @@ class Services:
     enqueue: Enqueue
     permits: PermitDesk
     client: HttpClient
+    finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
+    parked: Callable[[Run], AbstractAsyncContextManager[None]]
     loop: asyncio.AbstractEventLoop
 
 
@@ -111,6 +114,11 @@ class JobContext:
         )
 
     @property
+    def tenant(self) -> str:
+        """Whose job it is."""
+        return self._run.lease.tenant
+
+    @property
     def token(self) -> int:
         """Greater for every later claim of the job. A store that refuses writes with a lesser
         one than it has seen keeps out a run that was taken for dead and is not."""
@@ -148,7 +156,7 @@ class JobContext:
         only what is on the open internet is reached, on every hop."""
         client = self._services.client
         http = JobHttp(client.guarded, self._run, self.lanes, probed=False)
-        return JobFetch(http, client.allow)
+        return JobFetch(http, client.allow, client.agent)
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
@@ -201,6 +209,26 @@ class JobContext:
             job_id=child_id(lease.id, kind, text, self._children[kind, text]),
             **options,
         )
+
+    def finished(self, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
+        """`async for job in ctx.finished(children): ...`: these jobs as they end, each once,
+        completed, failed or cancelled. JobNotFound if one is deleted meanwhile.
+
+        While it waits this job keeps its lease, its deadline and the slot in its lane, but not
+        its worker: another job runs in its place, and it needs one again to go on. When the
+        process stops it is handed back at once; the next run enqueues the same children, and is
+        told at once of those that have ended.
+
+        Nobody may wait for jobs of its own lane: once the lane is full of jobs that wait, none
+        of those they wait for can start. Give jobs that wait a lane of their own; its
+        `max_parallel` says how many are under way at a time.
+        """
+        return self._services.finished(self._run, jobs)
+
+    def parked(self) -> AbstractAsyncContextManager[None]:
+        """`async with ctx.parked(): ...` around a wait for something else that others bring about,
+        such as a document's becoming searchable. What holds for `finished` holds for it, too."""
+        return self._services.parked(self._run)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result."""

@@ -142,8 +142,12 @@ class Dispatcher:
             without_lane = sum(not lease.lane for lease in exchange.leases)
             if want.limit and without_lane >= want.limit:
                 self._may_claim = True  # there may be more
-            self._ordinary_left = self._ordinary_room() or 0
-            self._lanes_left = self._lane_room()
+            # Of what was asked for. There may be more room by now, since a job has ended or waits.
+            if want.ordinary is not None:
+                ordinary = sum(lease.priority > Priority.HIGH for lease in exchange.leases)
+                self._ordinary_left = want.ordinary - ordinary
+            if want.lanes:
+                self._lanes_left = want.lanes - (len(exchange.leases) - without_lane)
 
     def _start_on_time(self, lease: Lease) -> None:
         """A permit may lie slightly ahead; its job waits here, and no worker with it."""
@@ -219,7 +223,8 @@ class Dispatcher:
         limit = 0
         # Unless there is enough at hand: then many are claimed at once, later.
         if self._may_claim and waiting <= prefetch // 10:
-            free = self._settings.max_workers - bench.busy - waiting + prefetch
+            taken = bench.busy + bench.internal_queue.coming_back
+            free = self._settings.max_workers - taken - waiting + prefetch
             space = bench.internal_queue.maxsize - waiting - len(self._timers) - lanes
             limit = max(0, min(free, space))
         if not limit and not lanes:
@@ -230,7 +235,8 @@ class Dispatcher:
         """How many more jobs below high priority fit without the reserved workers."""
         if not self._settings.reserved_workers:
             return None
-        here = [run.lease for run in (*self._bench.runs.values(), *self._bench.stuck.values())]
+        runs = (*self._bench.runs.values(), *self._bench.stuck.values())
+        here = [run.lease for run in runs if run.lease.ref not in self._bench.parked]
         here += self._bench.internal_queue.waiting()
         here += [lease for _, lease in self._timers.values()]
         taken = sum(lease.priority > Priority.HIGH for lease in here)
@@ -243,9 +249,12 @@ class Dispatcher:
         lasting = sum(
             1
             for ref, run in bench.runs.items()
-            if ref not in bench.in_lanes and now - run.started_at > PREFETCH_HORIZON
+            if ref not in bench.in_lanes
+            and ref not in bench.parked
+            and now - run.started_at > PREFETCH_HORIZON
         )
-        taken = lasting + len(bench.stuck) + len(bench.in_lanes)
+        stuck = sum(run.placed for run in bench.stuck.values())
+        taken = lasting + stuck + len(bench.in_lanes) - len(bench.in_lanes & bench.parked)
         # The internal queue is shared: jobs without a lane keep at least half of it.
         most = bench.internal_queue.maxsize // 2
         return max(0, min(self._settings.max_workers - taken, most - len(self._timers)))

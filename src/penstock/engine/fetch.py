@@ -20,10 +20,12 @@ HOPS = 5
 HOP_PATIENCE = 5.0
 """Seconds that a redirect waits for the lane of its host: longer than hosts are spaced by, because
 most lead to the same one."""
+HOP_TURNS = 3
+"""The same, for a host that is known to be spaced more widely: others may be in front."""
 BROUGHT = (200, 203)
 CODINGS = ("", "identity", "gzip", "deflate")
 """One at a time: packed twice, a few bytes are hours of unpacking."""
-HEADERS = {"user-agent": "penstock", "accept": "*/*", "accept-encoding": "gzip, deflate"}
+HEADERS = {"accept": "*/*", "accept-encoding": "gzip, deflate"}
 NAME_LIMIT = 200
 
 
@@ -44,24 +46,34 @@ class JobFetch:
     """One job's fetches. Each hop has a permit in the lane of its host. Raises AddressRefused,
     FetchError, DocumentTooLarge, or Unavailable and RateLimited, which are tried again."""
 
-    def __init__(self, http: JobHttp, allow: Allow) -> None:
+    def __init__(self, http: JobHttp, allow: Allow, agent: str) -> None:
         self._http = http
         self._allow = allow
+        self._headers = {**HEADERS, "user-agent": agent}
 
     @asynccontextmanager
     async def __call__(
-        self, url: str, *, most: int, lane_of: Callable[[str], Awaitable[str]] | None = None
+        self,
+        url: str,
+        *,
+        most: int,
+        lane_of: Callable[[str], Awaitable[str]] | None = None,
+        before: Callable[[WebAddress], Awaitable[float]] | None = None,
     ) -> AsyncIterator[Fetched]:
         """At most `most` bytes, packed and unpacked. Its time is the job's. `lane_of` names the
-        lane of a host where that is not `host:` and its name."""
-        options: dict[str, Any] = {"headers": HEADERS, "most_bytes": most}
+        lane of a host where that is not `host:` and its name. `before` is awaited before every
+        hop: it raises if that is not to be made, and says how far apart that host's requests are,
+        in seconds, so that a hop waits long enough for its turn."""
+        options: dict[str, Any] = {"headers": self._headers, "most_bytes": most}
         address = web_address(url)
         for _ in range(HOPS + 1):
             check(address, self._allow)
+            spacing = 0.0 if before is None else await before(address)
+            patience = max(HOP_PATIENCE, HOP_TURNS * spacing)
             lane = host_lane(address.host) if lane_of is None else await lane_of(address.host)
             try:
                 async with self._http.exchange(
-                    "GET", address.url, lane, options, HOP_PATIENCE
+                    "GET", address.url, lane, options, patience
                 ) as response:
                     target = response.headers.get("location")
                     if response.status_code not in REDIRECTS or not target:

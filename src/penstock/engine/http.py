@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from penstock.engine.permits import PATIENCE, JobLanes
 from penstock.engine.run import Run
 from penstock.engine.web_address import Allow
+from penstock.model.agent import user_agent
 from penstock.model.errors import (
     AuthenticationError,
     DeadlineExceeded,
@@ -53,9 +54,11 @@ SECRETS = (
 class HttpClient:
     """The connection pools of a process: one for what its own code names, and a guarded one."""
 
-    def __init__(self, allow: Allow = frozenset()) -> None:
+    def __init__(self, allow: Allow = frozenset(), contact: str = "") -> None:
         self.allow = allow
         """What the guarded one may reach besides the open internet."""
+        self.agent = user_agent(contact)
+        """How it introduces itself."""
         self._client: httpx2.AsyncClient | None = None
         self._guarded: GuardedClient | None = None
         self._resolver: Resolver | None = None
@@ -209,7 +212,7 @@ class JobHttp:
 
         client = await self._client()  # before the permit
         self._check_time()
-        async with self._permit(lane, patience):
+        async with self._lanes.request(lane, patience=patience):
             try:
                 left = max(MOMENT, self._left())
                 async with (
@@ -223,17 +226,6 @@ class JobHttp:
                 raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
                 raise HttpError(f"{url}: {error}", 0) from error
-
-    @asynccontextmanager
-    async def _permit(self, name: str, patience: float) -> AsyncIterator[None]:
-        run = self._run
-        own = name == run.lease.lane and run.in_lane and not run.permit_used
-        if own and run.member.now() <= run.lease.void_at:
-            run.permit_used = True
-            yield
-            return
-        async with self._lanes.permit(name, patience=patience):
-            yield
 
     def _check_time(self) -> None:
         """Not under a permit: that our own time is over says nothing of the lane."""

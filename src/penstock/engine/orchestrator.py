@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import Context, copy_context
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from penstock.engine.bench import Bench
@@ -15,12 +17,14 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
 from penstock.engine.prober import probe_troubled
 from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
+from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.web_address import parse_allow
 from penstock.engine.worker import Worker
@@ -52,6 +56,8 @@ class JobOrchestrator:
     _bench: Bench
     _dispatcher: Dispatcher
     _renewer: Renewer
+    _waiters: JobWaiters
+    _clean: Context
     dispatcher_task: asyncio.Task[None]
 
     def __init__(
@@ -77,12 +83,13 @@ class JobOrchestrator:
         self._services: list[asyncio.Task[None]] = []
         self._rejoining: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._draining = False
         self._freed = asyncio.Event()
         self._hasten = asyncio.Event()
         self.running = False
         self.internal_queue = InternalQueue(maxsize=settings.internal_queue)
         self.workers: list[Worker] = []
+        """`max_workers`, and for each job that waits for others its own."""
+        self._numbers = count()
 
     @property
     def degraded(self) -> str | None:
@@ -91,12 +98,14 @@ class JobOrchestrator:
 
     @property
     def status(self) -> dict[str, Any]:
-        """busy and stuck workers, jobs claimed ahead, whether it drains or is degraded."""
+        """busy and stuck workers, jobs parked (they wait for others, without a worker) and
+        claimed ahead, whether it drains or is degraded."""
         return {
             "busy": self._bench.busy if self.running else 0,
             "stuck": len(self._bench.stuck) if self.running else 0,
+            "parked": len(self._bench.parked) if self.running else 0,
             "waiting": self.internal_queue.qsize(),
-            "draining": self._draining,
+            "draining": self.running and self._bench.draining,
             "degraded": self.degraded is not None,
         }
 
@@ -120,7 +129,9 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(parse_allow(self._settings.fetch_allow)),
+                client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
+                finished=lambda run, jobs: parking.finished(run, jobs),
+                parked=lambda run: parking.parked(run),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,
@@ -128,11 +139,12 @@ class JobOrchestrator:
             ready=self._on_ready,
         )
         self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed)
-        self._draining = False
         self._stopping = None
-        self.workers = [
-            Worker(bench, f"penstock-worker-{n}") for n in range(self._settings.max_workers)
-        ]
+        self._clean = copy_context()
+        self._waiters = JobWaiters(self._queue)
+        parking = Parking(bench, self._waiters, self._add_worker)
+        for _ in range(self._settings.max_workers):
+            self._add_worker()
         self.dispatcher_task = asyncio.create_task(dispatcher.run(), name="penstock-dispatcher")
         self._services = [
             asyncio.create_task(self._hear_ready(), name="penstock-ready"),
@@ -146,6 +158,14 @@ class JobOrchestrator:
         ]
         self._start_renewer(member)
         self.running = True
+
+    def _add_worker(self) -> None:
+        name = f"penstock-worker-{next(self._numbers)}"
+        self.workers.append(Worker(self._bench, name, self._clean, self._on_retired))
+
+    def _on_retired(self, worker: Worker) -> None:
+        if worker in self.workers:  # not when a stop has cleared them
+            self.workers.remove(worker)
 
     def _prepare(self) -> None:
         for handler in self._handlers.values():
@@ -168,12 +188,14 @@ class JobOrchestrator:
 
     async def _stop(self, grace: float) -> None:
         bench, dispatcher = self._bench, self._dispatcher
-        self._draining = True
+        bench.draining = True
         if self._rejoining is not None:
             self._rejoining.cancel()
         dispatcher.stop_claiming()
         for lease in dispatcher.take_waiting():
             bench.hand_back(lease)
+        for ref in bench.parked:  # what they wait for may never run here
+            bench.runs[ref].interrupt(Interrupt.STOPPING)
         await self._until_no_runs(grace)
         self._hasten.clear()
         if bench.runs:
@@ -195,6 +217,7 @@ class JobOrchestrator:
             log.error("the last outcomes could not be stored; their jobs run again: %s", error)
             await end_tasks([self.dispatcher_task])
         await end_tasks(self._services)
+        await self._waiters.close()
         bench.watchdog.stop()
         await bench.services.client.close()
         # Renewals end last: until here, every job still held is really held.
@@ -255,7 +278,7 @@ class JobOrchestrator:
 
     def _on_lapsed(self) -> None:
         """Others have taken over what this process held (it was frozen, or cut off too long)."""
-        if self._rejoining is None and not self._draining:
+        if self._rejoining is None and not self._bench.draining:
             log.error("the membership lapsed: every lease is lost; joining again")
             self._rejoining = asyncio.create_task(self._rejoin(), name="penstock-rejoin")
 

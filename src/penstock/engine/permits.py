@@ -10,7 +10,13 @@ from contextlib import asynccontextmanager
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run
 from penstock.lanes.limits import AHEAD_SECONDS
-from penstock.model.errors import AuthenticationError, HttpError, LaneBusy, Unavailable
+from penstock.model.errors import (
+    AuthenticationError,
+    HttpError,
+    LaneBusy,
+    RateLimited,
+    Unavailable,
+)
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import Member, Topic, Wakeup
 
@@ -78,6 +84,12 @@ class PermitDesk:
         self._give_back(returned)
         self._freed.set()
 
+    def tell(self, run: Run, report: Report | None) -> None:
+        """How a request went that was made with the permit of its job: that permit stays."""
+        lease = run.lease
+        nothing = Permit(lease.lane, next(self._refs), lease.start_at)
+        self._give_back(Returned(nothing, report, lease.seq, lease.token))
+
     def _unwanted(self, future: asyncio.Future[Permit | Busy]) -> None:
         if not future.cancelled() and future.exception() is None:
             answer = future.result()
@@ -138,6 +150,26 @@ class JobLanes:
             report = Report(News.SUCCESS) if run.permit_used else None
             permit = Permit(lease.lane, lease.seq, lease.start_at)
             self._desk.returned(Returned(permit, report, lease.seq, lease.token))
+
+    @asynccontextmanager
+    async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
+        """As `permit`, but the first one in the job's own lane is that which the job was started
+        with."""
+        run = self._run
+        own = name == run.lease.lane and run.in_lane and not run.permit_used
+        if own and run.member.now() <= run.lease.void_at:
+            run.permit_used = True
+            try:
+                yield
+            except RateLimited as error:
+                # Now, and not with the job's end: its handler may make something else of it.
+                error.lane = name
+                self._desk.tell(run, report_of(error))
+                error.told = True
+                raise
+            return
+        async with self.permit(name, patience=patience):
+            yield
 
     @asynccontextmanager
     async def permit(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[Permit]:

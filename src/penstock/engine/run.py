@@ -36,9 +36,12 @@ class Run:
         "limit",
         "member",
         "permit_used",
+        "placed",
         "slot",
         "started_at",
         "task",
+        "waits",
+        "worker_since",
     )
 
     def __init__(
@@ -65,6 +68,11 @@ class Run:
         self.in_lane = bool(lease.lane)
         """Whether it has the slot in its lane that it was started with."""
         """The permit the job was started with has paid for a request."""
+        self.placed = True
+        """Whether it has a worker; not while it waits for other jobs."""
+        self.worker_since = started_at
+        self.waits = 0
+        """How many tasks of the handler wait for other jobs."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from penstock.model.errors import JobNotFound, QueueError, WaitTimeout
@@ -31,14 +31,19 @@ class Waiters(Generic[Key, Found]):
     ) -> None:
         self._queue = queue
         self._look = look
-        self._waiting: dict[Key, set[asyncio.Future[Found]]] = {}
+        self._waiting: dict[Key, set[asyncio.Future[dict[Key, Found]]]] = {}
         self._listener: Wakeup | None = None
         self._loop: asyncio.Task[None] | None = None
 
     async def wait(self, key: Key, timeout: float | None) -> Found:
         """What the look finds for `key`; TimeoutError after `timeout` seconds."""
-        future: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, set()).add(future)
+        return (await self.wait_any([key], timeout))[key]
+
+    async def wait_any(self, keys: Sequence[Key], timeout: float | None) -> dict[Key, Found]:
+        """What the look finds for the first of `keys`, and others that it finds with it."""
+        future: asyncio.Future[dict[Key, Found]] = asyncio.get_running_loop().create_future()
+        for key in keys:
+            self._waiting.setdefault(key, set()).add(future)
         if self._listener is None:
             self._listener = self._queue.listen(Topic.FINISHED)
             self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
@@ -47,10 +52,11 @@ class Waiters(Generic[Key, Found]):
             async with asyncio.timeout(timeout):
                 return await future
         finally:
-            if futures := self._waiting.get(key):
-                futures.discard(future)
-                if not futures:
-                    del self._waiting[key]
+            for key in keys:
+                if futures := self._waiting.get(key):
+                    futures.discard(future)
+                    if not futures:
+                        del self._waiting[key]
 
     async def close(self) -> None:
         if self._loop is not None:
@@ -76,10 +82,13 @@ class Waiters(Generic[Key, Found]):
         except QueueError as error:
             log.debug("cannot look for waiters: %s", error)
             return
+        answers: dict[asyncio.Future[dict[Key, Found]], dict[Key, Found]] = {}
         for key, value in found.items():
             for future in self._waiting.pop(key, ()):
-                if not future.done():
-                    future.set_result(value)
+                answers.setdefault(future, {})[key] = value
+        for future, answer in answers.items():
+            if not future.done():
+                future.set_result(answer)
 
 
 class JobWaiters:
@@ -97,6 +106,10 @@ class JobWaiters:
         if job is None:
             raise JobNotFound(job_id)
         return job
+
+    async def wait_any(self, ids: Sequence[str]) -> dict[str, Job | None]:
+        """The first of these jobs to finish, and others that have; None for one that is gone."""
+        return await self._waiters.wait_any(ids, None)
 
     async def close(self) -> None:
         await self._waiters.close()

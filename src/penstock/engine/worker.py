@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
@@ -23,10 +24,15 @@ log = logging.getLogger("penstock")
 class Worker:
     """A coroutine that takes jobs from the internal queue, and from nowhere else."""
 
-    def __init__(self, bench: Bench, name: str) -> None:
+    def __init__(
+        self, bench: Bench, name: str, clean: Context, retired: Callable[[Worker], None]
+    ) -> None:
+        """Jobs run in copies of the context `clean`. `retired` hears when the worker has ended
+        because it is one too many."""
         self._bench = bench
         self._name = name
-        self._clean = copy_context()
+        self._clean = clean
+        self._retired = retired
         self._start()
 
     def _start(self) -> None:
@@ -37,6 +43,12 @@ class Worker:
         bench, waiting = self._bench, self._bench.internal_queue
         while not bench.closed:
             lease = waiting.get_nowait() if not waiting.empty() else await waiting.get()
+            if not isinstance(lease, Lease):
+                # A job is back from waiting for others: it goes on in this worker's place.
+                bench.busy += 1
+                lease.set_result(None)
+                self._retired(self)
+                return
             if lease.seq in bench.dropped:
                 bench.dropped.discard(lease.seq)
                 bench.hand_back(lease, Outcome.CANCEL_SEEN)
@@ -45,12 +57,16 @@ class Worker:
                 bench.hand_back(lease)
                 continue
             bench.busy += 1
+            run = self._run(lease)
             try:
-                await self._do(lease)
+                await self._do(run)
             finally:
-                bench.busy -= 1
+                bench.busy -= run.placed
                 bench.forget(lease)
                 bench.freed()
+            if not run.placed:  # it ended while it waited: another worker has its place
+                self._retired(self)
+                return
             if not self._is_clean():
                 # The handler left context variables behind. The next job must not see them,
                 # and they cannot be unset: go on in a fresh task.
@@ -66,16 +82,18 @@ class Worker:
         except Exception:  # a value that refuses to be compared was left behind
             return False
 
-    async def _do(self, lease: Lease) -> None:
-        bench, task = self._bench, self.task
-        handler = bench.handlers[lease.kind]
-        member = bench.member
+    def _run(self, lease: Lease) -> Run:
+        member = self._bench.member
         now = member.now()
-        limit = lease.timeout or handler.timeout
+        limit = lease.timeout or self._bench.handlers[lease.kind].timeout
         deadline = now + limit
         if lease.deadline is not None and lease.deadline < deadline:
             deadline = lease.deadline
-        run = Run(lease, member, task, now, deadline, limit, self._give_up)
+        return Run(lease, member, self.task, now, deadline, limit, self._give_up)
+
+    async def _do(self, run: Run) -> None:
+        bench, lease, task = self._bench, run.lease, self.task
+        handler = bench.handlers[lease.kind]
         context = JobContext(run, bench.services)
         bench.runs[lease.ref] = run
         bench.watchdog.watch(run)
@@ -108,11 +126,14 @@ class Worker:
         finally:
             current.reset(token)
             bench.runs.pop(lease.ref, None)
+            bench.parked.discard(lease.ref)
         if run.interrupted is None:
             self._settle(run, settlement)
         else:
             await self._end_interrupted(run, handler, thread)
-        bench.average_seconds += (member.now() - now - bench.average_seconds) * 0.2
+        if run.placed:
+            took = run.member.now() - run.worker_since
+            bench.average_seconds += (took - bench.average_seconds) * 0.2
 
     async def _end_interrupted(self, run: Run, handler: Handler, thread: ThreadCall | None) -> None:
         while run.task.cancelling():
@@ -142,6 +163,7 @@ class Worker:
         bench = self._bench
         if bench.runs.pop(run.lease.ref, None) is None:
             return
+        bench.parked.discard(run.lease.ref)
         handler = bench.handlers[run.lease.kind]
         ended = interrupted(run, handler, bench.settings, stuck=True)
         run.given_up = True

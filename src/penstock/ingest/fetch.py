@@ -7,23 +7,20 @@ bytes are the document's original, only handing on is left.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.engine.http import host_lane
+from penstock.ingest.bring import bring
 from penstock.ingest.jobs import FETCH, Enqueue, start
-from penstock.ingest.mask import Masker
-from penstock.ingest.names import Names
 from penstock.ingest.pipeline import Result, Tools, Work
 from penstock.ingest.remote import Request, digest_of
 from penstock.model.document import DocumentRef, DocumentState
-from penstock.model.errors import HttpError, PenstockError, RateLimited
 from penstock.ports.corpus import Arrived, Version
 
 STAGE = "fetch"
-MEGABYTE = 1_000_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,28 +55,15 @@ async def _fetch(fetching: Fetching, work: Work) -> Result | None:
             await blobs.delete(work.blob)
         return {"size": document.size}
     async with work.original() as path:
-        request, names = Request.read(path), Names(tools.mask)
-
-    async def lane_of(host: str) -> str:
-        """A host can be personal data, too: its lane has the masked name."""
-        return host_lane(await tools.masked(lambda: names.host(host)))
-
-    with work.blaming_blobs():
-        try:
-            async with ctx.fetch(request.url, most=fetching.most_bytes, lane_of=lane_of) as fetched:
-                stored = await blobs.put(_noted(ctx, fetched.parts), most=fetching.most_bytes)
-        except PenstockError as error:
-            problem = error
-            raise await tools.masked(lambda: _masked(problem, tools.mask)) from None
-    said = (fetched.name, fetched.mime, fetched.charset)
-    name, mime, charset = await tools.masked(lambda: [names.text(one) for one in said])
+        request = Request.read(path)
+    brought = await bring(tools, ctx, request.url, most=fetching.most_bytes)
+    stored, _, name, mime, charset = brought
     title = request.title or name
-    digest = digest_of(
-        stored.key[:64], title, document.source, document.metadata, fetching.fingerprint
-    )
+    known = (document.source, document.metadata, fetching.fingerprint)
+    digest = digest_of(stored.key[:64], title, *known, charset)
     # Interrupted before the next line, the bytes are nobody's, and swept when they are old.
     arrived = await corpus.fetched(
-        version, work.blob, Arrived(stored.key, digest, stored.size, title)
+        version, work.blob, Arrived(stored.key, digest, stored.size, title, charset)
     )
     if arrived is None:
         async with work.at_blobs():
@@ -99,23 +83,3 @@ async def _fetch(fetching: Fetching, work: Work) -> Result | None:
         "charset": charset,
         "name": name,
     }
-
-
-async def _noted(ctx: JobContext, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same parts, and a word on how many there were."""
-    size = 0
-    async for part in parts:
-        yield part
-        size += len(part)
-        ctx.progress(0.0, f"{size / MEGABYTE:.1f} MB")
-
-
-def _masked(error: PenstockError, mask: Masker) -> PenstockError:
-    """The same error, which the lane and the engine read, with what it says masked: a server may
-    be called by a number, and chooses where its redirects lead."""
-    said = mask(str(error)).text
-    if isinstance(error, HttpError | RateLimited):
-        error.message = said
-    elif type(error).__str__ is Exception.__str__:
-        error.args = (said,)
-    return error

@@ -21,6 +21,9 @@ EMBEDDER_LANE = "embedder"
 BLOBS_LANE = "blobs"
 """Where originals are on a server."""
 
+WEB = ("http://", "https://")
+"""What comes from there is read as a page, if it is HTML."""
+
 Enqueue = Callable[..., Awaitable[Job]]
 
 
@@ -65,9 +68,16 @@ async def start(
     version = Version(document.ref, document.generation)
     return await enqueue(
         PARSE,
-        {**payload_of(version, blob), "title": document.title},
+        {**payload_of(version, blob), "title": document.title, **_page(document)},
         job_id=parse_id(version, blob),
         tenant=document.ref.tenant,
         task=log_of(document.ref),
         priority=priority,
     )
+
+
+def _page(document: Document) -> dict[str, Any]:
+    """What the parser is told of a document that comes from the web."""
+    if not document.source.startswith(WEB):
+        return {}
+    return {"web": True, "charset": document.charset}

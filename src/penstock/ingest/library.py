@@ -18,9 +18,11 @@ from typing import Any
 
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
+from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import check, web_address
+from penstock.ingest.bring import Before, Brought, bring, lane_of_host
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, start
 from penstock.ingest.names import Names
@@ -46,6 +48,7 @@ from penstock.model.errors import (
     WaitTimeout,
 )
 from penstock.model.job import Priority, PriorityName
+from penstock.model.text import storable
 from penstock.ports.blobs import Blob
 from penstock.ports.corpus import Scope, Version
 from penstock.ports.queue import JobQueue
@@ -161,6 +164,15 @@ class Library:
     async def drop(self, blob: Blob) -> None:
         await self._tools.blobs.delete(blob.key)
 
+    async def bring(self, ctx: JobContext, url: str, *, before: Before | None = None) -> Brought:
+        """In a job: store what an address holds, for `add`. `before` is asked before every hop,
+        see `JobFetch`."""
+        return await bring(self._tools, ctx, url, most=self._most_bytes, before=before)
+
+    async def lane_of(self, host: str) -> str:
+        """The lane that requests to a host are made in."""
+        return await lane_of_host(self._tools, host)
+
     async def add(
         self,
         source: Source,
@@ -170,15 +182,17 @@ class Library:
         title: str = "",
         origin: str = "",
         metadata: Mapping[str, Any] | None = None,
+        charset: str = "",
         tenant: str = "default",
-        priority: PriorityName = "medium",
+        priority: PriorityName | Priority = "medium",
     ) -> Document:
         """Accept a document: once this returns it is never lost. The same content under the same
         id changes nothing; other content replaces what is there once it is ready.
 
-        `origin` says where it came from, for people. Without an `id` the file's name, else the
-        content, is its id. A blob is the library's from here on, also when this fails: by then
-        the document may be accepted.
+        `origin` says where it came from, for people; of an HTML page from the web the main text is
+        kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
+        file's name, else the content, is its id. A blob is the library's from here on, also when
+        this fails: by then the document may be accepted.
         """
         if isinstance(source, Path):
             origin = origin or str(source)
@@ -188,8 +202,13 @@ class Library:
             # All is checked before a byte is stored. The id is a stand-in where the content is it.
             rank = Priority.parse(priority)
             ref = await self._ref(tenant, collection, id or "content")
-            known, title, origin = await self._tools.masked(
-                lambda: (names.metadata(metadata or {}), names.text(title), names.text(origin))
+            known, title, origin, charset = await self._tools.masked(
+                lambda: (
+                    names.metadata(metadata or {}),
+                    names.text(title),
+                    names.text(origin),
+                    names.text(charset),
+                )
             )
         except PenstockError:
             if isinstance(source, Blob):
@@ -198,8 +217,8 @@ class Library:
         blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
         if not id:
             ref = await self._ref(tenant, collection, blob.key[:16])
-        digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint)
-        upload = Upload(ref, blob.key, digest, blob.size, title, origin, known)
+        digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint, charset)
+        upload = Upload(ref, blob.key, digest, blob.size, title, origin, known, charset=charset)
         return await self._accept(upload, rank)
 
     async def add_url(
@@ -228,7 +247,7 @@ class Library:
             )
         )
         blob = await Request(address.url, title).keep(self._tools.blobs)
-        digest = digest_of(address.url, title, source, known, self._fingerprint)
+        digest = digest_of(address.url, title, source, known, self._fingerprint, "")
         upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True)
         return await self._accept(upload, rank)
 
@@ -289,6 +308,11 @@ class Library:
     ) -> DocumentRef:
         """What a document of this name is stored under: the same, unless the name was masked."""
         return self._names.ref(tenant, collection, id)
+
+    async def mask(self, texts: Sequence[str]) -> list[str]:
+        """Texts of any kind without the personal data in them."""
+        mask = self._tools.mask
+        return await self._tools.masked(lambda: [mask(storable(text)).text for text in texts])
 
     def masked(self, text: str) -> str:
         """A text about documents as it may be shown or logged."""

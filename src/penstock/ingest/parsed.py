@@ -5,6 +5,8 @@ pages     in order, side by side: number (from 1), start, end in `text`; none if
 headings  in order: level (from 1), start in `text`, title as it reads there
 scans     numbers of the pages whose text is in a picture, and so not in `text`
 metadata  what the document says of itself
+reading   of a page of the web: whether `text` is its main text or the whole, and what it says of
+          itself as far as that is kept
 
 Nothing in it is masked.
 """
@@ -36,3 +38,4 @@ class Parsed:
     headings: tuple[Heading, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     scans: tuple[int, ...] = ()
+    reading: dict[str, str] = field(default_factory=dict)

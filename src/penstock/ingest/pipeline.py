@@ -73,6 +73,19 @@ class Tools:
         it, which is loaded first, or at work on something long."""
         return await asyncio.to_thread(work) if self.mask.heavy else work()
 
+    @contextmanager
+    def blaming_blobs(self) -> Iterator[None]:
+        """While the server with the originals is away its lane is in trouble, and no attempt is
+        spent. A folder has no lane: it is the process that cannot use it."""
+        try:
+            yield
+        except StoreUnavailable as error:
+            if self.blobs_lane is None:
+                raise
+            away = Unavailable(str(error))
+            away.address, away.lane = error.address, self.blobs_lane
+            raise away from error
+
     async def let_go(self, blob: str) -> None:
         """Delete an original, unless a document still needs it."""
         if not await self.corpus.blobs_in_use([blob], published=self.keep_originals):
@@ -88,11 +101,18 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
 
     @job(PARSE)
     async def parse(
-        ctx: JobContext, collection: str, document: str, generation: int, blob: str, title: str
+        ctx: JobContext,
+        collection: str,
+        document: str,
+        generation: int,
+        blob: str,
+        title: str,
+        web: bool = False,
+        charset: str = "",
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
         work = Work(tools, ctx, version, blob)
-        return await work.do("parse", 0.0, lambda: work.parse(title))
+        return await work.do("parse", 0.0, lambda: work.parse(title, charset if web else None))
 
     @job(EMBED, lane=EMBEDDER_LANE)
     async def embed(
@@ -146,27 +166,14 @@ class Work:
 
     @asynccontextmanager
     async def at_blobs(self) -> AsyncIterator[None]:
-        """While the server with the originals is away its lane is in trouble, and no attempt is
-        spent. A folder has no lane: it is the process that cannot use it."""
+        """The same under a permit of that lane, for what takes a moment."""
         lane = self.tools.blobs_lane
         if lane is None:
             yield
             return
         async with self.ctx.lanes.permit(lane):
-            with self.blaming_blobs():
+            with self.tools.blaming_blobs():
                 yield
-
-    @contextmanager
-    def blaming_blobs(self) -> Iterator[None]:
-        """The same without a slot, for what may take as long as somebody else takes."""
-        try:
-            yield
-        except StoreUnavailable as error:
-            if self.tools.blobs_lane is None:
-                raise
-            away = Unavailable(str(error))
-            away.address, away.lane = error.address, self.tools.blobs_lane
-            raise away from error
 
     @asynccontextmanager
     async def original(self) -> AsyncIterator[Path]:
@@ -192,14 +199,15 @@ class Work:
                 said = self.tools.mask(str(error)).text
                 return IngestFailed(f"{type(error).__name__}: {said}")
 
-    async def parse(self, title: str) -> Result | None:
+    async def parse(self, title: str, web: str | None) -> Result | None:
+        """`web` is the charset that a web server has named, None if it does not come from one."""
         tools = self.tools
         async with self.original() as path:
             if tools.mask.heavy:  # a model takes part, of which the children have none
-                parsed = await tools.parser.parse(path)
+                parsed = await tools.parser.parse(path, web=web)
                 made = Scans(len(parsed.scans)) if parsed.scans else await self._cut(parsed, title)
             else:
-                made = await tools.parser.stage(path, title, tools.chunk)
+                made = await tools.parser.stage(path, title, tools.chunk, web)
         match made:
             case Scans(pages):
                 await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
@@ -217,7 +225,7 @@ class Work:
         tools = self.tools
         prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask, masked or {})
         chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
-        return Staged(prepared.uncut.text, chunks, prepared.title, parsed.mime, prepared.masked)
+        return prepared.staged(chunks, parsed.mime)
 
     async def _stage(self, staged: Staged) -> Result | None:
         if not await self.tools.corpus.stage(self.version, staged):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.ingest.cut import Uncut
 from penstock.ingest.mask import Masked, Masker
 from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.model.document import NewChunk, Staged
 
 MARKUP = 16
 """Signs between the start of a heading and its title, at most."""
@@ -19,6 +20,10 @@ class Prepared:
     uncut: Uncut
     title: str
     masked: Mapping[str, int]
+    reading: Mapping[str, str]
+
+    def staged(self, chunks: Sequence[NewChunk], mime: str) -> Staged:
+        return Staged(self.uncut.text, chunks, self.title, mime, self.masked, self.reading)
 
 
 def prepare(
@@ -31,6 +36,7 @@ def prepare(
         Uncut(whole.text, whole.labels, _pages(parsed, whole), _headings(parsed, whole, mask)),
         mask(parsed.title or title).text,
         dict(Counter(whole.counts) + Counter(masked)),
+        {key: mask(value).text for key, value in parsed.reading.items()},
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.engine.web_address import Allow, WebAddress, web_address
-from penstock.ingest.jobs import FETCH, Enqueue, fetch_id, log_of, payload_of
+from penstock.ingest.jobs import FETCH, WEB, Enqueue, fetch_id, log_of, payload_of
 from penstock.ingest.names import NAME_LIMIT, Names
 from penstock.ingest.pipeline import Tools
 from penstock.model.document import Document
@@ -26,6 +26,8 @@ from penstock.ports.blobs import Blob, BlobStore
 from penstock.ports.corpus import Version
 
 REQUEST_BYTES = 64 * 1024
+PAGES = 1
+"""Greater when pages of the web are read otherwise: then the same bytes are worth another look."""
 _SECRET = re.compile(
     r"(?i)([?&](?:[^=&]*(?:passw|secret|token|signature|credential|session)[^=&]*"
     r"|(?:[^=&]*[-_.])?(?:api-?key|key|sig|auth|code|pass)))=[^&]*"
@@ -68,10 +70,17 @@ def name_of(address: WebAddress) -> str:
 
 
 def digest_of(
-    content: str, title: str, source: str, metadata: Mapping[str, Any], fingerprint: str
+    content: str,
+    title: str,
+    source: str,
+    metadata: Mapping[str, Any],
+    fingerprint: str,
+    charset: str,
 ) -> str:
     """Of all that decides what becomes of a document. `content` stands for its bytes."""
-    decides = [content, title, source, metadata, fingerprint]
+    decides: list[Any] = [content, title, source, metadata, fingerprint]
+    if source.startswith(WEB):
+        decides += [PAGES, charset]
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 

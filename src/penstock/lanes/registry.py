@@ -12,6 +12,9 @@ from typing import Any
 from penstock.model.errors import ConfigError
 from penstock.model.lane import BUILT_IN, PROFILES, LaneConfig
 
+MOST_PACED = 10_000
+"""Lanes whose pace is remembered; the newest."""
+
 log = logging.getLogger("penstock.lanes")
 
 
@@ -40,6 +43,7 @@ class LaneRegistry:
             if config.parent is not None:
                 self._check_parent(name, config.parent)
         self._warned: set[str] = set()
+        self._paced: dict[str, LaneConfig] = {}
 
     def _changed(
         self, name: str, given: Mapping[str, Any], environment: Mapping[str, str]
@@ -73,7 +77,7 @@ class LaneRegistry:
 
     def config(self, name: str) -> LaneConfig:
         """The limits of the lane called `name`; says so once when nobody configured it."""
-        found = self._find(name)
+        found = self._paced.get(name) or self._find(name)
         if found is not None:
             return found
         default = LaneConfig(assumed=True)
@@ -86,6 +90,18 @@ class LaneRegistry:
                 default.parallel,
             )
         return default
+
+    def pace(self, name: str, seconds: float) -> None:
+        """From now on let starts in a lane be so far apart at least, because what is behind it
+        asks for that. 0: as configured again. The queue learns of it with the next permit."""
+        if not seconds and name not in self._paced:
+            return
+        base = self._find(name) or LaneConfig()
+        least = max(seconds, base.min_interval_seconds or 0.0)
+        self._paced.pop(name, None)  # the newest are the last
+        self._paced[name] = replace(base, min_interval_seconds=least, assumed=False)
+        if len(self._paced) > MOST_PACED:
+            del self._paced[next(iter(self._paced))]
 
     def _find(self, name: str) -> LaneConfig | None:
         if name in self._lanes:

@@ -14,6 +14,8 @@ class Change:
     version: int
     at: float
     what: str
-    """queued, progress, retry, released, completed, failed, cancelled, redriven or discarded"""
+    """Of a job: queued, progress, retry, released, completed, failed, cancelled, redriven or
+    discarded. Of the task: stopped, resumed, or whatever was noted."""
     job_id: str
+    """Empty in an entry that tells of no job."""
     data: dict[str, Any]

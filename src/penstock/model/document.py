@@ -56,6 +56,11 @@ class Document:
     finished_at: float | None
     remote: bool = False
     """Whether its original is still to be fetched."""
+    charset: str = ""
+    """The encoding of its text, where a server has named one."""
+    reading: Mapping[str, str] = field(default_factory=dict)
+    """Of a page of the web: whether its `text` is the main one or the whole, `why` it is the whole,
+    and what it says of itself: language, author, date."""
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form; what `--json` prints."""
@@ -79,6 +84,7 @@ class Upload:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     remote: bool = False
     """The blob only says what to fetch."""
+    charset: str = ""
 
 
 class NewChunk(NamedTuple):
@@ -126,6 +132,8 @@ class Staged:
     title: str
     mime: str
     masked: Mapping[str, int]
+    reading: Mapping[str, str] = field(default_factory=dict)
+    """See `Document`."""
 
 
 class Hit(NamedTuple):

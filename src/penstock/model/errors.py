@@ -12,12 +12,15 @@ PenstockError
 ├── TaskNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
+├── TaskStopped                 the task takes no jobs until it is resumed
 ├── WaitTimeout
 ├── TooSlow                     a follower of a feed has not kept up
 ├── RunLater                    raised by a handler: run me later, this run does not count
 ├── Unavailable                 a dependency cannot be reached: the lane's fault or the job's
 │   └── RateLimited             it said to come back later
+│       └── Blocked             a search engine wants no programs, or no more of them
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
+├── BrowserLost                 the browser ended before the page was read; retried
 ├── ModelError                  a language model's answer is of no use; retried
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
@@ -27,6 +30,7 @@ PenstockError
     ├── ResultTooLarge
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
+    ├── RobotsRefused           the robots.txt of a web server asks not to fetch a page
     ├── BlobMissing             an original is not in the blob store any more
     ├── EmbedderError           an embedder's answer is not one vector for each text
     ├── ProviderError           a search provider's answer is not what it documents
@@ -126,6 +130,17 @@ class KeyConflict(PenstockError):
         )
 
 
+class TaskStopped(PenstockError):
+    """The task has been stopped and takes no new jobs, also from its own; nothing was stored."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(task)
+        self.task = task
+
+    def __str__(self) -> str:
+        return f"task {self.task!r} is stopped and takes no jobs; resume it first"
+
+
 class WaitTimeout(PenstockError, TimeoutError):
     """The job was not finished within the time given to wait; it goes on."""
 
@@ -185,6 +200,20 @@ class RateLimited(Unavailable):
 
     def __str__(self) -> str:
         return self.message
+
+
+class Blocked(RateLimited):
+    """A search engine shows a CAPTCHA, or refuses, instead of results. It is left alone, by all
+    processes, for `retry_after` seconds; nothing is done to get around it."""
+
+    def __init__(self, engine: str, why: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{engine} has blocked us: {why}", retry_after)
+        self.engine = engine
+
+
+class BrowserLost(PenstockError):
+    """The browser, or its tab, ended before a page was read. Retried, in a new browser; it says
+    nothing of the search engine."""
 
 
 class LaneBusy(PenstockError):
@@ -258,6 +287,11 @@ class ParserError(PermanentError):
 
 class DocumentTooLarge(PermanentError):
     """A document has more bytes than are accepted."""
+
+
+class RobotsRefused(PermanentError):
+    """The robots.txt of a web server asks programs like this one not to fetch a page, or says
+    nothing that can be read."""
 
 
 class BlobMissing(PermanentError):

@@ -132,9 +132,13 @@ BUILT_IN: dict[str, LaneConfig] = {
     "arxiv": LaneConfig(min_interval_seconds=3.0, max_parallel=1),
     # Refused requests do not block it: it has no key, and answers 403 where JSON is switched off.
     "searxng": LaneConfig(min_interval_seconds=1.0, max_parallel=2, credentials=False),
+    # Searches of research tasks: each asks its providers and reads pages in lanes of their own.
+    "search": LaneConfig(min_interval_seconds=0.0, max_parallel=2, credentials=False),
     "embedder": LaneConfig(min_interval_seconds=0.0, max_parallel=4),
     # Refused requests do not block it: S3 also answers 403 where an object is missing.
     "blobs": LaneConfig(min_interval_seconds=0.0, max_parallel=16, credentials=False),
+    # Documents of one's own: only so that searches do not take the machine for themselves.
+    "corpus": LaneConfig(min_interval_seconds=0.0, max_parallel=4, credentials=False),
     "browser": LaneConfig(min_interval_seconds=1.0, max_parallel=1),
     "browser.*": LaneConfig(
         min_interval_seconds=1.0, max_parallel=1, parent="browser", credentials=False

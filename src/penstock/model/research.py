@@ -101,8 +101,12 @@ class Answer:
     findings: tuple[Finding, ...]
     skipped: int = 0
     """Rows of no use."""
+    done: bool = True
+    """Whether that is all."""
+    next: str | None = None
+    """Where to go on, if it is not; None: from the start."""
     error: str | None = None
-    """Why there is no more, if the provider did not get to the end."""
+    """Why it is not all, if nobody goes on any more."""
     at: float = 0.0
 
 

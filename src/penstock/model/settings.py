@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from penstock.model.errors import ConfigError
 
 SCANS = ("none", "ocr", "model")
+_CONTACT = re.compile(r"[!-'*-~]*")
 _LANGUAGES = re.compile(r"[A-Za-z]\w*(\+[A-Za-z]\w*)*", re.ASCII)
 _LEAST = {
     "max_workers": 1,
@@ -22,6 +23,9 @@ _LEAST = {
     "ageing_seconds": 0.01,
     "document_bytes": 1,
     "fetch_seconds": 0.1,
+    "provider_seconds": 0.1,
+    "page_seconds": 0.1,
+    "search_seconds": 1,
     "parsers": 1,
     "chunk_tokens": 50,
     "chunk_overlap": 8,
@@ -93,8 +97,22 @@ class Settings:
     fetch_allow: str = ""
     """`host:port`, several with commas between: may be fetched although not on the open internet.
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
+    contact: str = ""
+    """Who runs this, told to web servers whose pages are fetched: a mail address or a web address.
+    Requests then say `Penstock/0.1.0 (+mail@example.org)`."""
     fetch_seconds: float = 86400.0
     """A document whose address could not be fetched within this time fails."""
+    search_providers: str = ""
+    """Whom searches of research tasks ask unless told otherwise, with commas between. Empty: all
+    that are configured or have a public address, and the documents that are here."""
+    provider_seconds: float = 60.0
+    """A search goes on without a provider that has not answered in this time."""
+    page_seconds: float = 120.0
+    """A search goes on without pages that could not be read in this time."""
+    page_fresh_seconds: float = 86400.0
+    """A page that was fetched within this time is not fetched again for a search."""
+    search_seconds: float = 1800.0
+    """One run of a search of a research task takes this long at most."""
     unused_vectors_seconds: float = 7 * 86400.0
     """How long vectors are kept that no document needs any more, or of a model that was replaced:
     a text that comes back meanwhile is not embedded again."""
@@ -116,6 +134,8 @@ class Settings:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")
         if self.scans not in SCANS:
             raise ConfigError(f"scans must be one of {', '.join(SCANS)}, not {self.scans!r}")
+        if not _CONTACT.fullmatch(self.contact):
+            raise ConfigError("contact must be a mail or web address, in ASCII and without blanks")
         if not _LANGUAGES.fullmatch(self.ocr_languages):
             raise ConfigError(
                 f"ocr_languages must be like eng or eng+jpn, not {self.ocr_languages!r}"

@@ -47,6 +47,7 @@ class Arrived(NamedTuple):
     digest: str
     size: int
     title: str
+    charset: str = ""
 
 
 class Pending(NamedTuple):

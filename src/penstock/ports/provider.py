@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.model.finding import Page
@@ -25,6 +26,25 @@ class Http(Protocol):
     ) -> httpx2.Response: ...
 
 
+class Lanes(Protocol):
+    """How a provider that makes requests in its own way takes a permit for each."""
+
+    def request(self, name: str, *, patience: float = ...) -> AbstractAsyncContextManager[None]: ...
+
+
+class Asking(Protocol):
+    """On whose behalf a provider is asked: a job's context is one."""
+
+    @property
+    def http(self) -> Http: ...
+
+    @property
+    def lanes(self) -> Lanes: ...
+
+    @property
+    def tenant(self) -> str: ...
+
+
 class SearchProvider(Protocol):
     """Somebody who can be asked for what has been published.
 
@@ -40,7 +60,7 @@ class SearchProvider(Protocol):
     def lane(self) -> str: ...
 
     def search(
-        self, http: Http, query: str, limit: int, start: str | None = None
+        self, asking: Asking, query: str, limit: int, start: str | None = None
     ) -> AsyncIterator[Page]:
         """Pages as they come, `limit` findings in all at most. `start` is the `next` of an earlier
         page: what was found before an error, or before the lane got busy, is not asked for again.

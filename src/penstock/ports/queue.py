@@ -171,6 +171,15 @@ class Exchange(NamedTuple):
     """Leases whose failure was their lane's fault: the jobs wait, no attempt is spent."""
 
 
+class Stopped(NamedTuple):
+    """What came of stopping a task."""
+
+    cancelled: int
+    """Jobs that this call has cancelled."""
+    running: int
+    """Jobs that go on to their end; none of them is run again."""
+
+
 class Fed(NamedTuple):
     """An entry of a tenant's feed."""
 
@@ -324,6 +333,7 @@ class JobQueue(Protocol):
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         """Store the jobs; an item whose id or key is taken gives the job that has it.
+        TaskStopped, and nothing is stored, if there is anything new for a task that is stopped.
 
         `conn`: a connection of the caller to the queue's own database. Then the jobs are part of
         the transaction that is open on it. ConfigError where the queue has no such thing.
@@ -347,7 +357,8 @@ class JobQueue(Protocol):
         ...
 
     async def redrive(self, where: JobFilter) -> list[str]:
-        """Queue matching dead letters again with fresh retries, history kept."""
+        """Queue matching dead letters again with fresh retries, history kept. Those of a task
+        that is stopped stay where they are."""
         ...
 
     async def discard(self, where: JobFilter) -> list[str]:
@@ -373,6 +384,30 @@ class JobQueue(Protocol):
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         """Whether any job (of these kinds) is queued or running."""
+        ...
+
+    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
+        """Let a task take no more jobs until `reopen`, and cancel those of it that are queued;
+        with `running`, also those that run. All at once, whatever else goes on.
+
+        From then on no job of it is queued: what would be run again (a retry, a hand-back, a
+        lost process) is cancelled instead. Doing it again is harmless, and may add `running`.
+        The log tells: "cancelled" for each job, then "stopped" if anything has changed.
+        """
+        ...
+
+    async def reopen(self, tenant: str, task: str) -> None:
+        """Let a task take jobs again; the log tells "resumed" if it was stopped. Nothing that
+        was cancelled comes back."""
+        ...
+
+    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether each task (tenant, task) is stopped; one that nobody knows is not."""
+        ...
+
+    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
+        """Add an entry to a task's log that tells of no job (its `job_id` is empty), so that
+        whoever watches the task wakes."""
         ...
 
     async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:

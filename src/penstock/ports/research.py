@@ -75,7 +75,9 @@ class Started:
     task: ResearchTask
     search: Search
     answers: Sequence[Answer]
-    """What providers said in earlier runs."""
+    """What providers have said to it so far, in earlier runs too."""
+    pages: Sequence[TaskPage] = ()
+    """Those that were granted to it."""
 
 
 class TaskStore(Protocol):

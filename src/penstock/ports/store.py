@@ -1,4 +1,5 @@
-"""The port to a store: one database for documents, API keys and what the server has answered."""
+"""The port to a store: one database for documents, research tasks, API keys and what the server
+has answered."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Protocol
 
 from penstock.ports.access import AccessStore
 from penstock.ports.corpus import Corpus
+from penstock.ports.research import TaskStore
 
 
 class Store(Protocol):
@@ -24,3 +26,5 @@ class Store(Protocol):
     def corpus(self) -> Corpus: ...
 
     def access(self) -> AccessStore: ...
+
+    def research(self) -> TaskStore: ...

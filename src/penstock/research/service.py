@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Container, Sequence
 from typing import Literal
 
-from penstock.model.job import PriorityName
-from penstock.model.research import ResearchTask
-from penstock.research.views import (
-    PageText,
-    Queued,
-    Resumed,
-    Stopped,
-    TaskLine,
-    TaskView,
+from penstock.engine.orchestrator import Chore
+from penstock.model.errors import TaskNotFound, TaskStopped, ValidationError
+from penstock.model.ids import new_ids
+from penstock.model.job import JobState, Priority, PriorityName
+from penstock.model.research import UNFINISHED, ResearchTask, Search, TaskStatus
+from penstock.ports.research import NewSearch
+from penstock.research.estimate import estimate
+from penstock.research.export import FORMATS, export
+from penstock.research.jobs import Tools
+from penstock.research.page import PAGES
+from penstock.research.reader import page_text
+from penstock.research.reconcile import Reconciler
+from penstock.research.snapshots import Snapshot, Snapshots
+from penstock.research.status import progress_of, status_of
+from penstock.research.tasks import (
+    FIND,
+    SEARCH,
+    SEARCH_LANE,
+    Enqueue,
+    job_id,
+    log_of,
+    new_task_id,
+    query_key,
+    start,
 )
+from penstock.research.views import PageText, Queued, Resumed, Stopped, TaskLine, TaskView
 
 Mode = Literal["graceful", "immediate"]
 Format = Literal["markdown", "json", "bibtex"]
@@ -26,21 +43,48 @@ MOST_SEARCHES = 1000
 """In one task."""
 MOST_RESULTS = 100
 """For one query."""
+MOST_LISTED = 1000
 QUERY_LIMIT = 1000
 QUESTION_LIMIT = 10_000
+MOST_SECONDS = 30 * 86400.0
+RECENT = 50
+"""Searches that tell how long the next ones will take."""
 
 
 class Research:
-    """The research tasks of an app. What is done for them is done by jobs; see `jobs`.
+    """The research tasks of an app. What is done for them is done by jobs; see `course`.
 
     Unknown ids, and those of other tenants, raise TaskNotFound; what cannot be right raises
     ValidationError, with a sentence that says what can be.
     """
 
-    @property
-    def providers(self) -> tuple[str, ...]:
+    def __init__(
+        self,
+        tools: Tools,
+        enqueue: Enqueue,
+        providers: tuple[str, ...],
+        parallel: int,
+    ) -> None:
+        self._tools = tools
+        self._enqueue = enqueue
+        self._parallel = parallel
+        self._snapshots = Snapshots(tools)
+        self.providers = providers
         """Who is asked unless a call says otherwise, in order."""
-        raise NotImplementedError
+
+    async def open(self) -> None:
+        """Nothing of its own: queue, store and corpus are open by now."""
+
+    async def close(self) -> None:
+        await self._snapshots.close()
+        await self._tools.providers.close()
+
+    def chores(self, kinds: Container[str]) -> list[Chore]:
+        """What a process that searches does beside its jobs. ConfigError where it could not do
+        them: better none starts than every search fails."""
+        if FIND in kinds:
+            self._tools.providers.check()
+        return [Reconciler(self._tools, self._enqueue)] if SEARCH in kinds else []
 
     async def create(
         self,
@@ -51,9 +95,27 @@ class Research:
         tenant: str = "default",
         task_id: str | None = None,
     ) -> ResearchTask:
-        """A new task without searches: running, 0/0. `task_id` makes it idempotent: the task that
-        has it is given back."""
-        raise NotImplementedError
+        """A new task without searches: running, 0/0. `task_id`, 32 hex digits, makes it
+        idempotent: the task that has it is given back."""
+        question = " ".join(question.split())
+        if not 0 < len(question) <= QUESTION_LIMIT:
+            raise ValidationError(f"a question is 1 to {QUESTION_LIMIT:,} characters")
+        if budget_pages is not None and budget_pages < 0:
+            raise ValidationError("budget_pages is 0 or more; leave it out for no limit")
+        if budget_seconds is not None and not 0 < budget_seconds <= MOST_SECONDS:
+            raise ValidationError("budget_seconds is over 0 and at most 30 days")
+        (masked,) = await self._tools.library.mask([question])
+        return await self._tools.store.create(
+            ResearchTask(
+                tenant=tenant,
+                id=task_id or new_task_id(),
+                question=masked,
+                created_at=self._tools.now(),
+                budget_pages=budget_pages,
+                budget_seconds=budget_seconds,
+                seconds_left=budget_seconds,
+            )
+        )
 
     async def queue_searches(
         self,
@@ -67,7 +129,70 @@ class Research:
     ) -> Queued:
         """Add searches to a task; returns at once. Queries it has already are skipped and counted.
         TaskStopped while it is paused: resume it first."""
-        raise NotImplementedError
+        new = await self._new_searches(queries, max_results, Priority.parse(priority), providers)
+        await self._refuse_stopped(tenant, task_id)
+        added = await self._tools.store.add_searches(
+            tenant, task_id, new, MOST_SEARCHES, self._tools.now()
+        )
+        if added is None:
+            raise TaskNotFound(task_id)
+        # Estimated before they are in their lines, so that they are not counted twice.
+        seconds = await self._estimate(tenant, added.searches)
+        for search in added.searches:
+            await start(self._enqueue, search)
+        return Queued(
+            task_id=task_id,
+            queued=len(added.searches),
+            skipped=len(added.skipped),
+            search_ids=tuple(search.ref.id for search in added.searches),
+            estimated_time=seconds,
+        )
+
+    async def _new_searches(
+        self,
+        queries: Sequence[str],
+        max_results: int,
+        priority: Priority,
+        providers: Sequence[str] | None,
+    ) -> list[NewSearch]:
+        if not 0 < len(queries) <= MOST_QUERIES:
+            raise ValidationError(f"queue 1 to {MOST_QUERIES} queries at a time")
+        if not 0 < max_results <= MOST_RESULTS:
+            raise ValidationError(f"max_results is 1 to {MOST_RESULTS}")
+        asked = tuple(dict.fromkeys(self.providers if providers is None else providers))
+        unknown = [name for name in asked if name not in self._tools.providers]
+        if unknown or not asked:
+            there = ", ".join(self._tools.providers)
+            what = f"there is no provider {unknown[0]!r}" if unknown else "name a provider"
+            raise ValidationError(f"{what}; there are: {there}")
+        tidy = [" ".join(query.split()) for query in queries]
+        if not all(0 < len(query) <= QUERY_LIMIT for query in tidy):
+            raise ValidationError(f"a query is 1 to {QUERY_LIMIT:,} characters")
+        masked = await self._tools.library.mask(tidy)
+        return [
+            NewSearch(one, query_key(query, asked), query, max_results, priority, asked)
+            for one, query in zip(new_ids(len(masked)), masked, strict=True)
+        ]
+
+    async def _refuse_stopped(self, tenant: str, task_id: str) -> None:
+        """Before anything is stored. Stopped a moment later, the searches stay unfinished, as all
+        others of the task."""
+        if await self._tools.store.get(tenant, task_id) is None:
+            raise TaskNotFound(task_id)
+        if await self._is_stopped(tenant, task_id):
+            raise TaskStopped(task_id)
+
+    async def _is_stopped(self, tenant: str, task_id: str) -> bool:
+        (stopped,) = await self._tools.queue.stopped([(tenant, log_of(task_id))])
+        return stopped
+
+    async def _estimate(self, tenant: str, searches: Sequence[Search]) -> float:
+        tools = self._tools
+        lanes = {lane.name: lane for lane in await tools.queue.lanes()}
+        asked = [[tools.provider(name).lane for name in one.providers] for one in searches]
+        parallel = lanes[SEARCH_LANE].max_parallel if SEARCH_LANE in lanes else self._parallel
+        taken = await tools.store.seconds_taken(tenant, RECENT)
+        return estimate(asked, lanes, parallel, taken, tools.now())
 
     async def status(
         self,
@@ -82,24 +207,99 @@ class Research:
         """The task as it stands. With `wait`, up to so many seconds (300 at most) for a change
         after version `since`, or after now; at once where there was one, where the task is
         finished, and where there is none. `limit` results at most, from `cursor` on."""
-        raise NotImplementedError
+        if not 0 <= wait <= MOST_WAIT:
+            raise ValidationError(f"wait is 0 to {MOST_WAIT:g} s")
+        if not 0 <= limit <= MOST_LISTED:
+            raise ValidationError(f"limit is 0 to {MOST_LISTED}")
+        start_at = _position(cursor)
+        snapshot = await self._snapshots.get(tenant, task_id)
+        seen = snapshot.version if since is None else since
+        if wait > 0 and not snapshot.finished and seen >= snapshot.version:
+            snapshot = await self._snapshots.after(tenant, task_id, seen, wait) or snapshot
+        return snapshot.view(start_at, limit, self._tools.now())
 
     async def stop(
         self, task_id: str, *, mode: Mode = "graceful", tenant: str = "default"
     ) -> Stopped:
         """Stop a task; returns at once. Queued jobs are cancelled and no new ones taken. Graceful:
         running ones finish and are stored. Immediate: they are cancelled, and not stored."""
-        raise NotImplementedError
+        if mode not in ("graceful", "immediate"):
+            raise ValidationError("mode is graceful or immediate")
+        tools, at_once = self._tools, mode == "immediate"
+        before = await self._snapshots.get(tenant, task_id)
+        if before.finished:
+            return self._stopped(before, mode, 0, 0)
+        if at_once:  # first: nothing that a running job brings is stored from here on
+            await tools.store.stop(tenant, task_id, tools.now(), refuse=True)
+        done = await tools.queue.stop(tenant, log_of(task_id), running=at_once)
+        if not at_once:
+            await tools.store.stop(tenant, task_id, tools.now(), refuse=False)
+        after = await self._snapshots.get(tenant, task_id)
+        running = 0 if at_once else done.running
+        return self._stopped(after, mode, done.cancelled, running)
+
+    def _stopped(self, snapshot: Snapshot, mode: str, cancelled: int, running: int) -> Stopped:
+        left = sum(one.state in UNFINISHED for one in snapshot.record.searches)
+        return Stopped(
+            task_id=snapshot.record.task.id,
+            mode=mode,
+            status=snapshot.status,
+            cancelled=cancelled,
+            running=running,
+            searches_done=len(snapshot.record.searches) - left,
+            searches_left=left,
+            resumable=snapshot.status is TaskStatus.PAUSED,
+        )
 
     async def resume(self, task_id: str, *, tenant: str = "default") -> Resumed:
         """Go on with what is unfinished. Harmless for a task that is not paused."""
-        raise NotImplementedError
+        tools = self._tools
+        before = await self._snapshots.get(tenant, task_id)
+        queued = 0
+        if before.stopped:
+            again = await self._again(before.record.searches)
+            await tools.store.resume(tenant, task_id, tools.now())
+            await tools.queue.reopen(tenant, log_of(task_id))
+            for search in again:
+                await start(self._enqueue, search)
+            queued = len(again)
+        after = await self._snapshots.get(tenant, task_id)
+        return Resumed(task_id, after.status, queued)
+
+    async def _again(self, searches: Sequence[Search]) -> list[Search]:
+        """Those that need another job: not those whose job still runs, and not those that have a
+        new run already, for which there was none."""
+        left = [search for search in searches if search.state in UNFINISHED]
+        jobs = await self._tools.queue.get([job_id(search) for search in left])
+        again: list[Search] = []
+        for search in left:
+            job = jobs.get(job_id(search))
+            if job is None:
+                again.append(search)
+            elif job.state is not JobState.RUNNING:
+                restarted = await self._tools.store.restart(search.ref, search.run)
+                again += [] if restarted is None else [restarted]
+        return again
 
     async def tasks(
         self, *, tenant: str = "default", limit: int = 100, before: str | None = None
     ) -> list[TaskLine]:
         """The newest first; `before` is the id of the last one of the page before."""
-        raise NotImplementedError
+        if not 0 < limit <= MOST_LISTED:
+            raise ValidationError(f"limit is 1 to {MOST_LISTED}")
+        found = await self._tools.store.tasks(tenant, limit, before)
+        logs = [(tenant, log_of(task.id)) for task, _ in found]
+        stopped = await self._tools.queue.stopped(logs) if logs else []
+        return [
+            TaskLine(
+                task_id=task.id,
+                question=task.question,
+                status=status_of(searches, stopped=paused),
+                progress=progress_of(searches),
+                created_at=task.created_at,
+            )
+            for (task, searches), paused in zip(found, stopped, strict=True)
+        ]
 
     async def page(
         self,
@@ -113,14 +313,30 @@ class Research:
         """The text of a page that was read (`Work.document`, or its address), or of any document of
         the corpus with its `collection`. `limit` characters at most, from `cursor` on.
         DocumentNotFound where there is none."""
-        raise NotImplementedError
+        if not 0 < limit <= 1_000_000:
+            raise ValidationError("limit is 1 to 1,000,000 characters")
+        return await page_text(
+            self._tools.library, tenant, collection or PAGES, document, _position(cursor), limit
+        )
 
     async def export(
         self,
         task_id: str,
-        format: Format = "markdown",
+        format: Format = "markdown",  # noqa: A002 (what callers say)
         *,
         tenant: str = "default",
     ) -> str:
         """All of a task as one text."""
-        raise NotImplementedError
+        if format not in FORMATS:
+            raise ValidationError(f"format is one of {', '.join(FORMATS)}")
+        snapshot = await self._snapshots.get(tenant, task_id)
+        whole = snapshot.view(0, len(snapshot.results.works), self._tools.now())
+        return await asyncio.to_thread(export, whole, format)
+
+
+def _position(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 12:
+        raise ValidationError("cursor is what an earlier answer gave as `cursor`")
+    return int(cursor)

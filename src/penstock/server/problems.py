@@ -26,6 +26,7 @@ from penstock.model.errors import (
     PenstockError,
     QueueUnavailable,
     StoreUnavailable,
+    TaskStopped,
     Unavailable,
     ValidationError,
 )
@@ -86,6 +87,8 @@ def problem_of(error: PenstockError) -> Problem | None:
             return Problem(404, "not-found", said)
         case KeyConflict():
             return Problem(409, "key-conflict", said, id=error.job_id)
+        case TaskStopped():
+            return Problem(409, "task-stopped", said)
         case PayloadTooLarge() | DocumentTooLarge():
             return Problem(413, "too-large", said)
         case ValidationError():

@@ -134,6 +134,11 @@ class DocumentOut(BaseModel):
     started_at: float | None
     finished_at: float | None
     remote: bool = Field(description="Whether its original is still to be fetched.")
+    charset: str = Field(description="The encoding of its text, where a server has named one.")
+    reading: dict[str, str] = Field(
+        description="Of a page of the web: whether its `text` is the main one or the whole, and"
+        " what it says of itself: language, author, date."
+    )
 
 
 class Documents(BaseModel):

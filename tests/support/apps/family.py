@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from itertools import count
 from typing import Any
 
 from penstock import JobContext, Penstock
@@ -43,5 +44,31 @@ def build(url: str, side: Side, **settings: Any) -> Penstock:
     async def child(ctx: JobContext, n: int) -> int:
         side.note(ctx, n)
         return n
+
+    @app.job("mother", lane="mothers")
+    async def mother(ctx: JobContext, gate: str) -> list[int]:
+        """Waits for three children; its note is made before, each child's when it begins."""
+        side.note(ctx)
+        made = [await ctx.enqueue("son", {"n": n, "gate": gate}) for n in range(3)]
+        return sorted([son.result async for son in ctx.finished(made)])
+
+    @app.job("son")
+    async def son(ctx: JobContext, n: int, gate: str) -> int:
+        side.note(ctx, n)
+        await pass_gate(gate)
+        return n
+
+    @app.job("fertile")
+    async def fertile(ctx: JobContext, gate: str) -> None:
+        """Has children for as long as it may."""
+        side.note(ctx)
+        for n in count():
+            await ctx.enqueue("son", {"n": n, "gate": gate})
+
+    @app.job("flawed", max_retries=5)
+    async def flawed(ctx: JobContext, gate: str) -> None:
+        side.note(ctx)
+        await pass_gate(gate)
+        raise ValueError("flawed")
 
     return app

@@ -17,7 +17,7 @@ def build(url: str, side: Side, **settings: Any) -> Penstock:
     async def search(ctx: JobContext, provider: str, base_url: str, query: str, limit: int) -> int:
         """How many were found."""
         asked = open_providers({provider: ProviderConfig(base_url)})[provider]
-        pages = [page async for page in asked.search(ctx.http, query, limit)]
+        pages = [page async for page in asked.search(ctx, query, limit)]
         return sum(len(page.findings) for page in pages)
 
     return app

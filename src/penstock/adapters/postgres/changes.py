@@ -10,6 +10,13 @@ from penstock.adapters.settlements import Entry
 from penstock.ports.queue import Topic
 
 
+async def lock(tx: Transaction, tenant: str, task: str) -> None:
+    """Let nobody write to a log, or store jobs of its task, until this transaction ends."""
+    await tx.execute(
+        "SELECT penstock.log_changes_1($1, $2, $3, '{}', '{}', '{}')", tenant, task, tx.now
+    )
+
+
 async def append(tx: Transaction, entries: Sequence[Entry]) -> None:
     """Add entries, in order, each with its log's next version. Logs are locked in the order of
     their names."""

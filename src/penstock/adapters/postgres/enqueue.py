@@ -10,7 +10,7 @@ from penstock.adapters.postgres.database import Connection, Database, Pool
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.turns import Weights, step_of
 from penstock.adapters.rows import new_job
-from penstock.model.errors import ConfigError, KeyConflict
+from penstock.model.errors import ConfigError, KeyConflict, TaskStopped
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
@@ -19,8 +19,6 @@ _CALL = "CALL penstock.enqueue_1({})".format(
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
 _STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 20)))
-
-KEY_TAKEN = "PK001"
 
 
 class Stored(NamedTuple):
@@ -153,8 +151,11 @@ async def store_in(
 
 
 def _refuse(error: BaseException) -> None:
-    if getattr(error, "sqlstate", None) == KEY_TAKEN:
-        raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
+    match getattr(error, "sqlstate", None):
+        case "PK001":
+            raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
+        case "PK002":
+            raise TaskStopped(error.detail) from None  # type: ignore[attr-defined]
 
 
 def jobs_of(

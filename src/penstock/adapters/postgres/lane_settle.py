@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import Entry
+from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
@@ -100,6 +101,9 @@ async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) 
         tx.wake(Topic.READY)
         tenant, task, job_id, kind, attempts = row
         if task is not None:
+            # Nobody else has it locked if it had failed: the lock of its log keeps a stop away.
+            await changes.lock(tx, tenant, task)
+            what = CANCELLED if await cancel_requeued(tx, [seq]) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            entries.append(Entry(tenant, task, "released", job_id, data))
+            entries.append(Entry(tenant, task, what, job_id, data))
     await changes.append(tx, entries)

@@ -11,8 +11,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
+from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
+from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.ports.lanes import Busy, Permit, Returned
 from penstock.ports.queue import Lease, Ref, Settlement, Topic
 
@@ -63,6 +66,7 @@ class Orphans:
             seqs, tokens = zip(*lost, strict=True)
             nothing = [None] * len(lost)
             await tx.fetch("handed_back", seqs, tokens, nothing, nothing)
+            await self._cancel_stopped(tx, seqs)
             tx.wake(Topic.READY)
         slots = await tx.fetch(
             "SELECT DISTINCT ref FROM penstock.slots WHERE holder = $1", self._number
@@ -70,3 +74,12 @@ class Orphans:
         known = {seq for seq, _ in self._leases} | self._permits
         if unknown := [ref for (ref,) in slots if ref not in known]:
             await free_slots(tx, self._number, unknown)
+
+    async def _cancel_stopped(self, tx: Transaction, seqs: Sequence[int]) -> None:
+        cancelled = sorted(await cancel_requeued(tx, seqs))
+        rows = await tx.fetch(
+            "SELECT tenant, task, id FROM penstock.jobs WHERE seq = ANY ($1) ORDER BY seq",
+            cancelled,
+        )
+        entries = [Entry(tenant, task, CANCELLED, job_id, {}) for tenant, task, job_id in rows]
+        await changes.append(tx, entries)

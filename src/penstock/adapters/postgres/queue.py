@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import lanes, schema, selection
+from penstock.adapters.postgres import lanes, schema, selection, stop
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -45,6 +45,7 @@ from penstock.ports.queue import (
     NewJob,
     NewJobs,
     ProcessInfo,
+    Stopped,
     Topic,
 )
 
@@ -262,6 +263,19 @@ class PostgresQueue:
     async def life_names(self) -> set[str]:
         """The life files of all members."""
         return {life for (life,) in await self.fetch("SELECT life FROM penstock.processes")}
+
+    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
+        return await self.write(lambda tx: stop.stop(tx, tenant, task, running))
+
+    async def reopen(self, tenant: str, task: str) -> None:
+        await self.write(lambda tx: stop.reopen(tx, tenant, task))
+
+    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
+        rows = await self.fetch("stopped", [task[0] for task in tasks], [task[1] for task in tasks])
+        return [is_stopped for (is_stopped,) in rows]
+
+    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
+        await self.write(lambda tx: stop.note(tx, tenant, task, what, data))
 
     async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
         rows = await self.fetch(

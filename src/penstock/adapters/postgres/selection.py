@@ -15,6 +15,12 @@ from penstock.ports.queue import JobFilter, KindCounts, Topic
 CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
 
+_OPEN = (
+    "NOT EXISTS (SELECT 1 FROM penstock.stopped_tasks AS s"
+    " WHERE s.tenant = jobs.tenant AND s.task = jobs.task)"
+)
+_STOPPED = f"SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE seq = ANY ($1) AND NOT {_OPEN})"
+
 Change = Callable[[Transaction, JobFilter], Awaitable[list[str]]]
 
 
@@ -57,7 +63,11 @@ def _pattern(glob: str) -> str:
 
 async def cancel(tx: Transaction, where: JobFilter) -> list[str]:
     """Cancel up to CHUNK matching jobs that are not finished."""
-    rows = await _select(tx, where, "state IN ('queued', 'running')")
+    return await cancel_rows(tx, await _select(tx, where, "state IN ('queued', 'running')"))
+
+
+async def cancel_rows(tx: Transaction, rows: list[Any]) -> list[str]:
+    """Cancel jobs given by seq, id, tenant, task, state, which are locked; their ids."""
     await tx.execute(
         "UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = $1"
         " WHERE seq = ANY ($2)",
@@ -70,8 +80,12 @@ async def cancel(tx: Transaction, where: JobFilter) -> list[str]:
 
 
 async def redrive(tx: Transaction, where: JobFilter) -> list[str]:
-    """Queue up to CHUNK matching dead letters again."""
-    rows = await _select(tx, where, "state = 'failed'")
+    """Queue up to CHUNK matching dead letters again, but none of a stopped task."""
+    rows = await _select(tx, where, f"state = 'failed' AND {_OPEN}")
+    for tenant, task in sorted({(row["tenant"], row["task"]) for row in rows if row["task"]}):
+        await changes.lock(tx, tenant, task)
+    if await tx.fetchval(_STOPPED, [row["seq"] for row in rows]):
+        return await redrive(tx, where)  # a task was stopped meanwhile: without its jobs
     record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
     seqs = [row["seq"] for row in rows]
     await tx.execute("redrive", seqs, tx.now, json.dumps(record), HISTORY_LIMIT)

@@ -8,7 +8,8 @@ from typing import Any
 
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import LOGGED, ROW_OF, progress_entry, settled_entry
+from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.settlements import REQUEUED, ROW_OF, progress_entry, settled_entries
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
@@ -58,13 +59,20 @@ async def _settle(
             limit = [HISTORY_LIMIT]
         found = await tx.fetch(outcome.name.lower(), *zip(*rows, strict=True), *limit)
         settled = {seq for (seq,) in found}
-    if outcome in LOGGED:
-        told = [s for s in batch if s.lease.task and s.lease.seq in settled]
-        await changes.append(tx, [settled_entry(s) for s in told])
+    stale: list[Settlement] = []
+    if len(settled) < len(batch) and outcome is not Outcome.CANCEL_SEEN:
+        stale = await _refused(tx, batch)
+    watched = [s for s in batch if s.lease.task is not None and s.lease.seq in settled]
+    if watched:
+        again = [s.lease.seq for s in watched if outcome in REQUEUED]
+        cancelled = await cancel_requeued(tx, again) if again else set()
+        await changes.append(tx, settled_entries(watched, settled, cancelled))
     if settled:
         tx.wake(Topic.READY if outcome is Outcome.HANDED_BACK else Topic.FINISHED)
-    if len(settled) == len(batch) or outcome is Outcome.CANCEL_SEEN:
-        return []
+    return stale
+
+
+async def _refused(tx: Transaction, batch: list[Settlement]) -> list[Settlement]:
     refs = sorted(s.lease.ref for s in batch)
     refused = await tx.fetchval(
         "SELECT penstock.refused_1($1, $2)", [ref[0] for ref in refs], [ref[1] for ref in refs]

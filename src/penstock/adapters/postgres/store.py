@@ -9,6 +9,7 @@ from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.access import PostgresAccess
 from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.database import Database, Pool
+from penstock.adapters.postgres.tasks import PostgresTasks
 from penstock.model.errors import QueueError
 
 POOL_SIZE = 4
@@ -47,3 +48,6 @@ class PostgresStore:
 
     def access(self) -> PostgresAccess:
         return PostgresAccess(self._database, self._pool)
+
+    def research(self) -> PostgresTasks:
+        return PostgresTasks(self._database, self._pool)

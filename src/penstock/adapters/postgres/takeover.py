@@ -11,7 +11,8 @@ from penstock.adapters.life import proven_dead, started_jobs
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
-from penstock.adapters.takeover import boot_id, take_back
+from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.takeover import boot_id, take_back, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
@@ -55,7 +56,7 @@ async def end_membership(
     """
     await tx.execute("DELETE FROM penstock.processes WHERE number = $1", number)
     await lock_held(tx, number)
-    entries = []
+    backs = []
     for row in await tx.fetch("held", number):
         if row["state"] != "running":  # cancelled while it ran: only the run had still to end
             await tx.execute("UPDATE penstock.jobs SET holder = NULL WHERE seq = $1", row["seq"])
@@ -74,9 +75,9 @@ async def end_membership(
             json.dumps(back.record) if back.record else None,
             HISTORY_LIMIT,
         )
-        if back.entry is not None:
-            entries.append(back.entry)
-    await changes.append(tx, entries)
+        backs.append(back)
+    cancelled = await cancel_requeued(tx, [back.seq for back in backs])
+    await changes.append(tx, told(backs, cancelled))
     await free_slots(tx, number)
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)

@@ -21,11 +21,20 @@ from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState
 from penstock.model.change import Change
-from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable
+from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable, TaskStopped
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, Member, NewJobs, ProcessInfo, Topic
+from penstock.ports.queue import (
+    Fed,
+    JobFilter,
+    KindCounts,
+    Member,
+    NewJobs,
+    ProcessInfo,
+    Stopped,
+    Topic,
+)
 
 log = logging.getLogger("penstock.redis")
 
@@ -131,8 +140,11 @@ class RedisQueue:
             ask["keys"] = keys
         payloads = [item.payload for item in batch.items]
         outcome, *reply = await self.connections.call("enqueue", given(ask), *payloads)
-        if outcome == "conflict":
-            raise KeyConflict(*reply)
+        match outcome:
+            case "conflict":
+                raise KeyConflict(*reply)
+            case "task stopped":
+                raise TaskStopped(*reply)
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
         for number, item in enumerate(batch.items, 1):
@@ -251,6 +263,20 @@ class RedisQueue:
     async def steer(self, lane: str, steer: Steer) -> bool:
         ask = {"lane": lane, "what": steer.value}
         return bool(await self.connections.call("steer", ask))
+
+    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
+        ask = {"tenant": tenant, "task": task, "running": running}
+        return Stopped(*await self.connections.call("stop", ask))
+
+    async def reopen(self, tenant: str, task: str) -> None:
+        await self.connections.call("reopen", {"tenant": tenant, "task": task})
+
+    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
+        return [bool(one) for one in await self.connections.call("stopped", {"tasks": list(tasks)})]
+
+    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
+        ask = {"tenant": tenant, "task": task, "data": json.dumps(dict(data))}
+        await self.connections.call("note", {**ask, "what": json.dumps(what)[1:-1]})
 
     async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
         log_key = f"{self._address.tag}:log:{tenant}\n{task}"

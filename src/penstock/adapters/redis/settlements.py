@@ -57,7 +57,7 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
         ask["waits_lane"] = s.waits_lane
     if lease.task is not None:
         ask |= {"tenant": lease.tenant, "task": lease.task}
-        ask["data"] = json.dumps(settled_data(s))
+        ask["data"] = json.dumps(settled_data(s, s.outcome.value))
     return ask
 
 

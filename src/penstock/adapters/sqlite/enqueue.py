@@ -12,8 +12,9 @@ from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.rows import read_jobs
+from penstock.adapters.sqlite.stop import stopped
 from penstock.adapters.sqlite.turns import Weights, take_turns
-from penstock.model.errors import KeyConflict
+from penstock.model.errors import KeyConflict, TaskStopped
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, Topic
@@ -23,8 +24,15 @@ def enqueue(
     tx: Transaction, batch: NewJobs, weights: Weights, lane_config: Callable[[str], LaneConfig]
 ) -> list[Job]:
     """Store the batch; the job of each item, in order, new or already there."""
-    by_key = _resolve_keys(tx, batch)
+    by_key, replaced = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
+    if new and batch.task is not None:
+        _refuse_if_stopped(tx, batch.tenant, batch.task, new)
+    if replaced:
+        tx.execute(
+            "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(replaced),),
+        )
     lanes = {item.lane for item in new} - {NO_LANE, UNKNOWN_LANE}
     configure(tx, lanes, lane_config)
     stored = _insert(tx, batch, new, weights) if new else {}
@@ -39,11 +47,21 @@ def enqueue(
     return jobs
 
 
-def _resolve_keys(tx: Transaction, batch: NewJobs) -> dict[str, NewJob | str]:
-    """For each key: the id of the job that has it, else the item that will."""
+def _refuse_if_stopped(tx: Transaction, tenant: str, task: str, items: list[NewJob]) -> None:
+    """A stopped task takes no new jobs; those that are there already are given back."""
+    if stopped(tx.connection, [(tenant, task)]) == [True]:
+        ids = {item.id for item in items}
+        there = "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
+        if tx.execute(there, (json.dumps(list(ids)),)).fetchone()[0] < len(ids):
+            raise TaskStopped(task)
+
+
+def _resolve_keys(tx: Transaction, batch: NewJobs) -> tuple[dict[str, NewJob | str], list[str]]:
+    """For each key: the id of the job that has it, else the item that will. And the jobs that
+    are to give up theirs."""
     keys = [item.key for item in batch.items if item.key is not None]
     if not keys:
-        return {}
+        return {}, []
     rows = tx.execute(
         "SELECT key, id, payload, state FROM jobs"
         " WHERE tenant = ? AND kind = ? AND key IN (SELECT value FROM json_each(?))",
@@ -71,12 +89,7 @@ def _resolve_keys(tx: Transaction, batch: NewJobs) -> dict[str, NewJob | str]:
                 resolved[item.key] = job_id
         else:
             resolved[item.key] = item
-    if give_up:
-        tx.execute(
-            "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(give_up),),
-        )
-    return resolved
+    return resolved, give_up
 
 
 def _insert(

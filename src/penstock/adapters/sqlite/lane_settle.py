@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
+from penstock.adapters.sqlite.stop import cancel_requeued
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
@@ -81,5 +82,6 @@ def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> Non
         tx.wake(Topic.READY)
         tenant, task, job_id, kind, attempts = row
         if task is not None:
+            what = CANCELLED if cancel_requeued(tx, [seq]) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            changes.append(tx, [Entry(tenant, task, "released", job_id, data)])
+            changes.append(tx, [Entry(tenant, task, what, job_id, data)])

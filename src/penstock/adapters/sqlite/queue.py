@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from penstock.adapters.rows import change_of
-from penstock.adapters.sqlite import feed, lane_view, selection
+from penstock.adapters.sqlite import feed, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.file import SqliteFile
@@ -23,7 +23,7 @@ from penstock.model.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, NewJobs, ProcessInfo
+from penstock.ports.queue import Fed, JobFilter, KindCounts, NewJobs, ProcessInfo, Stopped
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -130,6 +130,18 @@ class SqliteQueue(SqliteFile):
             return [_process(row) for row in rows]
 
         return await self.read(read)
+
+    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
+        return await self.write(lambda tx: stop.stop(tx, tenant, task, running))
+
+    async def reopen(self, tenant: str, task: str) -> None:
+        await self.write(lambda tx: stop.reopen(tx, tenant, task))
+
+    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
+        return await self.read(lambda connection: stop.stopped(connection, tasks))
+
+    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
+        await self.write(lambda tx: stop.note(tx, tenant, task, what, data))
 
     async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
         def read(connection: sqlite3.Connection) -> list[Change]:

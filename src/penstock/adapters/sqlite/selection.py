@@ -15,6 +15,11 @@ from penstock.ports.queue import JobFilter, KindCounts, Topic
 CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
 
+_OPEN = (
+    "NOT EXISTS (SELECT 1 FROM stopped_tasks AS s"
+    " WHERE s.tenant = jobs.tenant AND s.task = jobs.task)"
+)
+
 
 def condition(where: JobFilter) -> tuple[str, list[Any]]:
     """`where` as an SQL condition and its parameters."""
@@ -46,7 +51,11 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
 
 def cancel(tx: Transaction, where: JobFilter) -> list[str]:
     """Cancel up to CHUNK matching jobs that are not finished."""
-    rows = _select(tx, where, "state IN ('queued', 'running')")
+    return cancel_rows(tx, _select(tx, where, "state IN ('queued', 'running')"))
+
+
+def cancel_rows(tx: Transaction, rows: list[Any]) -> list[str]:
+    """Cancel jobs given by seq, id, tenant, task, state; their ids."""
     seqs = json.dumps([row[0] for row in rows])
     tx.execute(
         "UPDATE jobs SET state = 'cancelled', ready = 0, finished_at = ?"
@@ -59,8 +68,8 @@ def cancel(tx: Transaction, where: JobFilter) -> list[str]:
 
 
 def redrive(tx: Transaction, where: JobFilter) -> list[str]:
-    """Queue up to CHUNK matching dead letters again."""
-    rows = _select(tx, where, "state = 'failed'")
+    """Queue up to CHUNK matching dead letters again, but none of a stopped task."""
+    rows = _select(tx, where, f"state = 'failed' AND {_OPEN}")
     for row in rows:
         record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
         tx.execute(

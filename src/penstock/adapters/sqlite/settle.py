@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.settlements import LOGGED, ROW_OF, progress_entry, settled_entry
+from penstock.adapters.settlements import LOGGED, REQUEUED, ROW_OF, progress_entry, settled_entries
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lane_settle import judge, standing_leases
 from penstock.adapters.sqlite.lanes import free_slots
+from penstock.adapters.sqlite.stop import cancel_requeued
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
@@ -40,25 +41,23 @@ def settle(
 def _settle(
     tx: Transaction, outcome: Outcome, batch: list[Settlement], rows: list[list[Any]]
 ) -> list[Settlement]:
-    logged = outcome in LOGGED and any(s.lease.task is not None for s in batch)
-    statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if logged else "")
+    watched = outcome in (*LOGGED, *REQUEUED) and any(s.lease.task is not None for s in batch)
+    statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if watched else "")
     parameters = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT}
     cursor = tx.execute(statement, parameters)
-    if logged:
-        settled = {seq for (seq,) in cursor.fetchall()}
-        changes.append(
-            tx, [settled_entry(s) for s in batch if s.lease.task and s.lease.seq in settled]
-        )
-        count = len(settled)
-    else:
-        count = cursor.rowcount
+    settled = {seq for (seq,) in cursor.fetchall()} if watched else set()
+    count = len(settled) if watched else cursor.rowcount
+    stale: list[Settlement] = []
+    if count < len(batch) and outcome is not Outcome.CANCEL_SEEN:
+        refused = {seq for (seq,) in tx.execute(sql("stale"), parameters).fetchall()}
+        tx.execute(sql("cancel_seen"), parameters)  # cancelled while it ended: the run is over too
+        stale = [s for s in batch if s.lease.seq in refused]
+    if settled:
+        cancelled = cancel_requeued(tx, sorted(settled)) if outcome in REQUEUED else set()
+        changes.append(tx, settled_entries(batch, settled, cancelled))
     if count:
         tx.wake(Topic.READY if outcome is Outcome.HANDED_BACK else Topic.FINISHED)
-    if count == len(batch) or outcome is Outcome.CANCEL_SEEN:
-        return []
-    refused = {seq for (seq,) in tx.execute(sql("stale"), parameters).fetchall()}
-    tx.execute(sql("cancel_seen"), parameters)  # cancelled while it ended: the run is over too
-    return [s for s in batch if s.lease.seq in refused]
+    return stale
 
 
 def note_progress(tx: Transaction, notes: Sequence[Progress]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from penstock.adapters.sqlite.access import SqliteAccess
 from penstock.adapters.sqlite.corpus import SqliteCorpus
 from penstock.adapters.sqlite.file import SqliteFile
+from penstock.adapters.sqlite.tasks import SqliteTasks
 
 
 class SqliteStore:
@@ -31,3 +32,6 @@ class SqliteStore:
 
     def access(self) -> SqliteAccess:
         return SqliteAccess(self._file)
+
+    def research(self) -> SqliteTasks:
+        return SqliteTasks(self._file)

@@ -11,7 +11,8 @@ from penstock.adapters.life import proven_dead, started_jobs
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import free_slots
-from penstock.adapters.takeover import boot_id, take_back
+from penstock.adapters.sqlite.stop import cancel_requeued
+from penstock.adapters.takeover import boot_id, take_back, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
@@ -43,6 +44,7 @@ def end_membership(
     tx: Transaction, number: int, member: str, started: Mapping[int, int] | None, why: str
 ) -> None:
     """Queue or bury all that the member holds, and forget it; see `take_back` for `started`."""
+    backs = []
     for row in tx.execute(sql("held"), {"member": number}).fetchall():
         if row[5] != "running":  # cancelled while it ran: only the run had still to end
             tx.execute("UPDATE jobs SET holder = NULL WHERE seq = ?", (row[0],))
@@ -62,8 +64,9 @@ def end_membership(
                 "history_limit": HISTORY_LIMIT,
             },
         )
-        if back.entry is not None:
-            changes.append(tx, [back.entry])
+        backs.append(back)
+    cancelled = cancel_requeued(tx, [back.seq for back in backs])
+    changes.append(tx, told(backs, cancelled))
     free_slots(tx, number)
     tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)

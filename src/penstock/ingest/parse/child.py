@@ -22,7 +22,6 @@ from penstock.ingest.parse.read import read
 from penstock.ingest.parse.wire import Frame, pack_chunks, pack_parsed, pack_staged, unpack_uncut
 from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
-from penstock.model.document import Staged
 from penstock.model.errors import ConfigError, ParserError
 
 _ADDRESS_SPACE = 2
@@ -67,7 +66,7 @@ def _answer(asked: dict[str, Any], body: bytes, limits: ParseLimits) -> Frame:
         data = body if asked["path"] is None else _load(asked["path"], limits)
         if asked["page"] is None:
             scanned = {int(page): text for page, text in asked["scanned"].items()}
-            parsed = read(data, limits, scanned)
+            parsed = read(data, limits, scanned, asked["web"])
             return _staged(parsed, **asked["stage"]) if "stage" in asked else pack_parsed(parsed)
         seen = picture(data, asked["page"], limits)
         if asked["languages"] is None:
@@ -99,7 +98,7 @@ def _staged(parsed: Parsed, title: str, settings: dict[str, int]) -> Frame:
         return {"scans": len(parsed.scans)}, b""
     ready = prepare(parsed, title, mask)
     chunks = cut(ready.uncut, ChunkSettings(**settings))
-    return pack_staged(Staged(ready.uncut.text, chunks, ready.title, parsed.mime, ready.masked))
+    return pack_staged(ready.staged(chunks, parsed.mime))
 
 
 if __name__ == "__main__":

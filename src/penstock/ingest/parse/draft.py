@@ -34,6 +34,12 @@ def one_line(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
+def _put(values: dict[str, str], key: str, value: str | None) -> None:
+    value = one_line(clean(value or ""))[:_TITLE_MOST]
+    if value:
+        values[key] = value
+
+
 class Draft:
     def __init__(self, limits: ParseLimits, scanned: Mapping[int, str] | None = None) -> None:
         self._limits = limits
@@ -48,6 +54,12 @@ class Draft:
         self._marks: list[tuple[int, str, int]] = []
         self.title: str | None = None
         self.metadata: dict[str, str] = {}
+        self._reading: dict[str, str] = {}
+
+    @property
+    def length(self) -> int:
+        """Characters of text so far."""
+        return self._length
 
     def page(self) -> None:
         """The next page begins here."""
@@ -106,9 +118,12 @@ class Draft:
         self._marks.append((level, title, page))
 
     def note(self, key: str, value: str | None) -> None:
-        value = one_line(clean(value or ""))[:_TITLE_MOST]
-        if value:
-            self.metadata[key] = value
+        """What the document says of itself."""
+        _put(self.metadata, key, value)
+
+    def tell(self, key: str, value: str | None) -> None:
+        """How it was read: see `Parsed.reading`."""
+        _put(self._reading, key, value)
 
     def finish(self, mime: str) -> Parsed:
         text = "".join(self._pieces)
@@ -128,7 +143,8 @@ class Draft:
         title = one_line(clean(self.title or ""))[:_TITLE_MOST]
         if not title and headings:
             title = headings[0].title
-        return Parsed(text, title or None, mime, pages, headings, dict(self.metadata), scans)
+        known = (dict(self.metadata), scans, dict(self._reading))
+        return Parsed(text, title or None, mime, pages, headings, *known)
 
     def _separate(self, gap: str) -> None:
         # The wider gap wins: a paragraph behind a table, a table behind a paragraph.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from penstock.ingest.parse.draft import Draft, one_line
-from penstock.ingest.parse.tags import tags
+from penstock.ingest.parse.tags import Tag, tags
 
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "iframe"})
 _BLOCKS = frozenset(
@@ -15,8 +17,15 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
 def read_html(text: str, draft: Draft, *, own_title: bool = True) -> None:
+    title = read_tags(tags(text), draft)
+    if own_title:
+        draft.title = title
+
+
+def read_tags(found: Iterable[Tag], draft: Draft) -> str | None:
+    """Gives the title that is among them."""
     page = _Page(draft)
-    for kind, value in tags(text):
+    for kind, value in found:
         match kind:
             case "text":
                 page.text(value)
@@ -24,9 +33,8 @@ def read_html(text: str, draft: Draft, *, own_title: bool = True) -> None:
                 page.start(value)
             case _:
                 page.end(value)
-    page.end_block()
-    if own_title:
-        draft.title = one_line(page.title) or None
+    page.finish()
+    return one_line(page.title) or None
 
 
 class _Page:
@@ -114,6 +122,11 @@ class _Page:
             self._draft.heading(self._level, text)
         elif (shown := "\n".join(map(one_line, text.split("\n")))).strip(" -\n"):
             self._draft.block(shown)
+
+    def finish(self) -> None:
+        """The end of the page ends whatever was not closed."""
+        self._end_row()
+        self.end_block()
 
     def _end_cell(self) -> None:
         if self._in_cell:

@@ -97,21 +97,27 @@ class ParserPool:
         """Processes that are there now."""
         return [child.pid for child in self._children]
 
-    async def parse(self, source: bytes | Path, scanned: Mapping[int, str] | None = None) -> Parsed:
+    async def parse(
+        self,
+        source: bytes | Path,
+        scanned: Mapping[int, str] | None = None,
+        web: str | None = None,
+    ) -> Parsed:
         """What is in a document, given as its bytes or the path of a file. `scanned` is what was
-        read on pages that are pictures, by number.
+        read on pages that are pictures, by number. `web`: it comes from a web server, which has
+        called its charset so.
 
         Raises ParserError with a reason, ConfigError if a library is missing.
         """
-        return unpack_parsed(*await self._of(source, scanned=scanned))
+        return unpack_parsed(*await self._of(source, scanned=scanned, question={"web": web}))
 
     async def stage(
-        self, source: bytes | Path, title: str, settings: ChunkSettings
+        self, source: bytes | Path, title: str, settings: ChunkSettings, web: str | None = None
     ) -> Staged | Scans:
         """A document parsed, masked by the patterns that everybody has, and cut, in one go: what is
         not masked stays in the child. `title` is used where the document has none. Raises what
         `parse` does."""
-        question = {"stage": {"title": title, "settings": asdict(settings)}}
+        question = {"stage": {"title": title, "settings": asdict(settings)}, "web": web}
         header, body = await self._of(source, question=question)
         if "scans" in header:
             return Scans(header["scans"])

@@ -24,14 +24,21 @@ from penstock.ingest.parse.sniff import (
     text_mime,
 )
 from penstock.ingest.parse.text_file import decode, read_markdown, read_text
+from penstock.ingest.parse.web_page import read_page
 from penstock.ingest.parse.xlsx_file import read_xlsx
 from penstock.ingest.parsed import Parsed
 from penstock.model.errors import ParserError
 
 
-def read(data: bytes, limits: ParseLimits, scanned: Mapping[int, str] | None = None) -> Parsed:
-    """`scanned` is what was read on pages that are pictures, by number. Raises ParserError;
-    ConfigError if a library is not installed."""
+def read(
+    data: bytes,
+    limits: ParseLimits,
+    scanned: Mapping[int, str] | None = None,
+    web: str | None = None,
+) -> Parsed:
+    """`scanned` is what was read on pages that are pictures, by number; `web` the charset that a
+    web server has named, None if it does not come from one. Raises ParserError; ConfigError if a
+    library is not installed."""
     if len(data) > limits.input_bytes:
         raise ParserError(f"larger than {limits.input_bytes} bytes", "oversized")
     if not data:
@@ -49,7 +56,12 @@ def read(data: bytes, limits: ParseLimits, scanned: Mapping[int, str] | None = N
             draft.page()
             draft.scan()
     else:
-        mime = _read_text(data, draft)
+        text = decode(data, web)
+        mime = text_mime(text)
+        if web is not None and mime is Mime.HTML:
+            draft = read_page(text, limits)
+        else:
+            _read_text(data, text, mime, draft)
     return draft.finish(mime)
 
 
@@ -67,9 +79,7 @@ def _read_packed(archive: Archive, draft: Draft) -> Mime:
     return mime
 
 
-def _read_text(data: bytes, draft: Draft) -> Mime:
-    text = decode(data)
-    mime = text_mime(text)
+def _read_text(data: bytes, text: str, mime: Mime, draft: Draft) -> None:
     match mime:
         case Mime.HTML:
             read_html(text, draft)
@@ -79,4 +89,3 @@ def _read_text(data: bytes, draft: Draft) -> Mime:
             read_markdown(text, draft)
         case _:
             read_text(text, draft)
-    return mime

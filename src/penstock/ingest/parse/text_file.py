@@ -33,13 +33,22 @@ _SAMPLE = 65_536
 _CHARSET = re.compile(
     rb"""(?i)<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)=["' ]?([\w-]{3,20})"""
 )
+_MEANT = {
+    **dict.fromkeys(("shift_jis", "x-sjis", "sjis"), "cp932"),
+    **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252"),
+}
+"""What is called by these names is what Windows made of them."""
+_NOT_OF_PAGES = {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7"}
+"""Python's, for other things; the first takes hours for a page."""
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 
 
 def decode(data: bytes, charset: str | None = None) -> str:
-    """By its mark, then UTF-8, then what it says itself, then by what the text looks like. What
-    cannot be read becomes U+FFFD."""
+    """By its mark, then UTF-8, then `charset`, which those who sent it have named, then what it
+    says itself, then by what the text looks like. What cannot be read becomes U+FFFD."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return data[len(bom) :].decode(encoding, "replace")
@@ -50,7 +59,10 @@ def decode(data: bytes, charset: str | None = None) -> str:
     text = data.decode("utf-8", "replace")
     if _mostly_whole(text):
         return text
-    return data.decode(_known(charset or _said(data)) or _guess(data), "replace")
+    for said in (_known(charset), _known(_said(data))):
+        if said and _mostly_whole(text := data.decode(said, "replace")):
+            return text
+    return data.decode(_guess(data), "replace")
 
 
 def _mostly_whole(text: str) -> bool:
@@ -70,22 +82,18 @@ def _wide(sample: bytes) -> str | None:
 
 def _known(charset: str | None) -> str | None:
     """The encoding of that name, if there is one for text."""
+    name = (charset or "").lower()
     try:
-        b"x".decode(charset or "", "replace")
+        found = codecs.lookup(_MEANT.get(name, name)).name
+        b"x".decode(found, "replace")
     except (LookupError, ValueError):
         return None
-    return charset
+    return None if found in _NOT_OF_PAGES else found
 
 
 def _said(data: bytes) -> str | None:
     match = _CHARSET.search(data[:2048])
-    if match is None:
-        return None
-    name = match[1].decode().lower()
-    # What pages call by these names is what Windows made of them.
-    return {"shift_jis": "cp932", "x-sjis": "cp932", "sjis": "cp932", "euc-kr": "cp949"}.get(
-        name, name
-    )
+    return None if match is None else match[1].decode()
 
 
 def _guess(data: bytes) -> str:

@@ -33,6 +33,7 @@ def unpack_parsed(header: dict[str, Any], body: bytes) -> Parsed:
         headings=tuple(Heading(*heading) for heading in fields["headings"]),
         metadata=fields["metadata"],
         scans=tuple(fields["scans"]),
+        reading=fields["reading"],
     )
 
 
@@ -70,7 +71,8 @@ def unpack_chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChu
 def pack_staged(staged: Staged) -> Frame:
     header, terms = pack_chunks(staged.chunks)
     text = staged.text.encode()
-    about = {"title": staged.title, "mime": staged.mime, "masked": dict(staged.masked)}
+    about: dict[str, Any] = {"title": staged.title, "mime": staged.mime}
+    about |= {"masked": dict(staged.masked), "reading": dict(staged.reading)}
     return {"staged": about, "text": len(text), **header}, text + terms
 
 

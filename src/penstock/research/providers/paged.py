@@ -1,17 +1,18 @@
-"""What all providers have in common: one request a page, until there are enough findings."""
+"""What providers have in common: one request a page, until there are enough findings."""
 
 from __future__ import annotations
 
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
+from penstock.model.agent import user_agent
 from penstock.model.errors import ConfigError, ValidationError
 from penstock.model.finding import Finding, Page
 from penstock.model.text import storable
-from penstock.ports.provider import Http
+from penstock.ports.provider import Asking, Http
 
 PATIENCE = 5.0
 """Seconds that a page waits for its permit: longer than providers are spaced by, else a search of
@@ -46,30 +47,24 @@ class PagedProvider(ABC):
         return self.name
 
     async def search(
-        self, http: Http, query: str, limit: int, start: str | None = None
+        self, asking: Asking, query: str, limit: int, start: str | None = None
     ) -> AsyncIterator[Page]:
-        asked = _checked(query, limit)
+        asked = checked(query, limit)
         pages = math.ceil(limit / self.page_size)
         size = math.ceil(limit / pages)
-        seen: set[str] = set()
-        cursor = start
-        for _ in range(pages + SPARE_PAGES):
-            rows, cursor = self.rows(await self._ask(http, asked, size, cursor), size, cursor)
-            read = [self.finding(row) for row in rows]
-            new = {one.provider_id: one for one in read if one and one.provider_id not in seen}
-            findings, skipped = tuple(new.values())[: limit - len(seen)], read.count(None)
-            if not findings and not skipped:
-                cursor = None  # empty, or the page before once more: some repeat their last one
-            yield Page(findings, skipped, cursor)
-            seen.update(new)
-            if cursor is None or len(seen) >= limit:
-                return
+
+        async def rows(cursor: str | None) -> Rows:
+            answer = await self._ask(asking.http, asked, size, cursor)
+            return self.rows(answer, size, cursor)
+
+        async for page in collect(rows, self.finding, limit, pages, start):
+            yield page
 
     async def _ask(self, http: Http, query: str, size: int, cursor: str | None) -> bytes:
         response = await http.get(
             self._url,
             params={**self.request(query, size, cursor), **self.key_parameters()},
-            headers={"user-agent": "penstock", **self.key_headers()},
+            headers={"user-agent": user_agent(), **self.key_headers()},
             lane=self.lane,
             max_bytes=MOST_BYTES,
             patience=PATIENCE,
@@ -103,6 +98,29 @@ class PagedProvider(ABC):
         return key
 
 
+async def collect(
+    rows: Callable[[str | None], Awaitable[Rows]],
+    finding: Callable[[Any], Finding | None],
+    limit: int,
+    pages: int,
+    start: str | None,
+) -> AsyncIterator[Page]:
+    """Pages of `limit` findings in all, each once; from about so many `pages`."""
+    seen: set[str] = set()
+    cursor = start
+    for _ in range(pages + SPARE_PAGES):
+        found, cursor = await rows(cursor)
+        read = [finding(row) for row in found]
+        new = {one.provider_id: one for one in read if one and one.provider_id not in seen}
+        findings, skipped = tuple(new.values())[: limit - len(seen)], read.count(None)
+        if not findings and not skipped:
+            cursor = None  # empty, or the page before once more: some repeat their last one
+        yield Page(findings, skipped, cursor)
+        seen.update(new)
+        if cursor is None or len(seen) >= limit:
+            return
+
+
 def offset_of(cursor: str | None) -> int:
     """For providers that count; ValidationError if `cursor` is none of theirs."""
     if cursor is None:
@@ -112,7 +130,8 @@ def offset_of(cursor: str | None) -> int:
     return int(cursor)
 
 
-def _checked(query: str, limit: int) -> str:
+def checked(query: str, limit: int) -> str:
+    """The query as it is asked; ValidationError if it cannot be."""
     words = storable(" ".join(query.split()))
     if not words:
         raise ValidationError("a search needs a query")

@@ -43,6 +43,7 @@ async def accept(tx: Transaction, upload: Upload) -> Accepted:
         upload.blob,
         tx.now,
         upload.remote,
+        upload.charset,
     )
     row = await tx.fetchrow(f"SELECT {COLUMNS} FROM penstock.documents WHERE {_REF}", *upload.ref)
     if number is not None:
@@ -64,9 +65,9 @@ async def fetched(
         return None
     same = row["live_digest"] == arrived.digest
     await tx.execute(
-        "UPDATE penstock.documents SET blob = $2, digest = $3, size = $4, remote = false"
-        " WHERE number = $1",
-        *(row["number"], arrived.blob, arrived.digest, arrived.size),
+        "UPDATE penstock.documents SET blob = $2, digest = $3, size = $4, charset = $5,"
+        " remote = false WHERE number = $1",
+        *(row["number"], arrived.blob, arrived.digest, arrived.size, arrived.charset),
     )
     if same:
         await tx.execute(
@@ -111,13 +112,14 @@ async def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
         columns = zip(*map(_chunk_row, some), strict=True)
         await tx.execute("stage_chunks", document, version.generation, tenant, first, *columns)
     await tx.execute(
-        "UPDATE penstock.documents SET title = $2, mime = $3, chunks = $4, masked = $5"
-        " WHERE number = $1",
+        "UPDATE penstock.documents SET title = $2, mime = $3, chunks = $4, masked = $5,"
+        " reading = $6 WHERE number = $1",
         document,
         staged.title,
         staged.mime,
         len(staged.chunks),
         json.dumps(dict(staged.masked)),
+        json.dumps(dict(staged.reading)),
     )
     return True
 

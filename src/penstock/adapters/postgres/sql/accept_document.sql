@@ -4,18 +4,20 @@
 -- fetched keeps title and size: what is there may turn out to be what is fetched.
 INSERT INTO penstock.documents AS d
     (tenant, collection, id, generation, state, stage, progress, message, title, size, source,
-     metadata, facts, digest, blob, accepted_at, remote, request)
+     metadata, facts, digest, blob, accepted_at, remote, request, charset)
 VALUES
     ($1, $2, $3, nextval('penstock.generations'), 'processing',
      CASE WHEN $12::boolean THEN 'fetch' ELSE 'waiting' END, 0, '', $4, $5, $6,
      $7, $8, $9, $10, $11, $12,
-     CASE WHEN $12::boolean THEN $10 END)
+     CASE WHEN $12::boolean THEN $10 END, $13)
 ON CONFLICT (tenant, collection, id) DO UPDATE SET
     generation = nextval('penstock.generations'), state = excluded.state, stage = excluded.stage,
     progress = 0, message = '',
     title = CASE WHEN excluded.remote THEN d.title ELSE excluded.title END,
     size = CASE WHEN excluded.remote THEN d.size ELSE excluded.size END,
-    remote = excluded.remote, request = excluded.request, source = excluded.source, metadata = excluded.metadata, facts = excluded.facts,
+    charset = CASE WHEN excluded.remote THEN d.charset ELSE excluded.charset END,
+    remote = excluded.remote, request = excluded.request, source = excluded.source,
+    metadata = excluded.metadata, facts = excluded.facts,
     digest = excluded.digest, blob = excluded.blob, error = NULL,
     accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL
 WHERE d.digest <> excluded.digest OR d.state = 'failed'

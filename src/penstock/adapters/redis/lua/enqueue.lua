@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log turns lane_state breaker lanes view
+-- needs: base lines jobs log tasks turns lane_state breaker lanes view
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -57,6 +57,8 @@ for n, id in ipairs(ids) do
     per_lane[lane_of(n)] = (per_lane[lane_of(n)] or 0) + 1
   end
 end
+
+if #made > 0 and tasks.stopped(ask.tenant, ask.task) then return {'task stopped', ask.task} end
 
 local scheduled = ask.run_at and ask.run_at > now
 local turn, places = {}, {}

@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log select
--- Queue some of the matching dead letters again, with fresh retries: their ids, and where to go on.
+-- needs: base lines jobs log tasks select
+-- Queue some of the matching dead letters again, with fresh retries, but none of a stopped task:
+-- their ids, and where to go on.
 
 local ids = {}
 local rows, cursor = select.rows(ask.limit, false)
-for _, row in ipairs(rows) do
+local function redrive(row)
   local changes = {
     state = 'queued', run_at = now, attempts = 0, crashes = 0, releases = 0,
     token = (row.token or 0) + 1, started_at = '', finished_at = '', progress = 0, message = ''}
@@ -20,5 +21,9 @@ for _, row in ipairs(rows) do
   wake('ready')
   wake('finished')
   ids[#ids + 1] = row.id
+end
+
+for _, row in ipairs(rows) do
+  if not tasks.stopped(row.tenant, row.task) then redrive(row) end
 end
 return done({cursor and exact(cursor) or '', ids})

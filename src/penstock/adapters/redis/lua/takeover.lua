@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log lane_state breaker lanes
+-- needs: base lines jobs log tasks lane_state breaker lanes
 -- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
 -- lease has run out. Returns whether it was there.
 --
@@ -47,9 +47,11 @@ local function take_back(row)
     jobs.queue(row)
     jobs.stand(row)
   end
-  if ran then
-    local data = string.format(
-      '{"kind":%s,"attempt":%d,"error":%s}', cjson.encode(row.kind), attempts, error)
+  local data = string.format(
+    '{"kind":%s,"attempt":%d,"error":%s}', cjson.encode(row.kind), attempts, error)
+  if not buried and tasks.stopped(row.tenant, row.task) then
+    tasks.cancel_requeued(row, data)
+  elseif ran then
     log.append(row, buried and 'failed' or 'retry', data)
   end
 end

@@ -43,13 +43,14 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
         return Accepted(document, new=False)
     row = tx.execute(
         "INSERT INTO documents (tenant, collection, id, generation, state, stage, progress,"
-        " message, title, size, source, metadata, digest, blob, remote, request, accepted_at)"
-        " VALUES (?, ?, ?, ?, 'processing', ?, 0, '', ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " message, title, size, source, metadata, digest, blob, remote, request, charset,"
+        " accepted_at) VALUES (?, ?, ?, ?, 'processing', ?, 0, '', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (tenant, collection, id) DO UPDATE SET generation = excluded.generation,"
         " state = excluded.state, stage = excluded.stage, progress = 0, message = '',"
         # What is there may turn out to be what is fetched.
         " title = iif(excluded.remote, title, excluded.title),"
-        " size = iif(excluded.remote, size, excluded.size), source = excluded.source,"
+        " size = iif(excluded.remote, size, excluded.size),"
+        " charset = iif(excluded.remote, charset, excluded.charset), source = excluded.source,"
         " metadata = excluded.metadata, digest = excluded.digest, blob = excluded.blob,"
         " remote = excluded.remote, request = excluded.request, error = NULL,"
         " accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL"
@@ -67,6 +68,7 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
             upload.blob,
             upload.remote,
             upload.blob if upload.remote else None,
+            upload.charset,
             tx.now,
         ),
     ).fetchone()
@@ -87,14 +89,14 @@ def fetched(tx: Transaction, version: Version, blob: str, arrived: Arrived) -> D
         row = tx.execute(
             "UPDATE documents SET generation = live, state = 'completed', stage = 'done',"
             " progress = 1, message = '', error = NULL, finished_at = ?, size = ?, blob = ?,"
-            f" digest = ?, remote = 0 WHERE number = ? RETURNING {COLUMNS}",
-            (tx.now, arrived.size, arrived.blob, arrived.digest, number),
+            f" digest = ?, charset = ?, remote = 0 WHERE number = ? RETURNING {COLUMNS}",
+            (tx.now, arrived.size, arrived.blob, arrived.digest, arrived.charset, number),
         ).fetchone()
     else:
         row = tx.execute(
             "UPDATE documents SET stage = 'waiting', title = ?, size = ?, blob = ?, digest = ?,"
-            f" remote = 0 WHERE number = ? RETURNING {COLUMNS}",
-            (arrived.title, arrived.size, arrived.blob, arrived.digest, number),
+            f" charset = ?, remote = 0 WHERE number = ? RETURNING {COLUMNS}",
+            (arrived.title, arrived.size, arrived.blob, arrived.digest, arrived.charset, number),
         ).fetchone()
     return document_of(row)
 
@@ -130,12 +132,14 @@ def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
         ],
     )
     tx.execute(
-        "UPDATE documents SET title = ?, mime = ?, chunks = ?, masked = ? WHERE number = ?",
+        "UPDATE documents SET title = ?, mime = ?, chunks = ?, masked = ?, reading = ?"
+        " WHERE number = ?",
         (
             staged.title,
             staged.mime,
             len(staged.chunks),
             json.dumps(dict(staged.masked)),
+            json.dumps(dict(staged.reading), ensure_ascii=False),
             document,
         ),
     )

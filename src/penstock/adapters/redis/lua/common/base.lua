@@ -28,9 +28,11 @@
 --                      known by the name of its life file too: a server that lost its last second
 --                      in a power cut gives numbers again
 --   held:NUMBER        set of seqs leased to it; stopping:NUMBER those of them cancelled
--- logs           bounded by the tasks that have jobs, or had their last one discarded lately
+-- logs           bounded by the tasks that have jobs or are stopped, or were written to lately
 --   log:TENANT,TASK    list; the n-th entry is version n
---   spent              sorted set tenant, task by time: logs whose last job was discarded
+--   spent              sorted set tenant, task by time: logs that no job takes with it, because
+--                      the last was discarded or there was none
+--   stopped            set of tenant, task: tasks that take no jobs, until they are resumed
 --   feed:TENANT        stream of what all logs of a tenant got: task, version, entry. Trimmed to the
 --                      last hour as it grows, and gone an hour after its last entry
 --

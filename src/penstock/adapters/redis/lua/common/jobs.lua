@@ -128,6 +128,21 @@ function jobs.fail(row, error_type, error, record)
   count('failed', row.kind, 1)
 end
 
+-- Cancel a job that is not finished.
+function jobs.cancel(row)
+  if row.state == 'queued' then
+    jobs.unqueue(row)
+    redis.call('ZADD', ns .. 'finished', now, row.seq)
+  else
+    -- Its run has still to end; only then may it be forgotten.
+    redis.call('SADD', ns .. 'stopping:' .. row.holder, row.seq)
+    count('running', row.kind, -1)
+    wake('cancelled')
+  end
+  jobs.save(row, {state = 'cancelled', finished_at = now})
+  count('cancelled', row.kind, 1)
+end
+
 -- Delete a finished job and all that refers to it.
 function jobs.forget(row)
   redis.call('DEL', jobs.key(row.seq), ns .. 'history:' .. row.seq)

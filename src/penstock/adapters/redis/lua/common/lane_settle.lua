@@ -19,9 +19,14 @@ function lane_settle.return_attempts(failures)
       jobs.save(row, {
         attempts = row.attempts - 1, run_at = now, state = 'queued', finished_at = ''})
       jobs.stand(row)
-      wake('ready')
-      log.append(row, 'released', string.format(
-        '{"kind":%s,"attempt":%d,"run_at":%s}', cjson.encode(row.kind), row.attempts, exact(now)))
+      local data = string.format(
+        '{"kind":%s,"attempt":%d,"run_at":%s}', cjson.encode(row.kind), row.attempts, exact(now))
+      if tasks.stopped(row.tenant, row.task) then
+        tasks.cancel_requeued(row, data)
+      else
+        wake('ready')
+        log.append(row, 'released', data)
+      end
     end
   end
 end

@@ -95,6 +95,13 @@ local function stale(s, row)
     or row.holder ~= '' or row.state == 'cancelled'
 end
 
+-- What the log is told of a settlement whose job is not run again.
+local function farewell(s)
+  local data = cjson.decode(s.data or '{}')
+  data.run_at = nil
+  return cjson.encode(data)
+end
+
 -- Store one outcome; whether it was refused.
 local function one(s)
   if s.outcome == 'completed' and completed(s) then
@@ -108,6 +115,10 @@ local function one(s)
   end
   if row and s.outcome ~= 'completed' and stands(row, s) then
     endings[s.outcome](s, row)
+    if row.state == 'queued' and tasks.stopped(row.tenant, row.task) then
+      tasks.cancel_requeued(row, farewell(s))
+      return false
+    end
     if s.outcome == 'handed back' then
       wake('ready')
     else

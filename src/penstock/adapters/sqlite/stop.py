@@ -1,0 +1,57 @@
+"""Tasks that take no more jobs; and what is noted in the log of a task beside its jobs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.adapters.settlements import Entry
+from penstock.adapters.sqlite import changes, selection
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.ports.queue import Stopped
+
+
+def stop(tx: Transaction, tenant: str, task: str, running: bool) -> Stopped:
+    """Close the task and cancel what of it is not finished, or, unless `running`, not begun."""
+    closed = tx.execute(
+        "INSERT INTO stopped_tasks (tenant, task, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (tenant, task, tx.now),
+    ).rowcount
+    rows = tx.execute(
+        "SELECT seq, id, tenant, task, state FROM jobs"
+        " WHERE tenant = ? AND task = ? AND state IN ('queued', 'running') ORDER BY seq",
+        (tenant, task),
+    ).fetchall()
+    ended = [row for row in rows if running or row[4] == "queued"]
+    selection.cancel_rows(tx, ended)
+    outcome = Stopped(len(ended), len(rows) - len(ended))
+    if closed or ended:
+        note(tx, tenant, task, "stopped", outcome._asdict())
+    return outcome
+
+
+def reopen(tx: Transaction, tenant: str, task: str) -> None:
+    here = "DELETE FROM stopped_tasks WHERE tenant = ? AND task = ?"
+    if tx.execute(here, (tenant, task)).rowcount:
+        note(tx, tenant, task, "resumed", {})
+
+
+def note(tx: Transaction, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
+    changes.append(tx, [Entry(tenant, task, what, "", dict(data))])
+
+
+def stopped(connection: sqlite3.Connection, tasks: Sequence[tuple[str, str]]) -> list[bool]:
+    rows = connection.execute(
+        "SELECT s.task IS NOT NULL FROM json_each(?) AS t LEFT JOIN stopped_tasks AS s"
+        " ON s.tenant = t.value ->> 0 AND s.task = t.value ->> 1 ORDER BY t.key",
+        (json.dumps(list(tasks)),),
+    )
+    return [bool(is_stopped) for (is_stopped,) in rows]
+
+
+def cancel_requeued(tx: Transaction, seqs: Sequence[int]) -> set[int]:
+    """Of jobs that were just queued again, those whose task is stopped are cancelled instead."""
+    rows = tx.execute(sql("cancel_requeued"), {"seqs": json.dumps(list(seqs)), "now": tx.now})
+    return {seq for (seq,) in rows.fetchall()}

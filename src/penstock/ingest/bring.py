@@ -1,0 +1,88 @@
+"""What an address holds, brought into the blob store by a job.
+
+Whatever is told of it on the way out of here is masked: a server may be called by a number, chooses
+where its redirects lead, and names its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
+
+from penstock.engine.context import JobContext
+from penstock.engine.fetch import Fetched
+from penstock.engine.http import host_lane
+from penstock.engine.web_address import WebAddress
+from penstock.ingest.mask import Masker
+from penstock.ingest.names import Names
+from penstock.ingest.pipeline import Tools
+from penstock.model.errors import HttpError, ParserError, PenstockError, RateLimited
+from penstock.ports.blobs import Blob
+
+MEGABYTE = 1_000_000
+NEVER_READ = ("audio", "video", "font")
+"""Types that are refused before they are fetched. Of others the content tells what they are."""
+
+Before = Callable[[WebAddress], Awaitable[float]]
+"""See `JobFetch`."""
+
+
+class Brought(NamedTuple):
+    blob: Blob
+    url: str
+    """Where it came from in the end; not masked."""
+    name: str
+    mime: str
+    charset: str
+
+
+async def bring(
+    tools: Tools, ctx: JobContext, url: str, *, most: int, before: Before | None = None
+) -> Brought:
+    """Raises what `ctx.fetch` raises; ParserError for what is no document by its type; Unavailable
+    where the server with the originals is away."""
+    names = Names(tools.mask)
+
+    async def lane_of(host: str) -> str:
+        return await lane_of_host(tools, host)
+
+    with tools.blaming_blobs():
+        try:
+            async with ctx.fetch(url, most=most, lane_of=lane_of, before=before) as fetched:
+                _check_type(fetched)
+                stored = await tools.blobs.put(_noted(ctx, fetched.parts), most=most)
+        except PenstockError as error:
+            problem = error
+            raise await tools.masked(lambda: masked_error(problem, tools.mask)) from None
+    said = (fetched.name, fetched.mime, fetched.charset)
+    name, mime, charset = await tools.masked(lambda: [names.text(one) for one in said])
+    return Brought(stored, fetched.url, name, mime, charset)
+
+
+async def lane_of_host(tools: Tools, host: str) -> str:
+    """A host can be personal data, too: its lane has the masked name."""
+    return host_lane(await tools.masked(lambda: Names(tools.mask).host(host)))
+
+
+def _check_type(fetched: Fetched) -> None:
+    if fetched.mime.partition("/")[0] in NEVER_READ:
+        raise ParserError(f"{fetched.mime} is no format that is read", "unknown")
+
+
+async def _noted(ctx: JobContext, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same parts, and a word on how many there were."""
+    size = 0
+    async for part in parts:
+        yield part
+        size += len(part)
+        ctx.progress(0.0, f"{size / MEGABYTE:.1f} MB")
+
+
+def masked_error(error: PenstockError, mask: Masker) -> PenstockError:
+    """The same error, which the lane and the engine read, with what it says masked."""
+    said = mask(str(error)).text
+    if isinstance(error, HttpError | RateLimited | ParserError):
+        error.message = said
+    elif type(error).__str__ is Exception.__str__:
+        error.args = (said,)
+    return error

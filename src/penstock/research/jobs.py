@@ -1,0 +1,178 @@
+"""What the jobs of research tasks do: `research.find` asks one provider, `research.page` reads one
+page. `research.search`, which has them done, is in `course`.
+
+What goes wrong with one is noted and is not the end of the search. Something that is the provider's
+or the page's own doing is noted at once; what may pass is tried again by the engine, and noted when
+it is not tried any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from penstock.engine.context import JobContext
+from penstock.ingest.library import Library
+from penstock.model.document import DocumentState
+from penstock.model.errors import ConfigError, PenstockError, PermanentError
+from penstock.model.finding import Finding
+from penstock.model.research import Answer, PageState, SearchRef
+from penstock.ports.provider import SearchProvider
+from penstock.ports.queue import JobQueue
+from penstock.ports.research import TaskStore
+from penstock.research.page import PAGES, TIMEOUT_SECONDS, fetch_page
+from penstock.research.providers import Providers
+from penstock.research.robots import Robots
+from penstock.research.tasks import FIND, PAGE
+
+REASON_LIMIT = 500
+ABSTRACT_LIMIT = 5000
+RECORD_LIMIT = 1000
+"""Of an abstract in a job's result."""
+
+
+@dataclass(slots=True, frozen=True)
+class Tools:
+    """What the jobs work with."""
+
+    queue: JobQueue
+    store: TaskStore
+    library: Library
+    providers: Providers
+    robots: Robots
+    provider_seconds: float
+    page_seconds: float
+    page_fresh_seconds: float
+
+    def now(self) -> float:
+        return self.queue.now()
+
+    def provider(self, name: str) -> SearchProvider:
+        if name not in self.providers:
+            there = ", ".join(self.providers)
+            raise ConfigError(f"there is no provider {name!r} here; there are: {there}")
+        return self.providers[name]
+
+    async def reason(self, error: BaseException) -> str:
+        """Why something went wrong, as it may be shown."""
+        said = str(error) or type(error).__name__
+        if not isinstance(error, PenstockError):
+            said = f"{type(error).__name__}: {said}"
+        (masked,) = await self.library.mask([said])
+        return masked[:REASON_LIMIT]
+
+
+def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
+    @job(FIND, lane=lambda payload: tools.provider(payload["provider"]).lane)
+    async def find(
+        ctx: JobContext, task: str, search: str, run: int, provider: str
+    ) -> dict[str, Any]:
+        ref = SearchRef(ctx.job.tenant, task, search)
+        return await _find(tools, ctx, ref, run, provider)
+
+    @job(PAGE, lane=lambda payload: payload["lane"], timeout=TIMEOUT_SECONDS)
+    async def page(
+        ctx: JobContext, task: str, search: str, run: int, key: str, url: str, lane: str
+    ) -> dict[str, Any]:
+        ref = SearchRef(ctx.job.tenant, task, search)
+        return await _page(tools, ctx, ref, run, key, url)
+
+
+async def _find(
+    tools: Tools, ctx: JobContext, ref: SearchRef, run: int, name: str
+) -> dict[str, Any]:
+    started = await tools.store.start(ref, run, tools.now())
+    if started is None:
+        return {"refused": True}
+    search, provider = started.search, tools.provider(name)
+    answers = (one for one in started.answers if one.provider == name)
+    answer = next(answers, Answer(ref.id, name, (), done=False))
+    answer = replace(answer, error=None)
+    try:
+        if not answer.done:
+            wanted = search.limit - len(answer.findings)
+            async for page in provider.search(ctx, search.query, wanted, answer.next):
+                answer = replace(
+                    answer,
+                    findings=answer.findings + tuple(await _masked(tools, page.findings)),
+                    skipped=answer.skipped + page.skipped,
+                    next=page.next,
+                    at=tools.now(),
+                )
+                # Before the next request: if its permit is long in coming, the job is released,
+                # and goes on from here.
+                if page.next is not None and len(answer.findings) < search.limit:
+                    await tools.store.answer(ref, run, answer)
+    except Exception as error:
+        if isinstance(error, PermanentError) or ctx.last_attempt:
+            noted = replace(answer, error=await tools.reason(error), at=tools.now())
+            await tools.store.answer(ref, run, noted)
+        raise
+    kept = await tools.store.answer(ref, run, replace(answer, done=True, next=None))
+    if not kept:
+        return {"refused": True}
+    return {
+        "provider": name,
+        "query": search.query,
+        "findings": [_in_full(one) for one in answer.findings],
+        "skipped": answer.skipped,
+    }
+
+
+async def _masked(tools: Tools, findings: Sequence[Finding]) -> list[Finding]:
+    """Without personal data in what is said of them. Addresses and names of authors stay: without
+    them nobody would find the work."""
+    texts = [
+        text for one in findings for text in (one.title, (one.abstract or "")[:ABSTRACT_LIMIT])
+    ]
+    masked = iter(await tools.library.mask(texts))
+    return [replace(one, title=next(masked), abstract=next(masked) or None) for one in findings]
+
+
+def _in_full(finding: Finding) -> dict[str, Any]:
+    """For the record of the job, which has room for so much."""
+    return asdict(replace(finding, abstract=(finding.abstract or "")[:RECORD_LIMIT] or None))
+
+
+async def _page(
+    tools: Tools, ctx: JobContext, ref: SearchRef, run: int, key: str, url: str
+) -> dict[str, Any]:
+    started = await tools.store.start(ref, run, tools.now())
+    if started is None:
+        return {"refused": True}
+
+    async def note(state: PageState, **known: Any) -> bool:
+        return await tools.store.page(ref, run, key, state, tools.now(), **known)
+
+    try:
+        document = await fetch_page(
+            ctx,
+            tools.library,
+            url,
+            tenant=ref.tenant,
+            collection=PAGES,
+            fresh_seconds=tools.page_fresh_seconds,
+            robots=tools.robots,
+        )
+        async with ctx.parked():
+            document = await tools.library.wait(
+                document.ref.id, collection=document.ref.collection, tenant=ref.tenant
+            )
+    except PermanentError as error:  # the page's own doing: no job of ours has failed
+        reason = await tools.reason(error)
+        await note(PageState.FAILED, reason=reason)
+        return {"url": url, "failed": reason}
+    except Exception as error:
+        if ctx.last_attempt:
+            await note(PageState.FAILED, reason=await tools.reason(error))
+        raise
+    if document.state is DocumentState.FAILED:
+        said = (document.error or {}).get("message") or document.message
+        await note(PageState.FAILED, reason=str(said)[:REASON_LIMIT])
+        return {"url": url, "failed": said}
+    where = document.ref
+    kept = await note(
+        PageState.READ, collection=where.collection, document=where.id, title=document.title
+    )
+    return {"url": url, "collection": where.collection, "document": where.id, "kept": kept}

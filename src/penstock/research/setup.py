@@ -1,0 +1,67 @@
+"""Putting the research of an app together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.config import Config
+from penstock.ingest.library import Library
+from penstock.lanes.registry import LaneRegistry
+from penstock.model.errors import ConfigError
+from penstock.ports.queue import JobQueue
+from penstock.ports.store import Store
+from penstock.research import course, jobs
+from penstock.research.jobs import Tools
+from penstock.research.providers import Providers, open_providers
+from penstock.research.robots import Robots
+from penstock.research.service import Research
+from penstock.research.tasks import SEARCH_LANE, Enqueue
+
+
+def open_research(
+    queue: JobQueue,
+    store: Store,
+    library: Library,
+    config: Config,
+    lanes: LaneRegistry,
+    job: Callable[..., Callable[[Any], Any]],
+    enqueue: Enqueue,
+) -> Research:
+    """The research of an app; registers the jobs that serve it."""
+    settings = config.settings
+    providers = open_providers(
+        config.providers,
+        browser=config.browser,
+        fetch_allow=settings.fetch_allow,
+        library=library,
+    )
+    tools = Tools(
+        queue=queue,
+        store=store.research(),
+        library=library,
+        providers=providers,
+        robots=Robots(lanes),
+        provider_seconds=settings.provider_seconds,
+        page_seconds=settings.page_seconds,
+        page_fresh_seconds=settings.page_fresh_seconds,
+    )
+    jobs.register(tools, job)
+    course.register(tools, settings.search_seconds, job)
+    return Research(
+        tools,
+        enqueue,
+        _asked(settings.search_providers, providers),
+        lanes.config(SEARCH_LANE).parallel,
+    )
+
+
+def _asked(setting: str, providers: Providers) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in setting.split(",") if name.strip())
+    for name in names:
+        if name not in providers:
+            there = ", ".join(providers)
+            raise ConfigError(
+                f"search_providers: there is no provider {name!r} here; there are: {there}"
+            )
+    return names or tuple(providers)

@@ -1,0 +1,435 @@
+"""Stopping a task: it takes no more jobs, and none of its jobs is run again."""
+
+import asyncio
+import time
+
+import pytest
+
+from penstock.model.errors import KeyConflict, TaskStopped
+from penstock.model.job import JobState
+from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Settlement, Stopped, Topic
+from tests.conformance.lane_support import claim_lanes, down
+from tests.conformance.support import (
+    SHORTLY,
+    End,
+    Ledger,
+    add,
+    add_keyed,
+    add_one,
+    cancel_seen,
+    claim,
+    claim_one,
+    completed,
+    dies,
+    failed,
+    finish_as,
+    get,
+    handed_back,
+    ids_of,
+    new_jobs,
+    one,
+    released,
+    retry,
+    settle,
+)
+
+PAPER = ("default", "paper")
+ENDS: list[End] = [completed, retry, failed, handed_back]
+
+
+async def stop(queue: JobQueue, *, running: bool = False) -> Stopped:
+    return await queue.stop(*PAPER, running=running)
+
+
+async def words(queue: JobQueue, tenant: str = "default", task: str = "paper") -> list[str]:
+    return [change.what for change in await queue.changes(tenant, task, 0, 10_000)]
+
+
+async def states(queue: JobQueue, *, task: str = "paper") -> dict[str, JobState]:
+    jobs = await queue.find(JobFilter(tenant="default", task=task), 10_000)
+    return {job.id: job.state for job in jobs}
+
+
+async def test_stop_cancels_what_is_queued_and_lets_running_jobs_end(
+    queue: JobQueue, member: Member
+) -> None:
+    jobs = await add(queue, 2, task="paper")
+    later = await add_one(queue, task="paper", run_at=queue.now() + 100)
+    lease = await claim_one(member)
+
+    assert await stop(queue) == Stopped(cancelled=2, running=1)
+
+    assert await states(queue) == {
+        jobs[0].id: JobState.RUNNING,
+        jobs[1].id: JobState.CANCELLED,
+        later.id: JobState.CANCELLED,
+    }
+    assert await member.cancelled() == []
+    assert await claim(member) == []
+    assert await settle(member, completed(lease)) == []
+    assert (await get(queue, jobs[0].id)).state is JobState.COMPLETED
+    assert not await queue.work_left(None)
+
+
+async def test_immediate_stop_cancels_running_jobs_too(queue: JobQueue, member: Member) -> None:
+    await add(queue, 3, task="paper")
+    lease = await claim_one(member)
+
+    assert await stop(queue, running=True) == Stopped(cancelled=3, running=0)
+
+    assert set((await states(queue)).values()) == {JobState.CANCELLED}
+    assert await member.cancelled() == [lease.seq]
+    refused = completed(lease)
+    assert await settle(member, refused) == [refused]
+    assert (await get(queue, lease.id)).state is JobState.CANCELLED
+    assert not await queue.work_left(None)
+
+
+async def test_graceful_stop_can_be_followed_by_an_immediate_one(
+    queue: JobQueue, member: Member
+) -> None:
+    await add(queue, 2, task="paper")
+    lease = await claim_one(member)
+
+    assert await stop(queue) == Stopped(1, 1)
+    assert await stop(queue) == Stopped(0, 1)
+    assert await stop(queue, running=True) == Stopped(1, 0)
+    assert await stop(queue, running=True) == Stopped(0, 0)
+
+    assert await words(queue) == ["queued"] * 2 + ["cancelled", "stopped"] * 2
+    assert await settle(member, cancel_seen(lease)) == []
+
+
+async def test_stop_is_told_in_the_log_and_in_the_feed(queue: JobQueue, member: Member) -> None:
+    await add(queue, 3, task="paper")
+    await claim_one(member)
+    await stop(queue)
+    await queue.reopen(*PAPER)
+
+    *_, stopped, resumed = await queue.changes(*PAPER, 0, 100)
+    assert (stopped.what, stopped.job_id) == ("stopped", "")
+    assert stopped.data == {"cancelled": 2, "running": 1}
+    assert (resumed.what, resumed.job_id, resumed.data) == ("resumed", "", {})
+    assert [fed.change for fed in await queue.feed("default", None, 100)][-2:] == [stopped, resumed]
+
+
+async def test_stopped_task_takes_no_jobs_until_it_is_resumed(
+    queue: JobQueue, member: Member
+) -> None:
+    await stop(queue)
+    assert await queue.stopped([PAPER, ("default", "other"), ("b", "paper")]) == [
+        True,
+        False,
+        False,
+    ]
+
+    with pytest.raises(TaskStopped, match=r"'paper' is stopped .* resume it"):
+        await add(queue, 2, task="paper")
+    assert await states(queue) == {}
+    assert await claim(member) == []
+
+    await queue.reopen(*PAPER)
+    await queue.reopen(*PAPER)
+
+    assert await queue.stopped([PAPER]) == [False]
+    job = await add_one(queue, task="paper")
+    assert ids_of(await claim(member)) == [job.id]
+    assert await words(queue) == ["stopped", "resumed", "queued"]
+
+
+async def test_task_that_nobody_knows_is_open_and_stays_unknown(queue: JobQueue) -> None:
+    assert await queue.stopped([]) == []
+    assert await queue.stopped([PAPER]) == [False]
+
+    await queue.reopen(*PAPER)
+
+    assert await queue.versions([PAPER]) == [0]
+
+
+async def test_nothing_of_a_refused_batch_is_stored(queue: JobQueue) -> None:
+    old = await add_keyed(queue, "k", task="paper")
+    await stop(queue)
+
+    with pytest.raises(TaskStopped):
+        await queue.enqueue(
+            new_jobs(payloads=["{}", "{}"], keys=["k", None], task="paper", replace_finished=True)
+        )
+
+    assert list(await states(queue)) == [old.id]
+    assert (await get(queue, old.id)).key == "k"
+
+
+async def test_enqueue_that_makes_nothing_new_gives_the_jobs_that_are_there(
+    queue: JobQueue,
+) -> None:
+    batch = new_jobs(3, task="paper")
+    jobs = await queue.enqueue(batch)
+    keyed = await add_keyed(queue, "k", task="paper")
+    await stop(queue)
+
+    assert ids_of(await queue.enqueue(batch)) == ids_of(jobs)
+    assert (await add_keyed(queue, "k", task="paper")).id == keyed.id
+    with pytest.raises(KeyConflict):
+        await add_keyed(queue, "k", '{"other": 1}', task="paper")
+
+
+async def test_other_tasks_and_tenants_are_untouched(queue: JobQueue, member: Member) -> None:
+    await add(queue, 2, task="paper")
+    others = [
+        await add_one(queue, task="paper", tenant="b"),
+        await add_one(queue, task="other"),
+        await add_one(queue),
+    ]
+
+    assert await stop(queue, running=True) == Stopped(2, 0)
+
+    others += [
+        await add_one(queue, task="paper", tenant="b"),
+        await add_one(queue, task="other"),
+        await add_one(queue),
+    ]
+    leases = await claim(member)
+    assert sorted(ids_of(leases)) == sorted(ids_of(others))
+    await settle(member, *map(retry, leases))
+    assert sorted(ids_of(await claim(member))) == sorted(ids_of(others))
+    assert await words(queue, "b") == ["queued", "queued", "retry", "retry"]
+
+
+def handed_back_for_later(lease: Lease) -> Settlement:
+    return handed_back(lease, run_at=time.time() + 100)
+
+
+@pytest.mark.parametrize("end", [retry, released, handed_back, handed_back_for_later])
+async def test_what_would_be_run_again_is_cancelled(
+    queue: JobQueue, member: Member, end: End
+) -> None:
+    stopped, other = await add_one(queue, task="paper"), await add_one(queue, task="other")
+    leases = await claim(member)
+    await stop(queue)
+    before = queue.now() - SHORTLY
+
+    assert await settle(member, *map(end, leases)) == []
+
+    job = await get(queue, stopped.id)
+    assert job.state is JobState.CANCELLED
+    assert job.finished_at is not None
+    assert job.finished_at >= before
+    assert (await get(queue, other.id)).state is JobState.QUEUED
+    assert (await words(queue))[-2:] == ["stopped", "cancelled"]
+    assert await queue.finished([stopped.id]) == [stopped.id]
+    await queue.cancel(one(other))
+    assert not await queue.work_left(None)
+
+
+async def test_error_of_a_cancelled_retry_is_kept(queue: JobQueue, member: Member) -> None:
+    job = await add_one(queue, task="paper")
+    lease = await claim_one(member)
+    await stop(queue)
+
+    await settle(member, retry(lease))
+
+    cancelled = await get(queue, job.id)
+    assert cancelled.error is not None
+    assert cancelled.error.type == "Boom"
+    assert [record.outcome for record in cancelled.history] == ["retry"]
+    (last,) = await queue.changes(*PAPER, 2, 10)
+    assert (last.what, last.job_id, last.data["error"]["type"]) == ("cancelled", job.id, "Boom")
+    assert "run_at" not in last.data
+
+
+async def test_settlements_that_do_not_stand_are_told_from_those_that_stop(
+    ledger: Ledger, queue: JobQueue, member: Member
+) -> None:
+    await add(queue, 2, task="paper")
+    first, second = await claim(member)
+    await queue.cancel(one(first))
+    await stop(queue)
+    settlements = [retry(first), retry(second)]
+
+    assert await settle(member, *settlements) == settlements[:1]
+
+
+async def test_failure_of_a_stopped_job_stays_a_dead_letter_and_is_not_redriven(
+    queue: JobQueue, member: Member
+) -> None:
+    job, other = await add_one(queue, task="paper"), await add_one(queue)
+    leases = await claim(member)
+    await stop(queue)
+    assert await settle(member, *map(failed, leases)) == []
+
+    assert await queue.redrive(JobFilter()) == [other.id]
+    assert (await get(queue, job.id)).state is JobState.FAILED
+    assert await queue.redrive(one(job)) == []
+
+    await queue.reopen(*PAPER)
+    assert await queue.redrive(one(job)) == [job.id]
+
+
+@pytest.mark.parametrize("started", [0, 1])
+async def test_job_of_a_process_that_died_is_cancelled(
+    ledger: Ledger, queue: JobQueue, member: Member, started: int
+) -> None:
+    job = await add_one(queue, task="paper")
+    await dies(ledger, starts=started)
+    await stop(queue)
+
+    await member.upkeep()
+
+    assert (await get(queue, job.id)).state is JobState.CANCELLED
+    assert (await words(queue))[-2:] == ["stopped", "cancelled"]
+    assert not await queue.work_left(None)
+
+
+async def test_job_of_a_lapsed_process_is_cancelled(
+    ledger: Ledger, queue: JobQueue, member: Member
+) -> None:
+    other = await ledger.join(queue)
+    job = await add_one(queue, task="paper")
+    member.mark_started(await claim_one(member))
+    await stop(queue)
+    ledger.lapse(member)
+
+    assert await claim(other) == []
+    assert (await get(queue, job.id)).state is JobState.CANCELLED
+
+
+async def test_job_whose_failure_was_its_lanes_is_cancelled(
+    queue: JobQueue, member: Member
+) -> None:
+    """The one that failed first is a dead letter until the second witness speaks."""
+    first, second = await add(queue, 2, task="paper", lane="api", max_retries=0)
+    witnesses = await claim_lanes(member, 2)
+    await settle(member, down(witnesses[0]))
+    assert (await get(queue, first.id)).state is JobState.FAILED
+    await stop(queue)
+
+    await settle(member, down(witnesses[1]))
+
+    assert await states(queue) == {first.id: JobState.CANCELLED, second.id: JobState.CANCELLED}
+    assert not await queue.work_left(None)
+
+
+async def test_note_wakes_and_tells_of_no_job(ledger: Ledger, queue: JobQueue) -> None:
+    listener = (await ledger.open()).listen(Topic.FINISHED)
+    try:
+        await queue.note(*PAPER, 'say "it"\n', {"pages": [1, None, "é"], "deep": {"ok": True}})
+        assert await listener.wait(10)
+    finally:
+        listener.close()
+
+    (change,) = await queue.changes(*PAPER, 0, 10)
+    assert (change.version, change.what, change.job_id) == (1, 'say "it"\n', "")
+    assert change.data == {"pages": [1, None, "é"], "deep": {"ok": True}}
+    assert [fed.change for fed in await queue.feed("default", None, 10)] == [change]
+
+
+async def test_stop_wakes_whoever_waits(ledger: Ledger, queue: JobQueue, member: Member) -> None:
+    await add(queue, 2, task="paper")
+    await claim_one(member)
+    other = await ledger.open()
+    finished, cancelled = other.listen(Topic.FINISHED), other.listen(Topic.CANCELLED)
+    try:
+        await stop(queue, running=True)
+        assert await finished.wait(10)
+        assert await cancelled.wait(10)
+    finally:
+        finished.close()
+        cancelled.close()
+
+
+async def test_stop_outlives_the_jobs_and_the_log(ledger: Ledger, queue: JobQueue) -> None:
+    await add_one(queue, task="paper")
+    await stop(queue)
+    forgetful = await ledger.open(retention_seconds=0.0)
+    await (await ledger.join(forgetful)).upkeep()
+    assert await states(queue) == {}
+
+    assert await queue.stopped([PAPER]) == [True]
+    with pytest.raises(TaskStopped):
+        await add_one(queue, task="paper")
+
+
+async def test_no_job_slips_in_while_a_task_is_stopped(ledger: Ledger, queue: JobQueue) -> None:
+    """Running jobs fan out as fast as they can; others enqueue from elsewhere."""
+    queues = [queue, await ledger.open()]
+    stopping = asyncio.Event()
+    made: list[str] = []
+
+    async def fan_out(number: int) -> None:
+        while True:
+            if len(made) >= 40:
+                stopping.set()
+            try:
+                made.extend(ids_of(await add(queues[number % 2], 3, task="paper")))
+            except TaskStopped:
+                return
+
+    async def stop_it() -> Stopped:
+        await stopping.wait()
+        return await stop(await ledger.open())
+
+    async with asyncio.timeout(30):
+        outcome, *_ = await asyncio.gather(stop_it(), *(fan_out(n) for n in range(4)))
+
+    assert sorted(await states(queue)) == sorted(made)
+    assert set((await states(queue)).values()) == {JobState.CANCELLED}
+    assert outcome == Stopped(len(made), 0)
+    said = await words(queue)
+    assert said == ["queued"] * len(made) + ["cancelled"] * len(made) + ["stopped"]
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_stop_against_settlements_overwrites_nothing(
+    ledger: Ledger, queue: JobQueue, member: Member, running: bool
+) -> None:
+    """Whatever comes first, each job has one end, and nothing is left to run."""
+    other = await ledger.open()
+    for n in range(15):
+        task = f"paper-{n}"
+        await add(queue, 5, task=task)
+        leases = await claim(member, 4)
+        ends = [end(lease) for end, lease in zip(ENDS, leases, strict=True)]
+        settling = asyncio.ensure_future(settle(member, *ends))
+        await asyncio.sleep(0.0005 * (n % 5))
+        outcome = await other.stop("default", task, running=running)
+        stale = await settling
+
+        found = await states(queue, task=task)
+        assert not set(found.values()) & {JobState.QUEUED, JobState.RUNNING}
+        kept = found[leases[0].id] is JobState.COMPLETED
+        assert kept == (ends[0] not in stale)
+        assert kept or running
+        assert found[leases[1].id] is JobState.CANCELLED
+        said = await words(queue, task=task)
+        assert said.count("cancelled") == list(found.values()).count(JobState.CANCELLED)
+        assert said.count("completed") == list(found.values()).count(JobState.COMPLETED)
+        assert 1 <= outcome.cancelled <= 5
+        await settle(member, *(cancel_seen(lease) for lease in leases))
+    assert not await queue.work_left(None)
+
+
+async def test_stop_against_claims_leaves_nothing_queued(
+    ledger: Ledger, queue: JobQueue, member: Member
+) -> None:
+    for n in range(15):
+        task = f"paper-{n}"
+        await add(queue, 20, task=task)
+        claiming = asyncio.ensure_future(claim(member, 10))
+        await asyncio.sleep(0.0005 * (n % 4))
+        outcome = await queue.stop("default", task, running=True)
+        leases = await claiming
+
+        assert outcome == Stopped(20, 0)
+        assert set((await states(queue, task=task)).values()) == {JobState.CANCELLED}
+        assert sorted(await member.cancelled()) == sorted(lease.seq for lease in leases)
+        await settle(member, *(cancel_seen(lease) for lease in leases))
+
+
+async def test_finished_jobs_are_left_as_they_are(queue: JobQueue, member: Member) -> None:
+    done = await finish_as(queue, member, "completed", task="paper")
+    dead = await finish_as(queue, member, "failed", task="paper")
+
+    assert await stop(queue, running=True) == Stopped(0, 0)
+
+    assert await get(queue, done.id) == done
+    assert await get(queue, dead.id) == dead

@@ -1,0 +1,14 @@
+"""An app with research tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock import Penstock
+from tests.support.side import Side
+
+
+def build(url: str, side: Side, **settings: Any) -> Penstock:
+    app = Penstock(url, **settings)
+    app.research.providers  # noqa: B018 (asking for it registers its jobs)
+    return app
