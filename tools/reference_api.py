@@ -138,7 +138,8 @@ def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
             continue
         schema = one["content"][media]["schema"] if media else {}
         phrase = HTTPStatus(int(status)).phrase
-        what = _link(schema["$ref"]) if "$ref" in schema else f"`{media}`" if media else ""
+        medias = " or ".join(f"`{name}`" for name in one.get("content", {}))
+        what = _link(schema["$ref"]) if "$ref" in schema else medias
         said = what or ("" if one["description"] == "Successful Response" else one["description"])
         yield f"{status} {phrase}" + (f" ({said.rstrip('.')})" if said else "")
 

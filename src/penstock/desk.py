@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.ingest.jobs import log_of
-from penstock.model.document import Document, DocumentRef
+from penstock.model.change import Change
+from penstock.model.document import Document
 from penstock.model.errors import JobNotFound, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneInfo
@@ -16,9 +17,13 @@ from penstock.ports.queue import JobFilter
 if TYPE_CHECKING:
     from penstock.app import Penstock
     from penstock.ingest.library import Library
+    from penstock.research.service import Research
+    from penstock.research.views import TaskView
 
-RESERVED = ("ingest.",)
-"""Kinds whose payloads name what only the library may name, such as originals."""
+RESERVED = {"ingest.": "adding documents", "research.": "research tasks"}
+"""Kinds whose payloads name what only the library may name, such as originals; who makes them."""
+LOGS = {"document:": "documents", "research:": "research tasks"}
+"""Logs that are the library's; whose they are."""
 HOSTS = "host:"
 """Lanes whose names tell what other tenants fetch."""
 
@@ -34,14 +39,19 @@ class Desk:
     def corpus(self) -> Library:
         return self.app.corpus
 
+    @property
+    def research(self) -> Research:
+        return self.app.research
+
     # Jobs
 
     async def enqueue(self, kind: str, payload: dict[str, Any], **options: Any) -> Job:
-        if kind.startswith(RESERVED):
-            raise ValidationError(f"jobs of kind {kind!r} are made by adding documents")
-        task = options.get("task")
-        if task is not None and task.startswith("document:"):
-            raise ValidationError("logs called document:... are those of documents")
+        for start, maker in RESERVED.items():
+            if kind.startswith(start):
+                raise ValidationError(f"jobs of kind {kind!r} are made by {maker}")
+        for start, owner in LOGS.items():
+            if (options.get("task") or "").startswith(start):
+                raise ValidationError(f"logs called {start}... are those of {owner}")
         return await self.app.enqueue(kind, payload, tenant=self.tenant, **options)
 
     async def job(self, job_id: str) -> Job:
@@ -90,14 +100,24 @@ class Desk:
         found = await self.jobs(JobFilter(task=log_of(document.ref)), 1, None)
         return found[0] if found else None
 
+    # Research tasks
+
+    async def task(self, task_id: str, **options: Any) -> TaskView:
+        return await self.research.status(task_id, tenant=self.tenant, **options)
+
     # Logs
 
-    async def changes(self, ref: DocumentRef, since: int, limit: int) -> list[Any]:
-        return await self.app.changes(log_of(ref), since, tenant=self.tenant, limit=limit)
+    async def changes(self, log: str, since: int, limit: int, *, wait: float = 0.0) -> list[Change]:
+        return await self.app.changes(log, since, tenant=self.tenant, wait=wait, limit=limit)
 
-    async def version(self, ref: DocumentRef) -> int:
-        (newest,) = await self.app.queue.versions([(self.tenant, log_of(ref))])
+    async def version(self, log: str) -> int:
+        (newest,) = await self.app.queue.versions([(self.tenant, log)])
         return newest
+
+    async def at_work(self, log: str) -> bool:
+        """Whether a job of a log is left to do."""
+        unfinished = JobFilter(task=log, states=[JobState.QUEUED, JobState.RUNNING])
+        return bool(await self.jobs(unfinished, 1, None))
 
 
 DEAD = (JobState.FAILED,)

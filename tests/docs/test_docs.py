@@ -19,8 +19,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES = sorted(DOCS.glob("guide-*.md"))
-ALONE = [guide for guide in GUIDES if guide.name != "guide-server.md"]
-"""Those whose snippets need no server: test_server_guide.py has the other."""
+WITH_OTHERS = ("guide-server.md", "guide-research.md")
+ALONE = [guide for guide in GUIDES if guide.name not in WITH_OTHERS]
+"""Those whose snippets need no server and no providers: the others have tests of their own."""
 RUN_BLOCKS = Path(__file__).parent / "run_blocks.py"
 
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -5,6 +5,9 @@ import httpx2 as httpx
 from tests.support.cli import Cli
 from tests.support.serving import Host
 
+BODIES = {"searches": {"queries": ["its secret"]}, "stop": {"mode": "immediate"}}
+"""What routes take that are about one thing, by the last word of their path."""
+
 
 def test_it_does_not_listen_elsewhere_without_a_key(cli: Cli) -> None:
     done = cli("serve", "--host", "0.0.0.0", "--port", "0", code=2)  # noqa: S104
@@ -108,23 +111,31 @@ async def test_a_tenant_sees_only_its_own(host: Host) -> None:
         await mine.get(f"/v1/jobs/{job}?wait=20")
         made = await mine.put("/v1/index/secret", json={"text": "The turbine's secret."})
         assert made.status_code == 200
+        task = (await mine.post("/v1/tasks", json={"question": "What is it?"})).json()["task_id"]
+        ids = {"{document_id}": "secret", "{job_id}": job, "{task_id}": task}
         paths = (await mine.get("/openapi.json")).json()["paths"]
         asked = 0
         for path, operations in paths.items():
-            if "{document_id}" not in path and "{job_id}" not in path:
+            url = path
+            for name, known in ids.items():
+                url = url.replace(name, known)
+            if url == path or "{" in url:  # it takes no id, or that of a lane
                 continue
             for method in operations:
                 if method == "put":
                     continue  # it makes one of its own
-                url = path.replace("{document_id}", "secret").replace("{job_id}", job)
-                answer = await other.request(method, url)
+                body = BODIES.get(path.rpartition("/")[2])
+                answer = await other.request(method, url, json=body)
                 assert answer.status_code == 404, (method, url, answer.status_code)
                 asked += 1
-        assert asked >= 7
+        assert asked >= 13
+        page = await other.get("/v1/pages?document=secret&collection=default")
+        assert page.status_code == 404
         await _lists_hold_nothing(other, job)
         own = await other.put("/v1/index/secret", json={"text": "Another of that name."})
         assert own.status_code == 200
         assert (await mine.get(f"/v1/jobs/{job}")).json()["state"] == "failed"
+        assert (await mine.get(f"/v1/tasks/{task}")).json()["status"] == "running"
         chunks = (await mine.get("/v1/documents/secret/chunks")).json()["chunks"]
         assert [one["text"] for one in chunks] == ["The turbine's secret."]
 
@@ -133,6 +144,7 @@ async def _lists_hold_nothing(other: httpx.AsyncClient, job: str) -> None:
     assert (await other.get("/v1/jobs")).json()["jobs"] == []
     assert (await other.get("/v1/dead-letters")).json()["jobs"] == []
     assert (await other.get("/v1/documents")).json()["documents"] == []
+    assert (await other.get("/v1/tasks")).json()["tasks"] == []
     found = await other.post("/v1/search", json={"question": "the turbine's secret"})
     assert found.json()["passages"] == []
     for verb in ("redrive", "discard"):

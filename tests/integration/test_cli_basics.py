@@ -25,6 +25,11 @@ READ_COMMANDS = [
     ["lanes", "pause", "embedder"],
     ["keys", "list"],
     ["keys", "revoke", NOBODY],
+    ["tasks", "list"],
+    ["tasks", "show", NOBODY],
+    ["tasks", "stop", NOBODY],
+    ["tasks", "resume", NOBODY],
+    ["tasks", "export", NOBODY],
     ["status"],
 ]
 
@@ -32,7 +37,7 @@ READ_COMMANDS = [
 def test_help_names_every_command_and_exit_code(cli: Cli) -> None:
     shown = cli("--help").out
     commands = "worker enqueue jobs dead-letters lanes ingest search documents keys status config"
-    for word in commands.split():
+    for word in [*commands.split(), "research", "tasks"]:
         assert f"\n  {word} " in shown
     for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 "):
         assert f"\n    {code}" in shown

@@ -31,9 +31,11 @@ from penstock.cli.options import (
     new_typer,
     show_help,
 )
+from penstock.cli.research import research
 from penstock.cli.search import search_documents
 from penstock.cli.serve import run_server
 from penstock.cli.status import show_status
+from penstock.cli.tasks import group as tasks_group
 from penstock.cli.worker import run_worker
 
 cli = new_typer(epilog=EXIT_CODES)
@@ -47,7 +49,7 @@ def penstock(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Penstock: durable background jobs, and documents made searchable by them.
+    """Penstock: durable background jobs, and what they do: documents made searchable, research.
 
     --queue, PENSTOCK_QUEUE or penstock.yaml say which queue, in this order; else it is
     sqlite:///penstock.db. Every command prints JSON with --json. These options may stand before
@@ -72,6 +74,8 @@ cli.add_typer(lanes_group, name="lanes")
 cli.command("ingest")(ingest_documents)
 cli.command("search")(search_documents)
 cli.add_typer(documents_group, name="documents")
+cli.command("research")(research)
+cli.add_typer(tasks_group, name="tasks")
 cli.add_typer(keys_group, name="keys")
 cli.command("status")(show_status)
 cli.command("config")(show_config)

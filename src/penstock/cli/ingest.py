@@ -206,16 +206,20 @@ async def _ingest(
     import asyncio
     from contextlib import nullcontext
 
-    from penstock.cli.ingest_run import Ingest, working
+    from penstock.cli.ingest_run import KINDS, Ingest
     from penstock.cli.ingest_view import Tally, summarise, view_for
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.worker import working
 
     signals, tally = Signals(), Tally()
     view = view_for(tally, as_json=as_json, wait=wait)
     ingest = Ingest(app, given, view, tally, signals.stop)
     try:
         async with app:
-            async with working(app) if wait else nullcontext(), asyncio.TaskGroup() as group:
+            async with (
+                working(app, [KINDS]) if wait else nullcontext(),
+                asyncio.TaskGroup() as group,
+            ):
                 accepting = group.create_task(ingest.accept(items(ingest, signals.stop)))
                 if wait:
                     group.create_task(ingest.follow(accepting))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,6 @@ SHOWN = 50
 """Documents whose progress is looked at, of those being worked on."""
 IDLE_LOOKS = 4
 """With jobs queued and none running, in a row: then it is said what they wait for."""
-GRACE_SECONDS = 2.0
-"""Running jobs may finish for so long after Ctrl-C; then they go back to the queue unspent."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -250,15 +247,3 @@ def _active(job: Job) -> Active:
     stage = job.kind.rpartition(".")[2]
     begins_at = PARSED if job.kind == EMBED else 0.0
     return Active(job.payload["document"], stage, max(begins_at, job.progress), job.message)
-
-
-@asynccontextmanager
-async def working(app: Penstock) -> AsyncIterator[None]:
-    """Workers for documents in this process, as long as the block lasts."""
-    await app.apply_lanes()
-    orchestrator = app.orchestrator(kinds=[KINDS])
-    await orchestrator.start()
-    try:
-        yield
-    finally:
-        await orchestrator.stop(grace=min(GRACE_SECONDS, app.settings.grace_seconds))

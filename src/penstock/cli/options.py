@@ -14,7 +14,7 @@ AppArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="MODULE:APP",
-        help="Where the Penstock object is: shop:app. None: only what documents need.",
+        help="Where the Penstock object is: shop:app. None: only documents and research.",
     ),
 ]
 QueueOption = Annotated[
@@ -44,6 +44,7 @@ TaskOption = Annotated[
     str | None, typer.Option("--task", metavar="T", help="Only jobs of this task.")
 ]
 OwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents.")]
+TaskOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose tasks.")]
 CollectionOption = Annotated[
     str, typer.Option("--collection", metavar="NAME", help="The collection it is in.")
 ]

@@ -20,6 +20,7 @@ STATE_STYLES = {
     "completed": "green",
     "failed": "bold red",
     "cancelled": "magenta",
+    "paused": "magenta",
 }
 
 
@@ -134,7 +135,7 @@ def print_fields(fields: Mapping[str, str]) -> None:
         if is_terminal():
             from rich.text import Text
 
-            style = state_style(value) if label == "state" else None
+            style = state_style(value) if label in ("state", "status") else None
             line = Text.assemble((label.ljust(width), "bold"), "  ", (indented, style or ""))
             console().print(line, soft_wrap=True)
         else:

@@ -28,9 +28,11 @@ def opened(
     create: bool = False,
     documents: bool = False,
     keys: bool = False,
+    research: bool = False,
 ) -> Iterator[tuple[Penstock, Run]]:
     """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
-    looking at a queue must not make one. `documents`, `keys`: with its corpus, its API keys."""
+    looking at a queue must not make one. `documents`, `keys`, `research`: with its corpus, its API
+    keys, its research tasks."""
     import asyncio
 
     from penstock.app import Penstock
@@ -40,6 +42,8 @@ def opened(
         _ = app.corpus  # it has to be asked for before the app is opened
     if keys:
         _ = app.access
+    if research:
+        _ = app.research
     with asyncio.Runner() as runner:
         if not create and not runner.run(app.queue.exists()):
             place = app.queue.url.removeprefix("sqlite:///")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 DRAIN_PAUSE = 0.02
 """Between two looks at whether work is left."""
+GRACE_SECONDS = 2.0
+"""Running jobs of a command may finish for so long after Ctrl-C; then they go back to the queue
+unspent."""
 
 
 def run_worker(
@@ -49,8 +53,9 @@ def run_worker(
 ) -> None:
     """Run the jobs of an app in this process.
 
-    Without an app it runs the built-in jobs that make documents searchable, ingest.*. An app
-    that uses app.corpus runs these beside its own.
+    Without an app it runs the built-in jobs: ingest.*, which make documents searchable, and
+    research.*, which search. An app that uses app.corpus or app.research runs these beside its
+    own.
 
     It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running
     jobs finish for the grace; what is still running then goes back to the queue and loses
@@ -75,14 +80,14 @@ def run_worker(
 
 
 def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:
-    """The app that `target` names, or one that knows only what documents need."""
+    """The app that `target` names, or one that knows only what documents and research need."""
     from penstock.app import Penstock
     from penstock.cli.load_app import load_app
     from penstock.config import hide_secrets
 
     if target is None:
         app = Penstock(queue, config_file=config)
-        _ = app.corpus  # asking for it registers its jobs
+        _ = app.research  # asking for it registers its jobs, and those of documents
         return app
     # By way of the environment: the module makes the app, and reads it only while it does.
     if queue is not None:
@@ -132,6 +137,18 @@ async def _serve(
         note("stopped")
     exit_after(EXIT_SECONDS, code)
     return code
+
+
+@asynccontextmanager
+async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
+    """Workers for these kinds in the process of a command, as long as the block lasts."""
+    await app.apply_lanes()
+    orchestrator = app.orchestrator(kinds=kinds)
+    await orchestrator.start()
+    try:
+        yield
+    finally:
+        await orchestrator.stop(grace=min(GRACE_SECONDS, app.settings.grace_seconds))
 
 
 async def stop_workers(orchestrator: JobOrchestrator, hasten: asyncio.Event) -> None:

@@ -40,6 +40,7 @@ WITH_BODY = {
     "415": "Another media type.",
 }
 OPEN = ("/healthz", "/readyz")
+MADE = {"201", "202"}
 
 
 _bodies: dict[str, type[BaseModel]] = {}
@@ -92,7 +93,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     if path in OPEN:
         return
     operation["security"] = [{"key": []}]
-    if method == "post" and "202" in responses:  # it makes something, so it is carried out once
+    if method == "post" and MADE & set(responses):  # it makes something, so it is carried out once
         operation.setdefault("parameters", []).append(
             {
                 "name": HEADER,

@@ -26,6 +26,7 @@ from penstock.model.errors import (
     PenstockError,
     QueueUnavailable,
     StoreUnavailable,
+    TaskNotFound,
     TaskStopped,
     Unavailable,
     ValidationError,
@@ -85,6 +86,8 @@ def problem_of(error: PenstockError) -> Problem | None:
     match error:
         case JobNotFound() | DocumentNotFound() | LaneNotFound():
             return Problem(404, "not-found", said)
+        case TaskNotFound():
+            return Problem(404, "task-not-found", said)
         case KeyConflict():
             return Problem(409, "key-conflict", said, id=error.job_id)
         case TaskStopped():

@@ -1,4 +1,4 @@
-"""Streams of changes: of one document, and of everything a tenant has."""
+"""Streams of changes: of one document or research task, and of everything a tenant has."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import base64
 import json
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
 from penstock.desk import Desk
-from penstock.ingest.jobs import log_of
-from penstock.model.document import DocumentRef, DocumentState
+from penstock.ingest.jobs import log_of as document_log
+from penstock.model.document import Document, DocumentState
 from penstock.model.errors import DocumentNotFound, QueueUnavailable, TooSlow, ValidationError
-from penstock.model.job import JobState
-from penstock.ports.queue import FEED_SECONDS, Fed, JobFilter
+from penstock.model.research import TaskStatus
+from penstock.ports.queue import FEED_SECONDS, Fed
+from penstock.research.tasks import log_of as task_log
+from penstock.research.views import TaskView
 from penstock.server.desk import ReadDesk
 from penstock.server.events import EventStream, event
 from penstock.server.problems import Problem, busy
@@ -30,7 +32,8 @@ PAGE = 500
 LOOK_SECONDS = 5.0
 """A stream also looks this often: not every change of a document is in its log."""
 SETTLE_SECONDS = 5.0
-"""How long the end of a document's last job is waited for once the document is finished."""
+"""How long the end of the last job is waited for once a document or task is finished."""
+FINISHED = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
 TOLD = 2000
@@ -66,6 +69,21 @@ async def _resume(
 Resume = Annotated[str | None, Depends(_resume)]
 
 
+class Seen(NamedTuple):
+    """How that stands which a stream tells of."""
+
+    what: Literal["document", "task"]
+    thing: Document | TaskView
+    finished: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {self.what: self.thing.as_dict()}
+
+
+Look = Callable[[], Awaitable[Seen | None]]
+"""None: it is gone."""
+
+
 @routes.get(
     "/v1/documents/{document_id:name}/events",
     responses=STREAM,
@@ -80,12 +98,41 @@ async def document_events(
 ) -> Response:
     """What happens to a document, until it is searchable or failed: then `done` with the document
     as it is, once. 204 for who has seen that."""
-    document = await desk.document(document_id, collection)  # 404 before the stream begins
+    ref = (await desk.document(document_id, collection)).ref  # 404 before the stream begins
+
+    async def look() -> Seen | None:
+        try:
+            document = await desk.document(ref.id, ref.collection)
+        except DocumentNotFound:
+            return None
+        return Seen("document", document, document.state is not DocumentState.PROCESSING)
+
+    return await _follow(request, desk, document_log(ref), look, resume)
+
+
+@routes.get("/v1/tasks/{task_id:name}/events", responses=STREAM, response_class=Response)
+async def task_events(request: Request, desk: ReadDesk, task_id: str, resume: Resume) -> Response:
+    """What happens to a research task, until no search of it is left: then `done` with the task as
+    it is, once. 204 for who has seen that. A task that is paused may be resumed, so its stream
+    stays open."""
+
+    async def look() -> Seen:
+        task = await desk.task(task_id)
+        return Seen("task", task, task.status in FINISHED)
+
+    await look()  # 404 before the stream begins
+    return await _follow(request, desk, task_log(task_id), look, resume)
+
+
+async def _follow(
+    request: Request, desk: Desk, log: str, look: Look, resume: str | None
+) -> Response:
     since, ended = _version(resume)
-    finished = document.state is not DocumentState.PROCESSING
-    if ended and finished and since == await desk.version(document.ref):
-        return Response(status_code=204)
-    return _stream(request, _of_document(desk, document.ref, since))
+    if ended and since == await desk.version(log):
+        seen = await look()
+        if seen is not None and seen.finished:
+            return Response(status_code=204)
+    return _stream(request, _of_log(desk, log, look, since))
 
 
 def _version(resume: str | None) -> tuple[int | None, bool]:
@@ -115,42 +162,36 @@ def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
     return EventStream(events, state.draining, state.metrics, state.config, allowed)
 
 
-async def _of_document(desk: Desk, ref: DocumentRef, since: int | None) -> AsyncGenerator[bytes]:
+async def _of_log(desk: Desk, log: str, look: Look, since: int | None) -> AsyncGenerator[bytes]:
     give_up = 0.0
     while True:
-        newest = await desk.version(ref)  # before the document: what comes later wakes us
-        try:
-            document = await desk.document(ref.id, ref.collection)
-        except DocumentNotFound:
+        newest = await desk.version(log)  # before the look: what comes later wakes us
+        seen = await look()
+        if seen is None:
             yield event("done", {"deleted": True}, f"{newest}{END}")
             return
         if since is None or since > newest:  # of a log that is gone by now
             since = newest
-            yield event("reset", {"document": document.as_dict()}, str(newest))
+            yield event("reset", seen.as_dict(), str(newest))
         while since < newest:
-            changes = await desk.changes(ref, since, PAGE)
+            changes = await desk.changes(log, since, PAGE)
             if not changes:  # they are gone, and only their number is left
                 since = newest
             for change in changes:
                 since = change.version
                 yield event("change", asdict(change), str(since))
-        if document.state is not DocumentState.PROCESSING:
-            # Its job is settled a moment after the document, and that is a change too.
-            give_up = give_up or time.monotonic() + SETTLE_SECONDS
-            if time.monotonic() > give_up or not await _at_work(desk, ref):
-                if await desk.version(ref) > since and time.monotonic() <= give_up:
-                    continue
-                yield event("done", {"document": document.as_dict()}, f"{since}{END}")
-                return
-            await desk.app.changes(log_of(ref), since, tenant=desk.tenant, wait=0.5, limit=1)
+        if not seen.finished:
+            give_up = 0.0
+            await desk.changes(log, since, 1, wait=LOOK_SECONDS)
             continue
-        give_up = 0.0
-        await desk.app.changes(log_of(ref), since, tenant=desk.tenant, wait=LOOK_SECONDS, limit=1)
-
-
-async def _at_work(desk: Desk, ref: DocumentRef) -> bool:
-    unfinished = JobFilter(task=log_of(ref), states=[JobState.QUEUED, JobState.RUNNING])
-    return bool(await desk.jobs(unfinished, 1, None))
+        # Its job is settled a moment after it is finished, and that is a change too.
+        give_up = give_up or time.monotonic() + SETTLE_SECONDS
+        patient = time.monotonic() <= give_up
+        if patient and await desk.at_work(log):
+            await desk.changes(log, since, 1, wait=0.5)
+        elif not patient or await desk.version(log) == since:
+            yield event("done", seen.as_dict(), f"{since}{END}")
+            return
 
 
 @routes.get("/v1/events", responses={200: STREAM[200]}, response_class=Response)

@@ -1,0 +1,123 @@
+"""`penstock research`: a question, and what others have published about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption, TaskOwnerOption
+from penstock.cli.output import is_terminal, note, print_json_line, say
+from penstock.cli.text import duration
+from penstock.model.job import PriorityName
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.research.views import Queued
+
+
+def research(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
+    query: Annotated[
+        list[str] | None,
+        typer.Option("--query", metavar="WORDS", help="What to search for; repeatable."),
+    ] = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option("--provider", metavar="NAME", help="Ask only this one; repeatable."),
+    ] = None,
+    max_results: Annotated[
+        int, typer.Option("--max-results", metavar="N", min=1, help="Of each query.")
+    ] = 10,
+    budget_pages: Annotated[
+        int | None,
+        typer.Option("--budget-pages", metavar="N", min=0, help="Read at most this many pages."),
+    ] = None,
+    budget_seconds: Annotated[
+        float | None,
+        typer.Option("--budget-seconds", metavar="S", help="Search for at most this long."),
+    ] = None,
+    priority: Annotated[
+        PriorityName, typer.Option("--priority", help="Which searches go first.")
+    ] = "medium",
+    watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--watch/--no-watch",
+            help="Work on it here and show it, which is the default on a terminal; or only "
+            "queue it, for workers elsewhere.",
+            show_default=False,
+        ),
+    ] = None,
+    tenant: TaskOwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search for what others have published, and read it.
+
+    The question becomes a research task. Its queries, or the question itself, go to all providers
+    that are set up; what they find is merged, and pages that may be read are made searchable. What
+    goes wrong is told, and the rest goes on.
+
+    The work is done by workers in this process, and by other worker processes if there are any.
+    Ctrl-C leaves the task as it is: `penstock tasks resume ID --watch` goes on with it. The exit
+    code is 1 if every search failed, or somebody stopped it.
+
+    \\b
+    penstock research 'How do water wheels age?' --query 'water wheel fatigue' --budget-pages 20
+    """
+    import asyncio
+    import logging
+
+    from penstock.app import Penstock
+
+    app = Penstock(queue, config_file=config)
+    _ = app.research  # it has to be asked for before the app is opened
+    # What goes wrong is told of the task; the log would tell it once more, by job.
+    logging.getLogger("penstock").setLevel(logging.ERROR)
+    task = {"budget_pages": budget_pages, "budget_seconds": budget_seconds, "tenant": tenant}
+    searches = {
+        "queries": query or [question],
+        "max_results": max_results,
+        "priority": priority,
+        "providers": provider or None,
+        "tenant": tenant,
+    }
+    watched = is_terminal() if watch is None else watch
+    code = asyncio.run(_research(app, question, task, searches, watch=watched, as_json=as_json))
+    raise typer.Exit(code)
+
+
+async def _research(
+    app: Penstock,
+    question: str,
+    task: dict[str, Any],
+    searches: dict[str, Any],
+    *,
+    watch: bool,
+    as_json: bool,
+) -> int:
+    """Queue it, work on it and follow it; the exit code."""
+    from penstock.cli.errors import ExitCode
+    from penstock.cli.task_run import work_on
+
+    async with app:
+        made = await app.research.create(question, **task)
+        queued = await app.research.queue_searches(made.id, **searches)
+        _announce(queued, watch=watch, as_json=as_json)
+        if not watch:
+            return ExitCode.OK
+        return await work_on(app, made.id, made.tenant, as_json=as_json)
+
+
+def _announce(queued: Queued, *, watch: bool, as_json: bool) -> None:
+    if as_json:
+        print_json_line({"event": "queued", **queued.as_dict()})
+        return
+    if not watch:
+        say(queued.task_id)
+    searches = "1 search" if queued.queued == 1 else f"{queued.queued:,} searches"
+    note(f"task {queued.task_id}: {searches}, about {duration(queued.estimated_time)}")
+    if not watch:
+        note(f"workers do it: `penstock worker`, or penstock tasks resume {queued.task_id} --watch")

@@ -1,0 +1,116 @@
+"""Working on a research task in the process of a command, and following it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.app import Penstock
+from penstock.cli.errors import ExitCode
+from penstock.cli.output import note, print_json_line, say
+from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+from penstock.cli.task_view import print_troubles, print_works, results
+from penstock.cli.task_watch import Show, show_for
+from penstock.cli.watch import looks
+from penstock.cli.worker import working
+from penstock.model.job import JobState
+from penstock.model.research import TaskStatus
+from penstock.research.service import MOST_LISTED
+from penstock.research.tasks import SEARCH, log_of
+from penstock.research.views import TaskView
+from penstock.tasks import end_tasks
+
+KINDS = ("research.*", "ingest.*")
+"""Pages are read by the jobs of documents."""
+LOOK_SECONDS = 1.0
+"""What is waited for, and what is left of a budget, change without a word in the log."""
+SHOWN = 50
+"""Results that are listed in the end."""
+
+
+async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) -> int:
+    """Work on a task and show it until it is finished or stopped; the exit code."""
+    signals, show = Signals(), show_for(as_json=as_json)
+    try:
+        async with working(app, KINDS):
+            following = asyncio.create_task(_follow(app, task_id, tenant, show))
+            told = asyncio.create_task(signals.stop.wait())
+            try:
+                await asyncio.wait([following, told], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await end_tasks([task for task in (following, told) if not task.done()])
+    finally:
+        show.close()
+    interrupted = following.cancelled()
+    if not interrupted:
+        following.result()  # what went wrong
+    view = await app.research.status(task_id, limit=MOST_LISTED, tenant=tenant)
+    if as_json:
+        print_json_line({"event": "summary", **_sums(view), "interrupted": interrupted})
+    elif interrupted:
+        await _say_left(app, view)
+    else:
+        _summarise(view)
+    code = ExitCode.OK if view.status is TaskStatus.COMPLETED else ExitCode.UNSUCCESSFUL
+    code = ExitCode.INTERRUPTED if interrupted else code
+    exit_after(EXIT_SECONDS, code)
+    return code
+
+
+async def _follow(app: Penstock, task_id: str, tenant: str, show: Show) -> None:
+    """Show the task until there is nothing more to see."""
+    since: int | None = None
+
+    async def look() -> TaskView:
+        nonlocal since
+        wait = 0.0 if since is None else LOOK_SECONDS
+        view = await app.research.status(
+            task_id, wait=wait, since=since, limit=MOST_LISTED, tenant=tenant
+        )
+        since = view.version
+        return view
+
+    async for view in looks(look):
+        show.look(view)
+        if view.next_poll is None:
+            return
+        if view.status is TaskStatus.PAUSED and not await _at_work(app, task_id, tenant):
+            return
+
+
+async def _at_work(app: Penstock, task_id: str, tenant: str) -> bool:
+    """Whether a job still finishes what it was at when the task was stopped."""
+    running = [JobState.RUNNING]
+    return bool(await app.jobs(states=running, task=log_of(task_id), tenant=tenant, limit=1))
+
+
+def _sums(view: TaskView) -> dict[str, object]:
+    return {
+        "task_id": view.task_id,
+        "status": view.status,
+        "progress": view.progress,
+        "results": view.total_results,
+        "read": sum(work.page == "read" for work in view.results),
+        "errors": len(view.errors),
+    }
+
+
+def _summarise(view: TaskView) -> None:
+    if view.results:
+        say()
+        print_works(view.results[:SHOWN])
+    if (more := view.total_results - SHOWN) > 0:
+        say(f"     and {more:,} more: penstock tasks export {view.task_id}")
+    print_troubles(view.errors)
+    say()
+    say(f"{view.status}  {view.progress} searches, results: {results(view)}")
+    say(f"task {view.task_id}")
+    if view.status is TaskStatus.PAUSED:
+        note(f"it was stopped; to go on: penstock tasks resume {view.task_id} --watch")
+
+
+async def _say_left(app: Penstock, view: TaskView) -> None:
+    others = any(SEARCH in process.kinds for process in await app.processes())
+    goes_on = "workers elsewhere go on with it" if others else "no worker elsewhere goes on with it"
+    note(f"left with {view.progress} searches done; {goes_on}")
+    note(f"to go on here: penstock tasks resume {view.task_id} --watch")
+    note(f"to look at it: penstock tasks show {view.task_id}")

@@ -1,0 +1,197 @@
+"""A research task while it is worked on: live on a terminal, else a line for every change."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.cli.output import STATE_STYLES, console, is_terminal, note, print_json_line, say
+from penstock.cli.task_view import PAGES, budget, remark, results, title_of, trouble
+from penstock.cli.text import duration, plural, printable
+from penstock.research.views import SearchView, TaskView, Trouble, Work
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NEWEST = 5
+"""Results that are shown as they come."""
+AROUND = 12
+"""Lines of the screen that are not for searches."""
+
+
+class Show(Protocol):
+    def look(self, view: TaskView) -> None:
+        """Told how the task stands, again and again."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class News(NamedTuple):
+    """What is new since the last look."""
+
+    searches: list[SearchView]
+    works: list[Work]
+    """Also those whose page was read since, or could not be."""
+    errors: list[Trouble]
+    waiting_for: tuple[str, ...] | None
+    """None: nothing else than before."""
+
+
+class Seen:
+    """What was told of a task, so that nothing is told twice."""
+
+    def __init__(self) -> None:
+        self._searches: dict[str, SearchView] = {}
+        self._pages: dict[str, str] = {}
+        self._errors: set[Trouble] = set()
+        self._waiting_for: tuple[str, ...] = ()
+
+    def news(self, view: TaskView) -> News:
+        searches = [one for one in view.searches if self._searches.get(one.id) != one]
+        works = [one for one in view.results if self._pages.get(_key(one)) != one.page]
+        errors = [one for one in view.errors if one not in self._errors]
+        changed = view.waiting_for != self._waiting_for
+        self._searches.update((one.id, one) for one in searches)
+        self._pages.update((_key(one), one.page) for one in works)
+        self._errors.update(errors)
+        self._waiting_for = view.waiting_for
+        return News(searches, works, errors, view.waiting_for if changed else None)
+
+
+def _key(work: Work) -> str:
+    """The same for a work of which more is known meanwhile."""
+    return work.doi or work.arxiv_id or work.url
+
+
+class JsonShow:
+    def __init__(self) -> None:
+        self._seen = Seen()
+
+    def look(self, view: TaskView) -> None:
+        from dataclasses import asdict
+
+        news = self._seen.news(view)
+        for search in news.searches:
+            print_json_line({"event": "search", **asdict(search)})
+        for work in news.works:
+            print_json_line({"event": "result", **asdict(work)})
+        for error in news.errors:
+            print_json_line({"event": "error", **asdict(error)})
+        if news.waiting_for:
+            print_json_line({"event": "waiting", "waiting_for": news.waiting_for})
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class LineShow:
+    """A line when a search changes its state, for each result and for each error."""
+
+    def __init__(self) -> None:
+        self._seen = Seen()
+        self._states: dict[str, str] = {}
+
+    def look(self, view: TaskView) -> None:
+        news = self._seen.news(view)
+        for work in news.works:
+            word = {"read": "read", "failed": "unread"}.get(work.page, "found")
+            say(f"{word:<9}  {title_of(work)}  {printable(work.url)}")
+        for error in news.errors:
+            say(f"{'error':<9}  {trouble(error)}")
+        for search in news.searches:
+            if self._states.get(search.id) != search.state:
+                self._states[search.id] = search.state
+                say(f"{search.state:<9}  search {search.number}: {_outcome(search)}")
+        sys.stdout.flush()  # whoever reads a pipe sees it at once
+        if news.waiting_for:
+            note(f"waiting for {'; '.join(map(printable, news.waiting_for))}")
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+def _outcome(search: SearchView) -> str:
+    found = f"  {plural(search.found, 'result')}" if search.state == "completed" else ""
+    why = f"  ({printable(search.reason)})" if search.reason else ""
+    return f"{printable(search.query)}{found}{why}"
+
+
+class LiveShow:
+    """Searches, the newest results, errors, what is waited for and what is left of the budget."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self._began = time.monotonic()
+        self._seen = Seen()
+        self._newest: list[Work] = []
+        self._screen = console()
+        self._live = Live(console=self._screen, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def look(self, view: TaskView) -> None:
+        news = self._seen.news(view)
+        self._newest = [*self._newest, *news.works][-NEWEST:]
+        self._live.update(self._drawn(view), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _drawn(self, view: TaskView) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        def line(text: str, style: str = "") -> Text:
+            return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+        took = duration(time.monotonic() - self._began)
+        sums = f"{view.progress} searches, results: {results(view)}  {took}"
+        parts: list[RenderableType] = [line(printable(view.question), "bold"), line(sums)]
+        parts.append(_searches(view.searches, max(1, self._screen.height - AROUND)))
+        parts += [
+            line(f"{PAGES[work.page] or 'found'}  {title_of(work)}", "green")
+            for work in self._newest
+        ]
+        if view.errors:
+            count = plural(len(view.errors), "error")
+            parts.append(line(f"{count}, the last: {trouble(view.errors[-1])}", "red"))
+        if view.waiting_for:
+            waits = "; ".join(map(printable, view.waiting_for))
+            parts.append(line(f"waiting for {waits}", "yellow"))
+        if limits := budget(view.budget):
+            parts.append(line(f"budget: {limits}", "dim"))
+        parts.append(line("Ctrl-C ends the watch; the task stays.", "dim"))
+        return Group(*parts)
+
+
+def _searches(searches: Sequence[SearchView], room: int) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False, caption_justify="left")
+    for shrinks in (False, False, False, True):
+        table.add_column(no_wrap=not shrinks)
+    # What happens now goes first; what does not fit on the screen is only counted.
+    order = ["running", "failed", "queued", "completed"]
+    shown = searches
+    if len(searches) > room:
+        shown = sorted(searches, key=lambda one: order.index(one.state))[:room]
+        table.caption = f"and {len(searches) - room:,} more"
+    for one in shown:
+        about = f"{printable(one.query)}  {remark(one.reason)}".rstrip()
+        table.add_row(
+            f"{one.number:>3}",
+            Text(one.state, style=STATE_STYLES[one.state]),
+            f"{one.found:,} found",
+            Text(about, no_wrap=True, overflow="ellipsis"),
+        )
+    return table
+
+
+def show_for(*, as_json: bool) -> Show:
+    if as_json:
+        return JsonShow()
+    return LiveShow() if is_terminal() else LineShow()
