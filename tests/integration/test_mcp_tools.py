@@ -85,7 +85,11 @@ async def test_what_tools_say_of_themselves(agents: Agents) -> None:
             for about in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint):
                 assert about is not None
         readers = {name for name, tool in tools.items() if tool.annotations.read_only_hint}  # type: ignore[union-attr]
-        assert readers == {"search_corpus", "list_dead_letters", "lane_status"}
+        assert readers == {
+            *("get_status", "get_page", "search_corpus", "list_tasks"),
+            *("lane_status", "list_dead_letters"),
+        }
+        assert len(tools) == 12
 
 
 async def test_failed_jobs_are_listed_cut_and_tried_again(agents: Agents) -> None:

@@ -24,12 +24,12 @@ Cursor = Annotated[
 
 class Answer(BaseModel, ABC):
     @abstractmethod
-    def text(self) -> str:
+    def in_words(self) -> str:
         """For clients that show a model only text: nothing it needs next is left out."""
 
     def result(self) -> CallToolResult:
         return CallToolResult(
-            content=[TextContent(type="text", text=self.text())],
+            content=[TextContent(type="text", text=self.in_words())],
             structured_content=self.model_dump(mode="json"),
         )
 

@@ -23,6 +23,8 @@ from penstock.model.errors import (
     PenstockError,
     QueueUnavailable,
     StoreUnavailable,
+    TaskNotFound,
+    TaskStopped,
     Unavailable,
     ValidationError,
 )
@@ -85,6 +87,10 @@ def _of_ours(error: PenstockError) -> Failure | None:
             return Failure(
                 "not-found", f"{said} in this collection; search_corpus names what there is"
             )
+        case TaskNotFound():
+            return Failure("task-not-found", f"{said}; list_tasks names the tasks there are")
+        case TaskStopped():
+            return Failure("task-stopped", f"{error.task!r} is stopped; call resume_task first")
         case JobNotFound() | LaneNotFound():
             return Failure("not-found", said)
         case KeyConflict():

@@ -12,13 +12,14 @@ from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk, ToolDesk, WriteDesk
 from penstock.mcp.errors import Refused
-from penstock.mcp.fence import fenced
 from penstock.mcp.tools.define import define
 from penstock.mcp.waiting import Wait, patience
 from penstock.model.document import DEFAULT_COLLECTION, Document
 from penstock.model.errors import WaitTimeout
+from penstock.model.fence import fenced
 
 MOST_PASSAGES = 30
+MOST_TEXT = 18_000
 TEXT_LIMIT = 1_000_000
 QUERY_LIMIT = 10_000
 URL_LIMIT = 2000
@@ -53,7 +54,7 @@ class Found(Answer):
     cursor: Cursor
     notice: Notice = NOTICE
 
-    def text(self) -> str:
+    def in_words(self) -> str:
         if not self.passages:
             return "Nothing was found. Other words may help, or there is nothing about it yet."
         parts = [NOTICE, *(_quoted(one) for one in self.passages)]
@@ -68,6 +69,25 @@ def _quoted(passage: FoundPassage) -> str:
     return f"{place}\n{fenced(passage.text, passage.source or passage.document)}"
 
 
+class Page(Answer):
+    document: str
+    collection: str
+    title: str
+    url: str = Field(description="Where it came from.")
+    fetched_at: str | None = Field(description="When, for a page of the web.")
+    text: str = Field(description="Some of it: see `cursor`.")
+    start: int = Field(description="Where in the whole text this begins.")
+    total: int = Field(description="Characters of the whole text.")
+    cursor: Cursor
+    notice: Notice = NOTICE
+    untrusted: Untrusted = True
+
+    def in_words(self) -> str:
+        end = self.start + len(self.text)
+        told = f"{self.title}: characters {self.start} to {end} of {self.total}"
+        return f"{told}\n{fenced(self.text, self.url or self.document)}{more(self.cursor)}"
+
+
 class Ingested(Answer):
     document: str = Field(description="Its id: what get_page takes, with `collection`.")
     collection: str
@@ -80,7 +100,7 @@ class Ingested(Answer):
     chunks: int = Field(description="Passages that it was cut into.")
     error: str | None = Field(description="Why it failed.")
 
-    def text(self) -> str:
+    def in_words(self) -> str:
         name = f"document {self.document!r} in collection {self.collection!r}"
         match self.state:
             case "completed":
@@ -151,6 +171,36 @@ def _found(passage: Passage) -> FoundPassage:
     )
 
 
+async def get_page(
+    desk: ReadDesk,
+    document: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=URL_LIMIT,
+            description="Of a result or passage; or the address of a page that was read.",
+        ),
+    ],
+    collection: Annotated[
+        Name | None, Field(description="As told with the document; null: pages of the web.")
+    ] = None,
+    limit: Annotated[
+        int, Field(ge=100, le=MOST_TEXT, description="Characters to read at a time.")
+    ] = 10_000,
+    cursor: Annotated[
+        str | None,
+        Field(pattern="^[0-9]{1,12}$", description="Of the answer before: what comes next."),
+    ] = None,
+) -> Annotated[CallToolResult, Page]:
+    """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
+    read once a task or ingest has stored it (`page` is `read` in get_status). Long texts come in
+    parts; search_corpus finds the passages that matter without reading all of it."""
+    page = await desk.research.page(
+        document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
+    )
+    return Page.model_validate(page.as_dict()).result()
+
+
 async def ingest(
     desk: WriteDesk,
     url: Annotated[
@@ -208,5 +258,6 @@ async def _ready(desk: ToolDesk, document: Document, seconds: float) -> Document
 
 TOOLS = (
     define(search_corpus, "Search stored documents", reads=True),
+    define(get_page, "Read a stored page", reads=True),
     define(ingest, "Store a document", repeatable=True, outside=True),
 )

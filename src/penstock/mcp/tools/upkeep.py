@@ -17,6 +17,7 @@ from penstock.mcp.errors import Refused
 from penstock.mcp.tools.define import define
 from penstock.model.access import KeyScope
 from penstock.model.job import Job
+from penstock.research.tasks import log_of
 
 MOST = 100
 NAMED = 100
@@ -47,7 +48,7 @@ class DeadLetters(Answer):
     dead_letters: list[DeadLetter] = Field(description="The newest first.")
     cursor: Cursor
 
-    def text(self) -> str:
+    def in_words(self) -> str:
         if not self.dead_letters:
             return "There are no dead letters: no job has failed for good."
         lines = [
@@ -61,7 +62,7 @@ class Redriven(Answer):
     count: int = Field(description="Jobs that are queued again.")
     ids: list[str] = Field(description=f"Of the first {NAMED} of them.")
 
-    def text(self) -> str:
+    def in_words(self) -> str:
         return f"{self.count} dead letters are queued again, with fresh retries."
 
 
@@ -86,7 +87,7 @@ class Lanes(Answer):
     lanes: list[Lane] = Field(description="By name.")
     cursor: Cursor
 
-    def text(self) -> str:
+    def in_words(self) -> str:
         if not self.lanes:
             return "No lane is in use: nothing outside has been asked yet."
         return "\n".join(map(_line, self.lanes)) + more(self.cursor)
@@ -107,6 +108,9 @@ async def list_dead_letters(
     desk: ReadDesk,
     kind: Kind = None,
     error_type: ErrorType = None,
+    task_id: Annotated[
+        str | None, Field(max_length=64, description="Only jobs of this research task.")
+    ] = None,
     limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, DeadLetters]:
@@ -114,8 +118,10 @@ async def list_dead_letters(
     redriven. Look here when pages or documents are missing and get_status does not say why. The
     rest of a task goes on without them."""
 
+    where = dead_letters(kind, error_type, None if task_id is None else log_of(task_id))
+
     async def ask(count: int) -> DeadLetters:
-        found = await desk.jobs(dead_letters(kind, error_type, None), count + 1, cursor)
+        found = await desk.jobs(where, count + 1, cursor)
         shown = found[:count]
         return DeadLetters(
             dead_letters=[_dead_letter(job) for job in shown],
