@@ -64,7 +64,8 @@ def run_server(
         app.config.server, **{name: value for name, value in given.items() if value is not None}
     )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for library in ("uvicorn", "mcp"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
     raise typer.Exit(code)
 
@@ -114,7 +115,7 @@ async def _stop(orchestrator: JobOrchestrator | None, signals: Signals) -> None:
     from penstock.cli.worker import stop_workers
 
     if orchestrator is not None:
-        await stop_workers(orchestrator, signals)
+        await stop_workers(orchestrator, signals.hasten)
 
 
 async def _hasten(signals: Signals, serving: Serving) -> None:

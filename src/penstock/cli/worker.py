@@ -16,8 +16,9 @@ from penstock.cli.output import note, print_json_line
 from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
+    import asyncio
+
     from penstock.app import Penstock
-    from penstock.cli.stopping import Signals
     from penstock.engine.orchestrator import JobOrchestrator
 
 DRAIN_PAUSE = 0.02
@@ -125,7 +126,7 @@ async def _serve(
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if told.done():
             _say_stopping(orchestrator, app.settings.grace_seconds, as_json=as_json)
-        await stop_workers(orchestrator, signals)
+        await stop_workers(orchestrator, signals.hasten)
         for end in ends:
             end.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
@@ -150,17 +151,17 @@ async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
         await orchestrator.stop(grace=min(GRACE_SECONDS, app.settings.grace_seconds))
 
 
-async def stop_workers(orchestrator: JobOrchestrator, signals: Signals) -> None:
-    """Stop gracefully, or at once when a second signal comes."""
+async def stop_workers(orchestrator: JobOrchestrator, hasten: asyncio.Event) -> None:
+    """Stop gracefully, or at once when `hasten` is set."""
     import asyncio
 
     stopping = asyncio.create_task(orchestrator.stop())
-    hasten = asyncio.create_task(signals.hasten.wait())
-    await asyncio.wait([stopping, hasten], return_when=asyncio.FIRST_COMPLETED)
-    if hasten.done():
+    hastened = asyncio.create_task(hasten.wait())
+    await asyncio.wait([stopping, hastened], return_when=asyncio.FIRST_COMPLETED)
+    if hastened.done():
         note("ending at once: running jobs go back to the queue")
         await orchestrator.stop(grace=0)
-    hasten.cancel()
+    hastened.cancel()
     await stopping
 
 

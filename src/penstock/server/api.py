@@ -14,7 +14,7 @@ from penstock.server.depth import Depth
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard, is_loopback
 from penstock.server.metrics import Metrics
-from penstock.server.routes import documents, events, health, jobs, lanes, search, tasks
+from penstock.server.routes import documents, events, health, jobs, lanes, mcp, search, tasks
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -46,10 +46,11 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, events, health, lanes)
+    parts = (jobs, search, documents, tasks, events, health, lanes, mcp)
     for part in parts:
         api.include_router(part.routes)
     state.routes = [route for part in parts for route in part.routes.routes]
+    mcp.install(api)
     problems.install(api)
     openapi.install(api)
     api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -22,9 +22,16 @@ class Draining:
         # One for each that waits: callbacks of one future that thousands share are a list, and
         # to take one out of it goes through all.
         self._waiting: set[asyncio.Future[None]] = set()
+        self._others: list[Callable[[], None]] = []
+
+    def also(self, begin: Callable[[], None]) -> None:
+        """Have somebody else told too, who keeps waits of their own."""
+        self._others.append(begin)
 
     def begin(self) -> None:
         self.begun = True
+        for begin in self._others:
+            begin()
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)

@@ -18,6 +18,7 @@ from penstock.server.api import build
 from penstock.server.connections import Lobby
 from penstock.server.draining import Draining
 from penstock.server.guard import is_loopback
+from penstock.server.routes import mcp
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -73,20 +74,21 @@ async def listening(
             timeout_graceful_shutdown=round(config.shutdown_seconds) or 1,
         )
     )
-    done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
-    purging = asyncio.create_task(_purge(app), name="penstock-purge")
     host, port = bound.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    try:
-        yield Serving(f"http://{shown}:{port}", server, done)
-    finally:
-        draining.begin()
-        # Requests that are on their way are still answered, if only with 503: a connection that
-        # is closed under a request looks to its caller as if the request might have been done.
-        await asyncio.sleep(LATE_SECONDS)
-        server.should_exit = True
-        purging.cancel()
-        await asyncio.gather(done, purging, return_exceptions=True)
+    async with mcp.running(api):
+        done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
+        purging = asyncio.create_task(_purge(app), name="penstock-purge")
+        try:
+            yield Serving(f"http://{shown}:{port}", server, done)
+        finally:
+            draining.begin()
+            # Requests that are on their way are still answered, if only with 503: a connection
+            # that is closed under a request looks to its caller as if it might have been done.
+            await asyncio.sleep(LATE_SECONDS)
+            server.should_exit = True
+            purging.cancel()
+            await asyncio.gather(done, purging, return_exceptions=True)
 
 
 def bind(config: ServerConfig) -> socket.socket:

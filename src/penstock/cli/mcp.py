@@ -1,0 +1,157 @@
+"""`penstock mcp`: tools for the agent that started this process, on its standard streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import ExitCode
+from penstock.cli.options import AppArgument, ConfigOption, QueueOption
+from penstock.cli.output import note, print_json
+from penstock.cli.text import plural, printable
+from penstock.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from penstock.app import Penstock
+    from penstock.cli.stopping import Signals
+    from penstock.engine.orchestrator import JobOrchestrator
+    from penstock.mcp.stdio import Pipes
+
+SQLITE = "sqlite:///"
+
+
+def run_mcp(
+    target: AppArgument = None,
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="T", help="Whose tasks and documents.")
+    ] = "default",
+    no_workers: Annotated[
+        bool, typer.Option("--no-workers", help="Run no jobs: other processes do.")
+    ] = False,
+    show_config: Annotated[
+        bool,
+        typer.Option("--print-config", help="Print what to paste into an MCP client, and end."),
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Serve MCP tools on standard input and output, with workers in the same process.
+
+    It is started by an MCP client, such as an editor or an assistant; --print-config prints what
+    to paste into its configuration. Research tasks, search in documents, ingestion.
+
+    It ends when its input does, or on SIGTERM: what was asked is answered, running jobs finish
+    within the grace. What is left stays in the queue, for the next start or another process.
+    Any number of them may share one queue, with each other and with `penstock serve`.
+    """
+    import asyncio
+    import logging
+
+    from penstock.cli.worker import load_for_work
+
+    try:
+        from penstock.mcp.stdio import Pipes
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError("MCP needs: pip install 'penstock[mcp]'") from None
+    if show_config:
+        app = load_for_work(target, queue, config)
+        print_json(_client_config(app, target, tenant, config, no_workers=no_workers))
+        return
+    pipes = Pipes()  # first of all: what the app's module prints is not for the client
+    app = load_for_work(target, queue, config)
+    _ = app.corpus, app.research  # they have to be asked for before the app is opened
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("mcp").setLevel(logging.WARNING)
+    raise typer.Exit(asyncio.run(_serve(app, tenant, pipes, workers=not no_workers)))
+
+
+async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> int:
+    """Serve until the input ends or told to stop; the exit code."""
+    import asyncio
+
+    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.mcp.desk import Service
+    from penstock.mcp.server import PenstockMCP
+    from penstock.mcp.stdio import Stdio
+    from penstock.mcp.stopping import Stopping
+    from penstock.model.access import EVERYTHING, Caller
+
+    signals, stopping = Signals(), Stopping()
+    caller = Caller(tenant, EVERYTHING)
+    async with app:
+        orchestrator: JobOrchestrator | None = None
+        if workers:
+            await app.apply_lanes()
+            orchestrator = app.orchestrator()
+            await orchestrator.start()
+        _announce(app, tenant, workers=workers)
+        server = PenstockMCP(Service(app, lambda request: caller, stopping))
+        serving = asyncio.create_task(Stdio(server, stopping, pipes).serve())
+        told = asyncio.create_task(signals.stop.wait())
+        ends: list[asyncio.Future[Any]] = [told, serving]
+        if orchestrator is not None:
+            ends.append(orchestrator.dispatcher_task)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        stopping.begin()
+        await _stop(orchestrator, signals, told)
+        await serving
+    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
+    note("stopped")
+    exit_after(EXIT_SECONDS, code)
+    return code
+
+
+async def _stop(
+    orchestrator: JobOrchestrator | None, signals: Signals, told: asyncio.Task[Any]
+) -> None:
+    from penstock.cli.worker import stop_workers
+
+    if orchestrator is not None:
+        # A client that has closed the input sends a signal when it has waited long enough, and
+        # kills what has not gone soon after. By then jobs have to be back in the queue.
+        await stop_workers(orchestrator, signals.hasten if told.done() else signals.stop)
+    told.cancel()
+
+
+def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
+    from penstock.config import hide_secrets
+
+    what = plural(app.settings.max_workers, "worker") if workers else "no workers"
+    url = printable(hide_secrets(app.config.queue))
+    note(f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}")
+
+
+def _client_config(
+    app: Penstock, target: str | None, tenant: str, config: str | None, *, no_workers: bool
+) -> dict[str, Any]:
+    """Clients start the command in a folder of their own, so every path is whole."""
+    from penstock.config import DEFAULT_FILE, hide_secrets
+
+    arguments = ["mcp", *([] if target is None else [target])]
+    url = app.config.queue
+    if url.startswith(SQLITE):
+        arguments += ["--queue", SQLITE + str(Path(url.removeprefix(SQLITE)).absolute())]
+    elif hide_secrets(url) == url:
+        arguments += ["--queue", url]
+    else:
+        note("the queue's address holds a secret: set PENSTOCK_QUEUE in the client's `env`")
+    file = Path(config or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
+    if file.exists():
+        arguments += ["--config", str(file.absolute())]
+    if tenant != "default":
+        arguments += ["--tenant", tenant]
+    if no_workers:
+        arguments.append("--no-workers")
+    command = Path(sys.executable).with_name("penstock")
+    server: dict[str, Any] = {"command": str(command), "args": arguments}
+    if target is not None:
+        server["env"] = {"PYTHONPATH": str(Path.cwd())}  # where the module is looked for
+    return {"mcpServers": {"penstock": server}}

@@ -1,0 +1,122 @@
+"""What goes wrong in a tool becomes a code for programs and a sentence a model can act on.
+
+The codes are those of the HTTP API.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from dataclasses import dataclass
+
+from mcp_types import CallToolResult, TextContent
+from pydantic import ValidationError as InvalidArguments
+
+from penstock.model.errors import (
+    BlobMissing,
+    DocumentNotFound,
+    DocumentTooLarge,
+    JobNotFound,
+    KeyConflict,
+    LaneNotFound,
+    PayloadTooLarge,
+    PenstockError,
+    QueueUnavailable,
+    StoreUnavailable,
+    TaskNotFound,
+    TaskStopped,
+    Unavailable,
+    ValidationError,
+)
+
+log = logging.getLogger("penstock.mcp")
+
+SOON = "nothing was stored; wait a few seconds and call again"
+NAMED = 3
+"""Mistakes that are told of one call."""
+
+
+@dataclass(slots=True, frozen=True)
+class Failure:
+    """What is told of a call that did not do what it was asked to."""
+
+    code: str
+    message: str
+
+    def result(self) -> CallToolResult:
+        return CallToolResult(
+            content=[TextContent(type="text", text=f"{self.code}: {self.message}")],
+            structured_content={"code": self.code, "message": self.message},
+            is_error=True,
+        )
+
+
+class Refused(Exception):
+    """Raised by tools, and for them: this call is answered with that failure."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.failure = Failure(code, message)
+
+
+def failure_of(tool: str, error: BaseException) -> Failure:
+    """How an error is told. What no caller could have caused is logged, and only its type told."""
+    match error:
+        case Refused():
+            return error.failure
+        case InvalidArguments():
+            return Failure("invalid", _mistakes(error))
+        case PenstockError():
+            told = _of_ours(error)
+            if told is not None:
+                return told
+    # Not what it says: that may quote a document.
+    where = "".join(traceback.format_tb(error.__traceback__))
+    log.error("tool %s failed: %s\n%s", tool, type(error).__name__, where.rstrip())
+    return Failure(
+        "internal",
+        f"something went wrong here ({type(error).__name__}); calling again may not help, the "
+        "server's log says more",
+    )
+
+
+def _of_ours(error: PenstockError) -> Failure | None:
+    said = str(error)
+    match error:
+        case DocumentNotFound():
+            return Failure(
+                "not-found", f"{said} in this collection; search_corpus names what there is"
+            )
+        case TaskNotFound():
+            return Failure("task-not-found", f"{said}; list_tasks names the tasks there are")
+        case TaskStopped():
+            return Failure("task-stopped", f"{error.task!r} is stopped; call resume_task first")
+        case JobNotFound() | LaneNotFound():
+            return Failure("not-found", said)
+        case KeyConflict():
+            return Failure("key-conflict", said)
+        case PayloadTooLarge() | DocumentTooLarge():
+            return Failure("too-large", f"{said}; send less at a time")
+        case ValidationError():
+            return Failure("invalid", said)
+        case BlobMissing():
+            return Failure("original-gone", said)
+        # What these say names addresses that are no caller's business.
+        case QueueUnavailable():
+            log.info("a tool could not reach the queue: %s", said)
+            return Failure("queue-unavailable", f"the queue cannot be reached now; {SOON}")
+        case StoreUnavailable():
+            log.info("a tool could not reach the store: %s", said)
+            return Failure("store-unavailable", f"the store cannot be reached now; {SOON}")
+        case Unavailable():
+            log.info("a tool could not reach a service: %s", said)
+            return Failure("unavailable", f"a service this needs cannot be reached now; {SOON}")
+    return None
+
+
+def _mistakes(error: InvalidArguments) -> str:
+    """What is wrong with which argument; not the value, which may be anything and of any size."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found]
+    more = "" if len(told) <= NAMED else f"; and {len(told) - NAMED} more"
+    return "; ".join(told[:NAMED]) + more

@@ -1,0 +1,92 @@
+"""The MCP server, put together around an app. One object serves clients of both eras, the
+handshake of 2025-11-25 and the single requests of 2026-07-28, on any transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types import CallToolResult, InputRequiredResult
+
+from penstock import __version__
+from penstock.mcp.desk import Service
+from penstock.mcp.errors import Refused, failure_of
+from penstock.mcp.tools import INSTRUCTIONS, all_tools
+from penstock.model.text import storable
+
+NAME = "penstock"
+
+
+class PenstockMCP(MCPServer[Service]):
+    """Tools whose errors are told as codes and sentences, whatever raised them."""
+
+    def __init__(self, service: Service) -> None:
+        @asynccontextmanager
+        async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
+            yield service
+
+        tools = all_tools()
+        self._names = {tool.name: tuple(tool.parameters["properties"]) for tool in tools}
+        super().__init__(
+            NAME,
+            title="Penstock",
+            description="Durable research tasks, and a searchable corpus of documents.",
+            instructions=INSTRUCTIONS,
+            version=__version__,
+            tools=tools,
+            lifespan=lifespan,
+            subscriptions=False,  # there is nothing to listen to
+        )
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            self._check(name, arguments)
+            return await super().call_tool(name, arguments, context)
+        except MCPError:  # of the protocol, not of a tool
+            raise
+        except ToolError as error:  # the SDK's wrapping
+            return failure_of(name, error.__cause__ or error).result()
+        except Exception as error:
+            return failure_of(name, error).result()
+
+    async def serve_streams(
+        self,
+        asked: MemoryObjectReceiveStream[SessionMessage | Exception],
+        answering: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Serve one client, until `asked` ends."""
+        server = self._lowlevel_server  # the SDK serves streams of one's own only there
+        await server.run(asked, answering, server.create_initialization_options())
+
+    def _check(self, name: str, arguments: dict[str, Any]) -> None:
+        if name not in self._names:
+            there = ", ".join(self._names)
+            raise Refused("not-found", f"there is no tool {name!r}; there are: {there}")
+        for given in arguments:
+            if given not in self._names[name]:
+                there = ", ".join(self._names[name])
+                raise Refused("invalid", f"there is no argument {given!r}; there are: {there}")
+        for text in _texts(arguments):
+            if storable(text) != text:
+                raise Refused("invalid", "a text holds a NUL or half a character")
+
+
+def _texts(arguments: dict[str, Any]) -> Iterator[str]:
+    """All that is text in what was given, however deep."""
+    ahead: list[Any] = [arguments]
+    while ahead:
+        match ahead.pop():
+            case str() as text:
+                yield text
+            case dict() as within:
+                ahead += [*within, *within.values()]
+            case list() as within:
+                ahead += within

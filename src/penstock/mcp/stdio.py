@@ -1,0 +1,182 @@
+"""MCP on standard input and output: one message a line, and nothing else.
+
+The SDK has a transport for this too. It cannot be told to stop while it waits for a line, and when
+the input ends it drops what it is working on. Here both end the same way: no more is read, waits
+are over, and what was asked is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Iterator
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+from penstock.mcp.server import PenstockMCP
+from penstock.mcp.stopping import Stopping
+
+log = logging.getLogger("penstock.mcp")
+
+MOST_BYTES = 4_000_000
+"""Of one message."""
+ANSWER_SECONDS = 5.0
+"""How long what was asked before the end may take to be answered."""
+READ_BYTES = 65_536
+AHEAD = 100
+"""Lines that are read before they are looked at."""
+
+
+class Pipes:
+    """Standard input and output, for the protocol alone: whatever else in this process prints goes
+    to stderr, and neither it nor a child of it reads what is not meant for it."""
+
+    def __init__(self) -> None:
+        self.incoming, self.outgoing = (
+            fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3) for stream in (0, 1)
+        )
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+
+
+class Stdio:
+    """Serves one client, until its input ends or the process is told to stop."""
+
+    def __init__(self, server: PenstockMCP, stopping: Stopping, pipes: Pipes) -> None:
+        self._server = server
+        self._stopping = stopping
+        self._pipes = pipes
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = threading.Semaphore(AHEAD)
+        self._unanswered: set[RequestId] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def serve(self) -> None:
+        asking, asked = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        answering, answers = anyio.create_memory_object_stream[SessionMessage]()
+        # A daemon: it cannot be woken from its read, and must not keep the process alive.
+        reading = threading.Thread(
+            target=self._read, args=[asyncio.get_running_loop()], name="penstock-stdin", daemon=True
+        )
+        reading.start()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._ask(asking, answering.clone()))
+            tasks.create_task(self._answer(answers))
+            await self._server.serve_streams(asked, answering)
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            for line in _lines(self._pipes.incoming):
+                self._room.acquire()
+                loop.call_soon_threadsafe(self._lines.put_nowait, line)
+            loop.call_soon_threadsafe(self._lines.put_nowait, None)
+        except RuntimeError:  # the loop is closed: the process is ending
+            return
+
+    async def _ask(
+        self,
+        asking: MemoryObjectSendStream[SessionMessage | Exception],
+        answering: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Hand on what comes in. At its end, or when told to stop, wait for the last answers."""
+        async with asking, answering:
+            while (line := await self._stopping.unless(self._lines.get())) is not None:
+                self._room.release()
+                message = _message(line)
+                if isinstance(message, JSONRPCError):  # to be told, not asked
+                    await answering.send(SessionMessage(message))
+                elif message is not None:
+                    self._note(message)
+                    await asking.send(SessionMessage(message))
+            self._stopping.begin()
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._idle.wait()
+            except TimeoutError:
+                log.warning("%d calls were not answered in time", len(self._unanswered))
+
+    async def _answer(self, answers: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        gone = False
+        async with answers:
+            async for answer in answers:
+                message = answer.message
+                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                try:
+                    if not gone:
+                        await asyncio.to_thread(_write, self._pipes.outgoing, line)
+                except OSError as error:
+                    log.warning("the client does not read any more: %s", error.strerror)
+                    gone = True
+                    self._stopping.begin()
+                self._note(message)
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        """Keep count of what is still to be answered."""
+        match message:
+            case JSONRPCRequest():
+                self._unanswered.add(message.id)
+            case JSONRPCResponse(id=answered) | JSONRPCError(id=int() | str() as answered):
+                self._unanswered.discard(answered)
+            case JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": int() | str() as cancelled}
+            ):
+                self._unanswered.discard(cancelled)
+        if self._unanswered:
+            self._idle.clear()
+        else:
+            self._idle.set()
+
+
+def _lines(stream: int) -> Iterator[bytes]:
+    """Of one that is too long, only enough is kept to tell."""
+    rest = b""
+    while part := os.read(stream, READ_BYTES):
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
+        rest = rest[: MOST_BYTES + 1]
+    if rest:
+        yield rest
+
+
+def _message(line: bytes) -> JSONRPCMessage | None:
+    """What a line says; what is wrong with it, if it is no message; None for an empty one."""
+    if not line.strip():
+        return None
+    if len(line) > MOST_BYTES:
+        return _wrong(INVALID_REQUEST, f"over {MOST_BYTES:,} bytes in one message")
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            return _wrong(PARSE_ERROR, "this is not JSON")
+        return _wrong(INVALID_REQUEST, "this is no JSON-RPC message")
+
+
+def _wrong(code: int, what: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=what))
+
+
+def _write(stream: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(stream, line) :]

@@ -1,0 +1,263 @@
+"""Tools for documents: find passages, read on, and add what is missing."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from mcp_types import CallToolResult
+from pydantic import BaseModel, Field
+
+from penstock.corpus.search import MOST_HITS, Passage
+from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
+from penstock.mcp.cutting import fitting
+from penstock.mcp.desk import ReadDesk, ToolDesk, WriteDesk
+from penstock.mcp.errors import Refused
+from penstock.mcp.tools.define import define
+from penstock.mcp.waiting import Wait, patience
+from penstock.model.document import DEFAULT_COLLECTION, Document
+from penstock.model.errors import WaitTimeout
+from penstock.model.fence import fenced
+
+MOST_PASSAGES = 30
+MOST_TEXT = 18_000
+TEXT_LIMIT = 1_000_000
+QUERY_LIMIT = 10_000
+URL_LIMIT = 2000
+TITLE_LIMIT = 1000
+
+Name = Annotated[str, Field(min_length=1, max_length=240)]
+Rank = Annotated[
+    str | None, Field(pattern="^[0-9]{1,3}$", description="Of the answer before: what comes next.")
+]
+
+
+class FoundPassage(BaseModel):
+    text: str
+    document: str = Field(description="Its id: what get_page takes, with `collection`.")
+    collection: str
+    title: str
+    source: str = Field(description="Where it came from: an address or a file name.")
+    pages: list[int] | None = Field(description="First and last page, where it has pages.")
+    section: list[str] = Field(description="The headings above it.")
+    start: int = Field(description="Where in the document's text it begins ...")
+    end: int = Field(description="... and ends.")
+    score: float = Field(description="The greater the better, among those of one answer.")
+    untrusted: Untrusted = True
+
+
+class Found(Answer):
+    passages: list[FoundPassage] = Field(description="The best first.")
+    mode: Literal["hybrid", "text"] = Field(
+        description="`text`: found by their words alone; `note` says why."
+    )
+    note: str
+    cursor: Cursor
+    notice: Notice = NOTICE
+
+    def in_words(self) -> str:
+        if not self.passages:
+            return "Nothing was found. Other words may help, or there is nothing about it yet."
+        parts = [NOTICE, *(_quoted(one) for one in self.passages)]
+        return "\n\n".join([*parts, self.note] if self.note else parts) + more(self.cursor)
+
+
+def _quoted(passage: FoundPassage) -> str:
+    place = f"document {passage.document!r} in {passage.collection!r}"
+    if passage.pages:
+        place += f", pages {'-'.join(map(str, sorted(set(passage.pages))))}"
+    place += f", characters {passage.start}-{passage.end}, score {passage.score:.2f}"
+    return f"{place}\n{fenced(passage.text, passage.source or passage.document)}"
+
+
+class Page(Answer):
+    document: str
+    collection: str
+    title: str
+    url: str = Field(description="Where it came from.")
+    fetched_at: str | None = Field(description="When, for a page of the web.")
+    text: str = Field(description="Some of it: see `cursor`.")
+    start: int = Field(description="Where in the whole text this begins.")
+    total: int = Field(description="Characters of the whole text.")
+    cursor: Cursor
+    notice: Notice = NOTICE
+    untrusted: Untrusted = True
+
+    def in_words(self) -> str:
+        end = self.start + len(self.text)
+        told = f"{self.title}: characters {self.start} to {end} of {self.total}"
+        return f"{told}\n{fenced(self.text, self.url or self.document)}{more(self.cursor)}"
+
+
+class Ingested(Answer):
+    document: str = Field(description="Its id: what get_page takes, with `collection`.")
+    collection: str
+    title: str
+    source: str
+    state: Literal["processing", "completed", "failed"]
+    searchable: bool = Field(description="Whether a version of it can be found now.")
+    stage: str = Field(description="What is being done with it.")
+    progress: float = Field(description="From 0 to 1.")
+    chunks: int = Field(description="Passages that it was cut into.")
+    error: str | None = Field(description="Why it failed.")
+
+    def in_words(self) -> str:
+        name = f"document {self.document!r} in collection {self.collection!r}"
+        match self.state:
+            case "completed":
+                return f"{name} is searchable: {self.chunks} passages."
+            case "failed":
+                return f"{name} could not be read: {self.error}"
+            case _:
+                return (
+                    f"{name} is stored and will be worked on ({self.stage}, {self.progress:.0%}). "
+                    "search_corpus finds it once it is ready."
+                )
+
+
+async def search_corpus(
+    desk: ReadDesk,
+    query: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=QUERY_LIMIT,
+            description="A question or a few words, in any language.",
+        ),
+    ],
+    limit: Annotated[int, Field(ge=1, le=MOST_PASSAGES, description="Passages wanted.")] = 8,
+    collections: Annotated[
+        list[Name] | None, Field(max_length=100, description="Only these; null: all.")
+    ] = None,
+    cursor: Rank = None,
+) -> Annotated[CallToolResult, Found]:
+    """Find passages in what is stored here: pages that research tasks have read, and documents
+    that were ingested. By words and by meaning; nothing outside is asked. Each passage comes with
+    its citation: document, collection, pages, offsets, source. Use it to answer from what was read,
+    and before searching outside. To read around a passage, call get_page with its document and
+    collection."""
+    start = int(cursor or 0)
+
+    async def ask(count: int) -> Found:
+        end = min(start + count, MOST_HITS)
+        wanted = min(end + 1, MOST_HITS)  # one more tells whether there is more
+        result = await desk.corpus.search(
+            query, tenant=desk.tenant, collections=collections, limit=wanted
+        )
+        notes = [result.note] if result.note else []
+        if end == MOST_HITS == len(result.passages):
+            notes.append(f"only the best {MOST_HITS} passages are ranked; ask more narrowly")
+        return Found(
+            passages=[_found(one) for one in result.passages[start:end]],
+            mode="hybrid" if result.mode == "hybrid" else "text",
+            note="; ".join(notes),
+            cursor=str(end) if len(result.passages) > end else None,
+        )
+
+    return (await fitting(ask, limit)).result()
+
+
+def _found(passage: Passage) -> FoundPassage:
+    return FoundPassage(
+        text=passage.text,
+        document=passage.document.id,
+        collection=passage.document.collection,
+        title=passage.title,
+        source=passage.source,
+        pages=None if passage.pages is None else list(passage.pages),
+        section=list(passage.section),
+        start=passage.start,
+        end=passage.end,
+        score=passage.score,
+    )
+
+
+async def get_page(
+    desk: ReadDesk,
+    document: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=URL_LIMIT,
+            description="Of a result or passage; or the address of a page that was read.",
+        ),
+    ],
+    collection: Annotated[
+        Name | None, Field(description="As told with the document; null: pages of the web.")
+    ] = None,
+    limit: Annotated[
+        int, Field(ge=100, le=MOST_TEXT, description="Characters to read at a time.")
+    ] = 10_000,
+    cursor: Annotated[
+        str | None,
+        Field(pattern="^[0-9]{1,12}$", description="Of the answer before: what comes next."),
+    ] = None,
+) -> Annotated[CallToolResult, Page]:
+    """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
+    read once a task or ingest has stored it (`page` is `read` in get_status). Long texts come in
+    parts; search_corpus finds the passages that matter without reading all of it."""
+    page = await desk.research.page(
+        document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
+    )
+    return Page.model_validate(page.as_dict()).result()
+
+
+async def ingest(
+    desk: WriteDesk,
+    url: Annotated[
+        str | None,
+        Field(max_length=URL_LIMIT, description="An http(s) address of a page or file; or `text`."),
+    ] = None,
+    text: Annotated[
+        str | None, Field(max_length=TEXT_LIMIT, description="The text itself; or `url`.")
+    ] = None,
+    title: Annotated[str, Field(max_length=TITLE_LIMIT)] = "",
+    collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
+    wait: Wait = 0,
+) -> Annotated[CallToolResult, Ingested]:
+    """Store a document so that search_corpus finds it: the page or file at a public `url`, or a
+    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
+    as soon as the document is searchable or has failed. The same text again changes nothing; the
+    same address is fetched again. For pages of search results use a research task instead: it
+    reads them by itself."""
+    if (url is None) == (text is None):
+        raise Refused("invalid", "give either `url` or `text`")
+    seconds = patience(wait)
+    await desk.admit()
+    said: dict[str, Any] = {"title": title, "collection": collection, "tenant": desk.tenant}
+    if url is not None:
+        document = await desk.corpus.add_url(url, **said)
+    else:
+        document = await desk.corpus.add(text or "", **said)
+    if seconds > 0:
+        document = await _ready(desk, document, seconds)
+    error = document.error or {}
+    return Ingested(
+        document=document.ref.id,
+        collection=document.ref.collection,
+        title=document.title,
+        source=document.source,
+        state=document.state.value,
+        searchable=document.live,
+        stage=document.stage,
+        progress=document.progress,
+        chunks=document.chunks,
+        error=str(error["message"]) if "message" in error else None,
+    ).result()
+
+
+async def _ready(desk: ToolDesk, document: Document, seconds: float) -> Document:
+    """The document once it is ready, or as it is when the wait is over."""
+    ref = document.ref
+    wait = desk.corpus.wait(ref.id, collection=ref.collection, tenant=desk.tenant, timeout=seconds)
+    try:
+        ready = await desk.unless_stopping(wait)
+    except WaitTimeout:
+        ready = None
+    return ready or await desk.document(ref.id, ref.collection)
+
+
+TOOLS = (
+    define(search_corpus, "Search stored documents", reads=True),
+    define(get_page, "Read a stored page", reads=True),
+    define(ingest, "Store a document", repeatable=True, outside=True),
+)

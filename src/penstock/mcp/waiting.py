@@ -1,0 +1,25 @@
+"""How long tools wait."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+MOST_ASKED = 300
+MOST_WAIT = 50.0
+"""Clients give a call up after 60 s, some of them."""
+
+Wait = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=MOST_ASKED,
+        description=f"Seconds to wait for news, up to {MOST_ASKED}; it answers after {MOST_WAIT:g} "
+        "at the latest, so call again.",
+    ),
+]
+
+
+def patience(asked: float) -> float:
+    return min(asked, MOST_WAIT)

@@ -1,0 +1,115 @@
+"""Clients of MCP, of the SDK: over either transport, of either era."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2 as httpx
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent
+
+from tests.support.serving import PATIENCE, Host, Served
+
+ERAS = {"old": "2025-11-25", "new": "2026-07-28"}
+MODES = {"old": "legacy", "new": "auto"}
+WAYS = [f"{transport}-{era}" for transport in ("stdio", "http") for era in ERAS]
+
+
+class Agents:
+    """Starts what an agent talks to, and connects it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.errors = host.cli.folder / "mcp.err"
+        """What `penstock mcp` has said on stderr."""
+
+    @asynccontextmanager
+    async def connect(self, way: str, *arguments: str) -> AsyncIterator[Client]:
+        """A client, connected as `way` says to a server of its own."""
+        transport, _, era = way.partition("-")
+        if transport == "stdio":
+            async with self.on_stdio(era, *arguments) as client:
+                yield client
+        else:
+            async with over_http(self.host.serve(*arguments), era) as client:
+                yield client
+
+    @asynccontextmanager
+    async def on_stdio(self, era: str, *arguments: str) -> AsyncIterator[Client]:
+        cli = self.host.cli
+        server = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "penstock.cli", *self.command(*arguments)],
+            env=cli.environment,
+            cwd=cli.folder,
+        )
+        with self.errors.open("a") as errors:
+            transport = stdio_client(server, errlog=errors)
+            async with Client(transport, mode=MODES[era]) as client:
+                yield client
+
+    def command(self, *arguments: str) -> list[str]:
+        return ["mcp", "shop:app", "--config", self.host.config(), *arguments]
+
+
+@asynccontextmanager
+async def over_http(served: Served, era: str = "new", key: str | None = None) -> AsyncIterator[Any]:
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http:
+        transport = streamable_http_client(f"{served.url}/mcp", http_client=http)
+        async with Client(transport, mode=MODES[era]) as client:
+            yield client
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers; the SDK has checked it against the tool's output schema."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    assert isinstance(result.structured_content, dict)
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> tuple[str, str]:
+    """Code and message of a call that is not carried out."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, text_of(result)
+    told = result.structured_content
+    assert isinstance(told, dict)
+    assert text_of(result) == f"{told['code']}: {told['message']}"
+    return told["code"], told["message"]
+
+
+def text_of(result: CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+def envelope(method: str, era: str = "new", **params: Any) -> dict[str, Any]:
+    """A request as it goes over the wire; a new one brings all that it needs."""
+    if era == "new":
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": ERAS["new"],
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+            **params.get("_meta", {}),
+        }
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def headers_for(message: dict[str, Any], era: str = "new") -> dict[str, str]:
+    """What HTTP asks for beside it."""
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": ERAS[era],
+    }
+    if era == "new":
+        headers["Mcp-Method"] = message["method"]
+        if name := message["params"].get("name"):
+            headers["Mcp-Name"] = name
+    return headers
