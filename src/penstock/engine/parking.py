@@ -50,8 +50,8 @@ class Parking:
 
     @asynccontextmanager
     async def parked(self, run: Run) -> AsyncIterator[None]:
-        """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked while
-        any of them does."""
+        """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
+        while any of them does."""
         if run.placed and self._is_under_way(run):
             self._leave(run)
         run.waits += 1
