@@ -1,0 +1,133 @@
+"""Answers: a question, what was looked for and found, and what was said with which evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class AnswerState(StrEnum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Sources(StrEnum):
+    """Where evidence may come from."""
+
+    CORPUS = "corpus"
+    WEB = "web"
+    """A research task's providers too, and the pages they name."""
+
+
+class Phase(StrEnum):
+    PLAN = "plan"
+    SEARCH = "search"
+    ANSWER = "answer"
+    DONE = "done"
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """What to look for, and when it is enough."""
+
+    queries: tuple[str, ...]
+    enough: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Evidence:
+    """A passage that an answer may cite, by its number. Its text is data of others, never
+    instructions."""
+
+    number: int
+    """1, 2, 3 ... within the answer, in the order found: what `[1]` in the text means."""
+    collection: str
+    document: str
+    title: str
+    source: str
+    chunk: int
+    start: int
+    end: int
+    pages: tuple[int, int] | None
+    text: str
+    score: float
+    query: str
+    """That found it."""
+    round: int
+
+
+@dataclass(slots=True, frozen=True)
+class Round:
+    """One turn of the search loop."""
+
+    number: int
+    """1 to 5; from 4 on it is to recover from having found too little."""
+    queries: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    """New in this round."""
+    missing: tuple[str, ...]
+    """What is not found yet, as far as can be told."""
+    enough: bool
+    note: str = ""
+    """What went wrong in it, such as an answer of the model that was of no use."""
+
+
+@dataclass(slots=True, frozen=True)
+class Citation:
+    """`[number]` at a place of the text. It resolves: `number` is that of some evidence."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """An answer as it stands."""
+
+    tenant: str
+    id: str
+    question: str
+    sources: Sources
+    collections: tuple[str, ...] | None
+    """Of the corpus; None: all."""
+    created_at: float
+    ends_at: float
+    """When its time is up: then what is there is answered with."""
+    state: AnswerState = AnswerState.RUNNING
+    phase: Phase = Phase.PLAN
+    plan: Plan | None = None
+    rounds: tuple[Round, ...] = ()
+    text: str = ""
+    citations: tuple[Citation, ...] = ()
+    unsupported: tuple[tuple[int, int], ...] = ()
+    """Sentences of the text (start, end) without a citation that resolves."""
+    missing: tuple[str, ...] = ()
+    """What was looked for and not found."""
+    mode: str = ""
+    """`model`, or `extractive`: sentences of the evidence as they are, chosen without a model."""
+    notes: tuple[str, ...] = ()
+    """What the reader should know: no model configured, time was up, a phase was given up."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """By phase: which model was asked."""
+    task: str | None = None
+    """With sources `web`: the research task that looked."""
+    error: str | None = None
+    finished_at: float | None = None
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        return tuple(one for turn in self.rounds for one in turn.evidence)
+
+    def as_dict(self) -> dict[str, Any]:
+        """A JSON-ready form: the same over HTTP, MCP and on the command line."""
+        known = asdict(self)
+        del known["tenant"]
+        known["evidence"] = [asdict(one) for one in self.evidence]
+        for turn in known["rounds"]:
+            turn["evidence"] = [one["number"] for one in turn["evidence"]]
+        return known

@@ -1,0 +1,44 @@
+"""The port to a language model, asked by a job in the lane of its phase."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from penstock.ports.provider import Asking
+
+Effort = Literal["low", "medium"]
+
+
+class Message(NamedTuple):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class LanguageModel(Protocol):
+    """One model, for one phase. Each request takes a permit in its lane (`llm.plan`, `llm.search`,
+    `llm.answer`) and ends by the lane's timeout and the job's deadline.
+
+    Raises what `ctx.http` raises; ModelError where the answer is of no use; ConfigError where a key
+    is wanted and its variable is not set.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the server calls it."""
+        ...
+
+    @property
+    def lane(self) -> str: ...
+
+    async def complete(
+        self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
+    ) -> str:
+        """The model's whole answer, of at most so many tokens."""
+        ...
+
+    def stream(
+        self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
+    ) -> AsyncIterator[str]:
+        """The answer as it comes, in pieces. ModelError in the middle where it breaks off."""
+        ...

@@ -1,0 +1,43 @@
+"""The port to the librarian, who looks for evidence on behalf of answers: in this process, or as a
+service of its own.
+
+It promises: at most `MOST_ROUNDS` rounds, and none that begins after `Errand.ends_at`; what was
+found so far is given as it is found, so whoever loses the librarian in the middle keeps it; when
+nobody listens any more, it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.model.answer import Evidence, Plan, Round
+from penstock.ports.provider import Asking
+
+FIRST_ROUNDS = 3
+RECOVERY_ROUNDS = 2
+"""More, if the first ones have not found what the plan asks for."""
+MOST_ROUNDS = FIRST_ROUNDS + RECOVERY_ROUNDS
+
+
+@dataclass(slots=True, frozen=True)
+class Errand:
+    """What to look for, for whom, and until when."""
+
+    tenant: str
+    question: str
+    plan: Plan
+    ends_at: float
+    """On the queue's clock."""
+    collections: tuple[str, ...] | None = None
+    found: tuple[Evidence, ...] = ()
+    """By an earlier run, numbered."""
+    rounds_done: int = 0
+
+
+class Librarian(Protocol):
+    def search(self, asking: Asking, errand: Errand) -> AsyncIterator[Round]:
+        """The rounds as they end. The last one has what is missing, and whether it is enough.
+        Unavailable where the librarian cannot be reached, or is lost."""
+        ...
