@@ -6,9 +6,12 @@ import time
 
 import pytest
 
+from penstock.model.ids import new_id
+from tests.support.postgres import new_url
 from tests.support.research import ResearchSite
 from tests.support.researching import add, finished, new_task, settings
 from tests.support.server import Answer
+from tests.support.servers import redis_url
 from tests.support.serving import Host
 
 pytestmark = pytest.mark.timeout(120)
@@ -21,10 +24,21 @@ def host(host: Host, library_site: ResearchSite) -> Host:
     return host
 
 
-async def test_a_question_becomes_results_whose_text_can_be_had(
-    host: Host, library_site: ResearchSite
-) -> None:
-    served = host.serve()
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def anywhere(request: pytest.FixtureRequest, host: Host) -> Host:
+    """On each queue; tasks and pages are in the same database, but for Redis."""
+    environment = host.cli.environment
+    if request.param == "postgres":
+        environment["PENSTOCK_QUEUE"] = new_url()
+        environment["PENSTOCK_BLOBS"] = str(host.cli.folder / "blobs")
+    elif request.param == "redis":
+        environment["PENSTOCK_QUEUE"] = f"{redis_url('redis')}?namespace={new_id()}"
+        environment["PENSTOCK_STORE"] = f"sqlite:///{host.cli.folder}/store.db"
+    return host
+
+
+async def test_a_question_becomes_results_whose_text_can_be_had(anywhere: Host) -> None:
+    served = anywhere.serve()
     async with served.client() as client:
         budget = {"budget_pages": 5, "budget_seconds": 600}
         made = await client.post("/v1/tasks", json={"question": "How do wheels turn?", **budget})
