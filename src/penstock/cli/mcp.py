@@ -101,6 +101,8 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
             ends.append(orchestrator.dispatcher_task)
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         stopping.begin()
+        busy = 0 if orchestrator is None else orchestrator.status["busy"]
+        note(f"stopping: waiting for {plural(busy, 'running job')}" if busy else "stopping")
         await _stop(orchestrator, signals, told)
         await serving
     code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
