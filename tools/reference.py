@@ -22,6 +22,7 @@ import typer
 from penstock.cli import cli, main
 from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
+from penstock.model.browser import BrowserConfig, EngineConfig
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
@@ -55,7 +56,7 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
 `llm` ([guide](guide-documents.md#scans)); `fetch`, whose `allow` is a list for `fetch_allow`;
-`server`; and `providers`.
+`server`; `providers`; and `browser`.
 
 ## The server
 
@@ -73,6 +74,21 @@ The section `providers` of `{file}`, by name: {providers}.
 | setting | default | meaning |
 |---|---|---|
 {provider}
+
+## The browser
+
+The section `browser` of `{file}`. What it is for, and an example, is in the
+[guide](guide-providers.md#result-pages-in-a-browser).
+
+| setting | default | meaning |
+|---|---|---|
+{browser}
+
+An engine, by its name under `engines`:
+
+| setting | default | meaning |
+|---|---|---|
+{engine}
 """
 
 LANES = """\
@@ -169,13 +185,28 @@ def settings_page() -> str:
     provider_rows = [
         f"| `{key.name}` | none | {provider[key.name]} |" for key in fields(ProviderConfig)
     ]
+    browser = [row for row in _rows(BrowserConfig) if not row.startswith("| `engines`")]
     return SETTINGS.format(
         file=DEFAULT_FILE,
         rows="\n".join(rows),
         server="\n".join(server_rows),
         provider="\n".join(provider_rows),
         providers=", ".join(f"`{name}`" for name in ADDRESSES),
+        browser="\n".join(browser),
+        engine="\n".join(_rows(EngineConfig)),
     )
+
+
+def _rows(of: type) -> list[str]:
+    meanings = _meanings(of)
+    return [
+        f"| `{field.name}` | {_shown(field.default)} | {meanings[field.name]} |"
+        for field in fields(of)
+    ]
+
+
+def _shown(default: Any) -> str:
+    return "none" if default in (None, "", ()) else f"`{_value(default)}`"
 
 
 def _meanings(of: type) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Documents that are still to be fetched, on every corpus."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,14 @@ from penstock.model.document import Document, DocumentState
 from penstock.ports.corpus import Arrived, Corpus, Version
 from tests.conformance.corpus_support import (
     CORPORA,
+    MODEL,
     accept,
     add,
+    embed,
     find,
     publish,
     ref_of,
+    staged_of,
     texts,
     there,
     upload_of,
@@ -32,11 +36,13 @@ async def fail(corpus: Corpus, version: Version) -> None:
     assert await corpus.mark(version, state=DocumentState.FAILED, stage="fetch", progress=0.0)
 
 
-async def arrive(corpus: Corpus, version: Version, content: str) -> Document | None:
+async def arrive(
+    corpus: Corpus, version: Version, content: str, charset: str = ""
+) -> Document | None:
     """What the document's address holds, as if it had been fetched."""
     upload = upload_of(version.ref, content)
     address = upload_of(version.ref, ADDRESS).blob
-    arrived = Arrived(upload.blob, upload.digest, upload.size, "as fetched")
+    arrived = Arrived(upload.blob, upload.digest, upload.size, "as fetched", charset)
     return await corpus.fetched(version, address, arrived)
 
 
@@ -123,3 +129,28 @@ async def test_failed_fetch_is_tried_again_as_a_fetch(corpus: Corpus) -> None:
     assert (uploaded.document.stage, uploaded.document.remote) == ("waiting", False)
     (pending,) = await corpus.processing(after=0, older_than=0.0, limit=9)
     assert pending.request is None
+
+
+async def test_what_a_server_and_a_page_say_stays_with_the_document(corpus: Corpus) -> None:
+    uploaded = await accept(corpus, ref_of("a"), "sun", charset="shift_jis")
+    assert (await there(corpus, uploaded.ref)).charset == "shift_jis"
+    reading = {"text": "main", "author": "水 門"}
+    assert await corpus.stage(uploaded, replace(staged_of(["sun"]), reading=reading))
+    await embed(corpus, uploaded)
+    assert await corpus.publish(uploaded, MODEL)
+    published = await there(corpus, uploaded.ref)
+    assert (published.reading, published.charset) == (reading, "shift_jis")
+
+    version = await accept(corpus, uploaded.ref, ADDRESS, remote=True)
+    waiting = await there(corpus, version.ref)
+    assert (waiting.reading, waiting.charset) == (reading, "shift_jis"), "it may be the same"
+    again = await arrive(corpus, version, "sun", "shift_jis")
+    assert again is not None
+    assert (again.generation, again.reading) == (uploaded.generation, reading)
+
+    version = await accept(corpus, uploaded.ref, ADDRESS, remote=True)
+    arrived = await arrive(corpus, version, "moon", "euc-kr")
+    assert arrived is not None
+    assert arrived.charset == "euc-kr"
+    assert await publish(corpus, version, "moon")
+    assert (await there(corpus, version.ref)).reading == {}

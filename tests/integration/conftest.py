@@ -10,6 +10,7 @@ from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
+from tests.support.reader import Reader
 from tests.support.research import Bureau, ResearchSite
 from tests.support.result_server import CHROMIUM, ResultServer
 from tests.support.scans import TESSERACT, VisionServer
@@ -143,3 +144,10 @@ def library_site() -> Iterator[ResearchSite]:
 def bureau(shelf: Shelf, library_site: ResearchSite) -> Bureau:
     """Research tasks, asking providers on loopback."""
     return Bureau(shelf, library_site)
+
+
+@pytest.fixture
+def reader(web: Web) -> Reader:
+    """The site has no robots.txt, unless a test gives it one."""
+    web.site.answers["/robots.txt"] = Answer(404)
+    return Reader(web)

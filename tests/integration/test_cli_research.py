@@ -141,7 +141,8 @@ def test_a_terminal_sees_how_it_goes_and_a_list(cli: Cli, library_site: Research
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([" "], "a question is 1 to"),
+        ([" "], "a query is 1 to"),
+        ([" ", "--query", "x"], "a question is 1 to"),
         (["x", "--provider", "altavista"], "there are: openalex"),
         (["x", "--query", " "], "a query is 1 to"),
         (["x", "--max-results", "101"], "max_results is 1 to 100"),

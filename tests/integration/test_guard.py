@@ -2,12 +2,11 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import httpcore2
 import httpx2
 import pytest
 from cryptography import x509
@@ -17,51 +16,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from penstock import AddressRefused
 from penstock.engine.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver
 from penstock.engine.web_address import parse_allow
+from tests.support.nets import PUBLIC, Names, Wire
 from tests.support.server import Answer, CountingServer
 
 SOON = 10.0
-PUBLIC = "93.184.216.34"
 
 
 @pytest.fixture
 def server() -> Iterator[CountingServer]:
     with CountingServer() as server:
         yield server
-
-
-class Names:
-    """A name server that answers as it was told, each time with the next answer."""
-
-    def __init__(self, *answers: list[str]) -> None:
-        self.answers = list(answers)
-        self.asked = 0
-
-    async def __call__(self, host: str, port: int) -> list[str]:
-        self.asked += 1
-        return self.answers[min(self.asked, len(self.answers)) - 1]
-
-
-class Wire(httpcore2.AsyncNetworkBackend):
-    """Notes where connections go, and takes them all to one server."""
-
-    def __init__(self, port: int, dead: Iterable[str] = ()) -> None:
-        self.port = port
-        self.dead = set(dead)
-        self.reached: list[str] = []
-        self._network = httpcore2.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        self.reached.append(host)
-        if host in self.dead:
-            raise httpcore2.ConnectError("nobody there")
-        return await self._network.connect_tcp("127.0.0.1", self.port, timeout)
 
 
 async def get(client: GuardedClient, url: str, **headers: str) -> int:

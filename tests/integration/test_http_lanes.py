@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from penstock import JobContext, JobState, Penstock
+from penstock import JobContext, JobState, Penstock, RateLimited
 from penstock.model.lane import LaneConfig
 from tests.support.desk import FREE, LANES, SOON, Desk, error_of
 from tests.support.processes import Farm
@@ -25,6 +25,27 @@ async def test_first_request_in_its_own_lane_is_paid_for_by_the_start(
     assert (await desk.run(work)).state is JobState.COMPLETED
     assert len(server.hits) == 4
     assert desk.use_of("api") == 4
+
+
+async def test_lane_is_paused_also_where_the_handler_catches_the_refusal(
+    desk: Desk, server: CountingServer
+) -> None:
+    """That of the first request, whose permit is the job's and stays with it to its end."""
+    server.answers["/"] = Answer(429, headers={"retry-after": "600"})
+
+    async def work(ctx: JobContext) -> bool:
+        try:
+            await ctx.http.get(server.url("/"))
+        except RateLimited as error:
+            return error.told
+        return False
+
+    assert (await desk.run(work)).result is True
+    async with desk.app:
+        (lane,) = await desk.app.lane_infos()
+    assert lane.blocked_until is not None
+    assert lane.blocked_until > time.time() + 500
+    assert lane.in_flight == 0
 
 
 def counted(*names: str) -> dict[str, LaneConfig]:

@@ -12,6 +12,7 @@ import pytest
 
 from penstock import Job, JobContext, JobFilter, JobNotFound, JobOrchestrator, JobState, Penstock
 from penstock.engine import parking
+from tests.support.processes import Farm
 from tests.support.waiting import look_on, until
 
 QUICK: dict[str, Any] = {
@@ -392,11 +393,25 @@ async def test_parked_jobs_are_seen_by_others(family: Family) -> None:
         await app.drain(timeout=10)
 
 
+async def test_death_of_the_process_is_not_on_the_record_of_jobs_that_waited(farm: Farm) -> None:
+    """Those that did something may have caused it; those that waited have not."""
+    async with farm.app("family") as app:
+        mother = await app.enqueue("mother", {"gate": str(farm.gate)})
+        worker = await farm.start("family")
+        await until(lambda: len(farm.side.notes(kind="son")) == 3, "the sons to run")
+        await worker.kill()
+        farm.gate.touch()
+        await farm.start("family")
+        done = await app.wait(mother.id, timeout=10)
+        assert (done.state, done.attempts, done.result) == (JobState.COMPLETED, 1, [0, 1, 2])
+        assert [son.attempts for son in await app.jobs(parent_id=mother.id)] == [2, 2, 2]
+
+
 async def test_immediate_stop_of_a_task_ends_a_whole_family(family: Family) -> None:
     async with family.app as app, app.running() as orchestrator:
         await app.enqueue("parent", {"children": 3, "gated": True}, task="paper")
-        other = await app.enqueue("parent", task="other")
         await parked(orchestrator, 1)
+        other = await app.enqueue("parent", task="other")
         assert await app.jobs(task="paper", kind="child")
         outcome = await app.queue.stop("default", "paper", running=True)
         assert (outcome.cancelled, outcome.running) == (4, 0)

@@ -17,11 +17,13 @@ import pytest
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.mask import mask
 from penstock.ingest.parse import ParseLimits, ParserPool
+from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
 from penstock.model.document import Staged
 from penstock.model.errors import ConfigError, ParserError
 from tests.support import documents
 from tests.support.documents import ENGLISH, JAPANESE, MAKERS, MIMES, SENTENCES, damaged
+from tests.support.pages import KOREAN, page
 from tests.support.waiting import until
 
 SLOW_HTML = b"<html>" + b"<div>a</div>" * 1_000_000
@@ -65,13 +67,14 @@ async def test_every_format_comes_back_from_bytes_and_from_a_file(tmp_path: Path
 async def test_document_staged_in_one_go_is_what_it_is_step_by_step() -> None:
     settings = ChunkSettings(size=100, overlap=24, slack=6)
     async with ParserPool(size=1) as pool:
-        for make in MAKERS.values():
-            data = make()
-            parsed = await pool.parse(data)
+        for data, web in [*((make(), None) for make in MAKERS.values()), (page(KOREAN), "utf-8")]:
+            parsed = await pool.parse(data, web=web)
             prepared = prepare(parsed, "given", mask)
             chunks = await pool.cut(prepared.uncut, settings)
-            staged = await pool.stage(data, "given", settings)
+            staged = await pool.stage(data, "given", settings, web)
             assert isinstance(staged, Staged)
+            assert bool(staged.reading) == (web is not None)
+            assert staged.reading == prepared.reading
             assert chunks
             assert staged.chunks == chunks
             assert (staged.text, staged.title) == (prepared.uncut.text, prepared.title)
@@ -86,6 +89,28 @@ async def test_what_comes_out_of_a_staging_child_is_masked() -> None:
     assert staged.masked == {"email": 2, "phone": 1}
     assert "mia@" not in repr(staged)
     assert "1234" not in repr(staged)
+
+
+def test_what_a_page_says_of_itself_is_masked() -> None:
+    reading = {"text": "main", "author": "Mia Weir, mia@example.org, 010-1234-5678"}
+    ready = prepare(Parsed("text", None, "text/html", reading=reading), "given", mask)
+    assert ready.staged([], "text/html").reading == {
+        "text": "main",
+        "author": "Mia Weir, [EMAIL], [PHONE]",
+    }
+
+
+async def test_where_trafilatura_is_not_installed_pages_are_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a real child, which looks for modules here first."""
+    missing = "raise ModuleNotFoundError('not installed', name=__name__)"
+    (tmp_path / "trafilatura.py").write_text(missing)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    async with ParserPool(size=1) as pool:
+        parsed = await pool.parse(page(), web="")
+    assert parsed.reading["text"] == "whole"
+    assert "pip install" in parsed.reading["why"]
 
 
 async def test_errors_cross_the_pipe_with_their_reason(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def test_killed_in_the_middle_a_task_goes_on_and_ends_with_the_same_result
         async with again.idle() as app:
             task = await asked(app, *QUERIES)
             for strike in range(strikes):
-                worker = await again.farm.start("researching")
+                worker = await again.farm.start("researching", max_retries=strikes)
                 site.hits.clear()
                 await until(lambda: len(site.hits) >= 2, "it is at work")
                 if strike == strikes - 1:

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from penstock.ports.store import Store
 from tests.conformance.task_support import (
     NOW,
     TENANT,
+    add,
     answer_of,
     begun,
     finish,
@@ -32,11 +34,13 @@ from tests.conformance.task_support import (
     mark,
     new_pages,
     new_search,
+    new_task,
     record_there,
     restart,
 )
 from tests.support.postgres import new_url, psql
 from tests.support.proxy import Proxy
+from tests.support.waiting import until
 
 NOTICED = 60.0
 """A server that says nothing is noticed after a command's time limit of 5 s."""
@@ -132,6 +136,35 @@ async def test_a_call_whose_answer_was_lost_can_be_made_again(
     assert [page.state for page in done.pages] == [PageState.READ, PageState.WAITING]
     assert (done.task.pages, done.task.ends_at) == (2, NOW + 70)
     assert len(done.answers) == 1
+
+
+@pytest.mark.parametrize("name", ["start", "answer", "grant", "page", "finish"])
+async def test_what_is_brought_in_the_moment_of_another_run_is_refused(
+    proxy: Proxy, store: TaskStore, name: str
+) -> None:
+    """The other run is not committed when the job brings something: it has to wait and see."""
+    task = await new_task(store)
+    (search,) = (await add(store, task, "q")).searches
+    await grant(store, search, "a.org")
+    before = await record_there(store, task)
+    async with psql(proxy.url) as mine:
+        transaction = mine.connection.transaction()
+        await transaction.start()
+        await mine.execute("UPDATE penstock.research_searches SET run = run + 1")
+        pid = mine.connection.get_server_pid()
+        bringing = asyncio.ensure_future(writes(store, search)[name]())
+
+        async def waits() -> bool:
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
+            return bringing.done() or await mine.fetchval(waiting, pid) > 0
+
+        await until(waits, "the job to wait")
+        await transaction.commit()
+    assert not await bringing
+    after = await record_there(store, task)
+    (again,) = after.searches
+    assert after == replace(before, searches=[again])
+    assert again == replace(search, run=search.run + 1)
 
 
 async def test_a_file_that_is_locked_is_told_and_works_again_after(

@@ -35,6 +35,8 @@ class Answer:
     """Closes the connection instead of answering."""
     endless: bool = False
     """Sends its body again and again, until the client has had enough."""
+    cut: bool = False
+    """Hangs up behind its body, however long that was said to be."""
 
 
 @dataclass(slots=True)
@@ -175,6 +177,8 @@ class _Connection(asyncio.Protocol):
         text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"HTTP/1.1 {answer.status} -\r\n{text}\r\n".encode("latin-1")
         self._transport.write(head + (b"" if hit.method == "HEAD" else answer.body))
+        if answer.cut:
+            self._transport.close()
         if answer.endless:
             self._go_on(answer.body)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import Any
 
 import psutil
@@ -18,11 +19,8 @@ from tests.support.result_server import ResultServer
 LANE = "browser.test"
 PATIENCE = 60.0
 """Seconds for a whole search; starting Chromium alone takes one on an idle machine."""
-QUICK = {"min_interval_seconds": 0.0, "max_parallel": 2, "requests_per_day": 1000}
-LANES = {
-    "browser": LaneConfig(**QUICK),
-    "browser.*": LaneConfig(**QUICK, parent="browser", credentials=False),
-}
+QUICK = LaneConfig(min_interval_seconds=0.0, max_parallel=2, requests_per_day=1000)
+LANES = {"browser": QUICK, "browser.*": replace(QUICK, parent="browser", credentials=False)}
 
 
 class Visits:
@@ -35,12 +33,9 @@ class Visits:
         self.providers = Providers()
         self._work: Work
 
-    def use(
-        self, way: str = "page", *, browser: dict[str, Any] | None = None, **engine: Any
-    ) -> None:
-        config = BrowserConfig(
-            engines={"test": self.server.engine(way, **engine)}, **(browser or {})
-        )
+    def use(self, way: str = "page", *, browser: dict[str, Any] | None = None, **to: Any) -> None:
+        """`to` changes the engine, `browser` what is set for all."""
+        config = BrowserConfig(engines={"test": self.server.engine(way, **to)}, **(browser or {}))
         self.providers = open_providers({}, browser=config, fetch_allow=self.allow)
 
     async def search(
@@ -79,8 +74,12 @@ def titles(job: Job) -> list[str]:
 
 def browsers(pid: int | None = None) -> list[psutil.Process]:
     """The processes of Chromium and its driver that hang on this process, or on another."""
-    children = psutil.Process(pid).children(recursive=True)
-    return [one for one in children if one.name().startswith(("chromium", "node", "chrome"))]
+    found = []
+    for one in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # gone while we look
+            if one.name().startswith(("chrom", "node")):
+                found.append(one)
+    return found
 
 
 def wheels(count: int) -> list[str]:

@@ -55,7 +55,7 @@ async def test_jobs_come_out_in_the_order_they_went_in() -> None:
         queue.put_nowait(lease(n))
 
     assert queue.qsize() == 5
-    assert [(await queue.get()).seq for _ in range(5)] == [0, 1, 2, 3, 4]
+    assert [await queue.get() for _ in range(5)] == [lease(n) for n in range(5)]
     assert queue.empty()
 
 
@@ -77,7 +77,7 @@ async def test_worker_that_waits_gets_the_next_job() -> None:
     await asyncio.sleep(0)
     queue.put_nowait(lease(7))
 
-    assert (await asyncio.wait_for(waiting, 5)).seq == 7
+    assert await asyncio.wait_for(waiting, 5) == lease(7)
 
 
 async def test_age_is_that_of_the_first_in_line(clock: Clock) -> None:
@@ -114,7 +114,7 @@ async def test_taking_jobs_out_makes_room_for_who_waits_to_put() -> None:
     assert len(queue.take_older(0)) == 1
     await asyncio.wait_for(putting, 5)
 
-    assert queue.get_nowait().seq == 2
+    assert queue.get_nowait() == lease(2)
 
 
 async def test_cancelled_worker_takes_no_job_with_it() -> None:
@@ -124,7 +124,7 @@ async def test_cancelled_worker_takes_no_job_with_it() -> None:
     queue.put_nowait(lease(1))
     first.cancel()
 
-    assert (await asyncio.wait_for(second, 5)).seq == 1
+    assert await asyncio.wait_for(second, 5) == lease(1)
     await asyncio.gather(first, return_exceptions=True)
     assert queue.empty()
 
@@ -137,3 +137,26 @@ async def test_jobs_that_just_came_are_young() -> None:
 
     assert age is not None
     assert 0 <= age <= time.monotonic() - before
+
+
+async def test_job_that_comes_back_is_served_first_and_takes_no_room() -> None:
+    queue = InternalQueue(maxsize=1)
+    queue.put_nowait(lease(1))
+    first, second, third = (queue.come_back() for _ in range(3))
+    queue.withdraw(second)
+
+    assert (queue.qsize(), queue.coming_back) == (1, 2)
+    assert queue.take_older(0) == [lease(1)]
+    assert not queue.empty()
+    queue.put_nowait(lease(2))
+    assert [queue.get_nowait() for _ in range(3)] == [first, third, lease(2)]
+    assert queue.empty()
+
+
+async def test_worker_that_waits_is_woken_by_a_job_that_comes_back() -> None:
+    queue = InternalQueue(maxsize=1)
+    waiting = asyncio.ensure_future(queue.get())
+    await asyncio.sleep(0)
+    place = queue.come_back()
+
+    assert await asyncio.wait_for(waiting, 5) is place

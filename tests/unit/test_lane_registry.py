@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock import ConfigError, LaneConfig
+from penstock.lanes import registry
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.lane import BUILT_IN
 
@@ -135,3 +136,26 @@ def test_profile_applies_where_its_credential_is_set() -> None:
     with_key = LaneRegistry(given, {"OPENALEX_KEY": "k"}).config("openalex")
     assert with_key.requests_per_interval == 100
     assert with_key.max_parallel == BUILT_IN["openalex"].max_parallel
+
+
+def test_pace_that_is_asked_for_binds_until_it_is_not_and_never_makes_a_lane_faster() -> None:
+    lanes = LaneRegistry({"host:slow.example": {"min_interval_seconds": 60.0}})
+    lanes.pace("host:a.example", 0.0)
+    assert lanes.config("host:a.example") == built_in("host:*"), "nothing was asked for"
+    lanes.pace("host:a.example", 10.0)
+    paced = lanes.config("host:a.example")
+    assert (paced.min_interval_seconds, paced.max_parallel, paced.assumed) == (10.0, 2, False)
+    assert lanes.config("host:b.example") == built_in("host:*")
+    lanes.pace("host:a.example", 0.0)
+    assert lanes.config("host:a.example").min_interval_seconds == 1.0
+    lanes.pace("host:slow.example", 10.0)
+    assert lanes.config("host:slow.example").min_interval_seconds == 60.0
+
+
+def test_only_so_many_paces_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MOST_PACED", 2)
+    lanes = LaneRegistry()
+    for name in ("host:a", "host:b", "host:a", "host:c"):
+        lanes.pace(name, 5.0)
+    spacings = [lanes.config(f"host:{one}").min_interval_seconds for one in "abc"]
+    assert spacings == [5.0, 1.0, 5.0]

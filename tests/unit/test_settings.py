@@ -53,3 +53,10 @@ def test_zero_is_allowed_where_it_means_something(name: str) -> None:
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         Settings().max_workers = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("contact", ["me@example.org\r\nx: y", "a b", "a(b)", "é@example.org"])
+def test_contact_that_would_break_a_header_is_refused(contact: str) -> None:
+    assert Settings(contact="https://example.org/about?a=b").contact
+    with pytest.raises(ConfigError, match="contact"):
+        Settings(contact=contact)

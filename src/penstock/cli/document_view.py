@@ -128,6 +128,7 @@ def print_document(document: Document) -> None:
             "size": f"{document.size:,} bytes",
             "source": printable(document.source),
             "metadata": pretty(dict(document.metadata)) if document.metadata else "",
+            "reading": pretty(dict(document.reading)) if document.reading else "",
             "chunks": f"{document.chunks:,}" if document.chunks else "",
             "masked": masked(document.masked),
             "accepted": moment(document.accepted_at),

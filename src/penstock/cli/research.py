@@ -73,15 +73,16 @@ def research(
     from penstock.app import Penstock
 
     app = Penstock(queue, config_file=config)
-    _ = app.research  # it has to be asked for before the app is opened
+    queries, providers = query or [question], provider or None
+    app.research.check_searches(queries, max_results, providers)  # before a task is made for them
     # What goes wrong is told of the task; the log would tell it once more, by job.
     logging.getLogger("penstock").setLevel(logging.ERROR)
     task = {"budget_pages": budget_pages, "budget_seconds": budget_seconds, "tenant": tenant}
     searches = {
-        "queries": query or [question],
+        "queries": queries,
         "max_results": max_results,
         "priority": priority,
-        "providers": provider or None,
+        "providers": providers,
         "tenant": tenant,
     }
     watched = is_terminal() if watch is None else watch

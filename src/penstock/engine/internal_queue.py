@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from typing import Any
 
 from penstock.ports.queue import Lease
 
@@ -26,7 +27,7 @@ class InternalQueue(asyncio.Queue[Lease | Place]):
         return len(self._waiting) + len(self._in_lanes)
 
     def empty(self) -> bool:
-        return not self._waiting and not self._in_lanes and not self._coming_back
+        return not (self._waiting or self._in_lanes or self._coming_back)
 
     @property
     def coming_back(self) -> int:
@@ -44,8 +45,7 @@ class InternalQueue(asyncio.Queue[Lease | Place]):
         """The place is not wanted any more."""
         self._coming_back.remove(place)
 
-    def _put(self, item: Lease | Place) -> None:
-        assert isinstance(item, Lease)
+    def _put(self, item: Any) -> None:  # a lease: places are asked for by `come_back`
         (self._in_lanes if item.lane else self._waiting).append((time.monotonic(), item))
 
     def _get(self) -> Lease | Place:

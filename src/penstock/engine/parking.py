@@ -50,8 +50,8 @@ class Parking:
 
     @asynccontextmanager
     async def parked(self, run: Run) -> AsyncIterator[None]:
-        """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked while
-        any of them does."""
+        """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
+        while any of them does."""
         if run.placed and self._is_under_way(run):
             self._leave(run)
         run.waits += 1
@@ -72,6 +72,7 @@ class Parking:
         if len(bench.parked) >= MOST:
             raise RunLater(LATER_SECONDS, f"{MOST} jobs wait for others in this process")
         run.placed = False
+        run.unmark()  # it does nothing that could kill the process, and pays for no such death
         bench.parked.add(lease.ref)
         bench.busy -= 1
         if lease.crashes:
@@ -106,6 +107,8 @@ class Parking:
             self._stand_in()
         else:
             run.placed, run.worker_since = True, bench.member.now()
+            if run.interrupted is None:  # else its membership may have lapsed
+                run.mark()
             if run.waits:
                 self._leave(run)
         if cancelled is not None:

@@ -27,6 +27,7 @@ class Run:
 
     __slots__ = (
         "_give_up",
+        "_slot",
         "_timer",
         "deadline",
         "given_up",
@@ -37,7 +38,6 @@ class Run:
         "member",
         "permit_used",
         "placed",
-        "slot",
         "started_at",
         "task",
         "waits",
@@ -60,7 +60,7 @@ class Run:
         self.started_at = started_at
         self.deadline = deadline
         self.limit = limit
-        self.slot = member.mark_started(lease)
+        self._slot: int | None = member.mark_started(lease)
         self.interrupted: Interrupt | None = None
         self.given_up = False
         """Settled while its handler went on in spite of being cancelled."""
@@ -75,6 +75,17 @@ class Run:
         """How many tasks of the handler wait for other jobs."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
+
+    def mark(self) -> None:
+        """From here on, if the process dies, this run may be why: it is on the job's record."""
+        if self._slot is None:
+            self._slot = self.member.mark_started(self.lease)
+
+    def unmark(self) -> None:
+        """From here on it is not: its outcome is stored, or it only waits for others."""
+        if self._slot is not None:
+            self.member.clear_started(self._slot)
+            self._slot = None
 
     def interrupt(self, reason: Interrupt) -> None:
         """Cut the run short. Must not be called from inside the handler's own task."""

@@ -89,7 +89,7 @@ class Settler:
         """The queue has answered: a crash from here on does not concern these runs."""
         for _, run in load.settlements:
             if run is not None:
-                run.member.clear_started(run.slot)
+                run.unmark()
 
     def forget(self) -> None:
         """The leases are lost; what was gathered under them is void."""

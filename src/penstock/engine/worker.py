@@ -56,8 +56,8 @@ class Worker:
             if lease.lane and bench.member.now() > lease.void_at:
                 bench.hand_back(lease)
                 continue
-            bench.busy += 1
             run = self._run(lease)
+            bench.busy += 1
             try:
                 await self._do(run)
             finally:

@@ -26,9 +26,11 @@ class EngineConfig:
     result: str = ""
     """One result; what follows is looked for inside it."""
     title: str = ""
+    """What it is called."""
     link: str = ""
     """Where it leads; `href` unless another attribute is named."""
     snippet: str | None = None
+    """A few lines of it."""
     next: str | None = None
     """What leads to the next page: its link is followed, or it is clicked."""
     first: int | None = None

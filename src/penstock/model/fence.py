@@ -1,8 +1,8 @@
 """Text of others, fenced: what a model is to read, and not to do.
 
-A page can say "ignore what you were told". No wording makes a model immune to that; a fence makes it
-plain where such text begins and ends. Its mark is made anew each time, so nobody who writes a text
-can close the fence inside it.
+A page can say "ignore what you were told". No wording makes a model immune to that; a fence makes
+it plain where such text begins and ends. Its mark is made anew each time, so nobody who writes a
+text can close the fence inside it.
 """
 
 from __future__ import annotations

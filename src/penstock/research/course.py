@@ -32,7 +32,7 @@ from penstock.ports.queue import JobFilter
 from penstock.ports.research import NewPage, Started
 from penstock.research.jobs import RECORD_LIMIT, Tools
 from penstock.research.status import CORPUS, address_of, results_of, selected, troubles_of
-from penstock.research.tasks import FIND, PAGE, SEARCH, SEARCH_LANE, payload_of
+from penstock.research.tasks import FIND, PAGE, SEARCH, SEARCH_LANE, log_of, payload_of
 from penstock.research.views import Work
 
 HEAD_START = 0.25
@@ -114,8 +114,7 @@ class Course:
             ends += [read_until] if self._pages else []
             job = await self._next(min(ends))
             if job is not None:
-                self._finds.pop(job.id, None)
-                self._pages.pop(job.id, None)
+                await self._ended(job)
             elif self._finds and tools.now() >= asked_until:
                 await self._give_up_finds()
             elif self._pages and tools.now() >= read_until:
@@ -134,6 +133,33 @@ class Course:
         except TimeoutError:
             return None
         return None
+
+    async def _ended(self, job: Job) -> None:
+        """One that is completed, or failed in its handler, has noted what came of it. One that was
+        cancelled, or whose processes died under it, has not."""
+        provider, key = self._finds.pop(job.id, None), self._pages.pop(job.id, None)
+        if job.state is JobState.COMPLETED:
+            return
+        if job.state is JobState.CANCELLED:
+            log = (self._ref.tenant, log_of(self._ref.task))
+            if (await self._tools.queue.stopped([log]))[0]:
+                raise TaskStopped(self._ref.task)
+        reason = job.error["message"] if job.error else f"its job was {job.state}"
+        known = await self._known()
+        if provider is not None and not any(one.provider == provider for one in known.answers):
+            await self._note_find(provider, reason)
+        for page in known.pages:
+            if page.key == key and page.state is PageState.WAITING:
+                await self._note_page(page.key, reason)
+
+    async def _note_find(self, provider: str, reason: str) -> None:
+        answer = Answer(self._ref.id, provider, (), done=False, error=reason, at=self._tools.now())
+        await self._tools.store.answer(self._ref, self._run, answer)
+
+    async def _note_page(self, key: str, reason: str) -> None:
+        await self._tools.store.page(
+            self._ref, self._run, key, PageState.FAILED, self._tools.now(), reason=reason
+        )
 
     async def _plan(self) -> bool:
         """Have pages of the best results read that are not yet; whether there were any."""
@@ -172,21 +198,16 @@ class Course:
     async def _give_up_finds(self) -> None:
         seconds = self._tools.provider_seconds
         for job in await self._cancelled(self._finds):
-            reason = f"no answer within {seconds:g} s{_waited(job)}"
-            answer = Answer(self._ref.id, self._finds[job.id], (), done=False, error=reason)
-            await self._tools.store.answer(self._ref, self._run, answer)
+            await self._note_find(
+                self._finds[job.id], f"no answer within {seconds:g} s{_waited(job)}"
+            )
         self._finds.clear()
 
     async def _give_up_pages(self) -> None:
         seconds = self._tools.page_seconds
         for job in await self._cancelled(self._pages):
-            await self._tools.store.page(
-                self._ref,
-                self._run,
-                self._pages[job.id],
-                PageState.FAILED,
-                self._tools.now(),
-                reason=f"not read within {seconds:g} s{_waited(job)}",
+            await self._note_page(
+                self._pages[job.id], f"not read within {seconds:g} s{_waited(job)}"
             )
         self._pages.clear()
 

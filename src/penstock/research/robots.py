@@ -68,10 +68,6 @@ class Robots:
     """The rules of web servers, for all jobs of a process."""
 
     def __init__(self, lanes: LaneRegistry, *, clock: Callable[[], float] = time.monotonic) -> None:
-        try:
-            import protego  # noqa: F401 (here, because most processes fetch no pages)
-        except ModuleNotFoundError:
-            raise ConfigError("pages of the web need: pip install 'penstock[research]'") from None
         self._lanes = lanes
         self._clock = clock
         self._known: dict[Origin, Rules] = {}
@@ -80,6 +76,11 @@ class Robots:
     async def allowed(self, ctx: JobContext, address: WebAddress, lane_of: LaneOf) -> Decision:
         """Whether a page may be fetched. Raises what `ctx.fetch` raises where the server cannot be
         reached or answers 5xx: then it is not known, and the job is tried again later."""
+        try:
+            import protego  # noqa: F401 (here, because most processes fetch no pages)
+        except ModuleNotFoundError:
+            # Not before: a server that nobody asks for research runs without it.
+            raise ConfigError("pages of the web need: pip install 'penstock[research]'") from None
         known = await self._rules(ctx, address, lane_of)
         where = f"the robots.txt of {address.host}"
         if known.problem:

@@ -97,7 +97,7 @@ class Research:
     ) -> ResearchTask:
         """A new task without searches: running, 0/0. `task_id`, 32 hex digits, makes it
         idempotent: the task that has it is given back."""
-        question = " ".join(question.split())
+        question = _tidy(question)
         if not 0 < len(question) <= QUESTION_LIMIT:
             raise ValidationError(f"a question is 1 to {QUESTION_LIMIT:,} characters")
         if budget_pages is not None and budget_pages < 0:
@@ -148,15 +148,14 @@ class Research:
             estimated_time=seconds,
         )
 
-    async def _new_searches(
-        self,
-        queries: Sequence[str],
-        max_results: int,
-        priority: Priority,
-        providers: Sequence[str] | None,
-    ) -> list[NewSearch]:
+    def check_searches(
+        self, queries: Sequence[str], max_results: int, providers: Sequence[str] | None
+    ) -> tuple[str, ...]:
+        """Who would be asked; ValidationError for what `queue_searches` would not take."""
         if not 0 < len(queries) <= MOST_QUERIES:
             raise ValidationError(f"queue 1 to {MOST_QUERIES} queries at a time")
+        if not all(0 < len(_tidy(query)) <= QUERY_LIMIT for query in queries):
+            raise ValidationError(f"a query is 1 to {QUERY_LIMIT:,} characters")
         if not 0 < max_results <= MOST_RESULTS:
             raise ValidationError(f"max_results is 1 to {MOST_RESULTS}")
         asked = tuple(dict.fromkeys(self.providers if providers is None else providers))
@@ -165,9 +164,17 @@ class Research:
             there = ", ".join(self._tools.providers)
             what = f"there is no provider {unknown[0]!r}" if unknown else "name a provider"
             raise ValidationError(f"{what}; there are: {there}")
-        tidy = [" ".join(query.split()) for query in queries]
-        if not all(0 < len(query) <= QUERY_LIMIT for query in tidy):
-            raise ValidationError(f"a query is 1 to {QUERY_LIMIT:,} characters")
+        return asked
+
+    async def _new_searches(
+        self,
+        queries: Sequence[str],
+        max_results: int,
+        priority: Priority,
+        providers: Sequence[str] | None,
+    ) -> list[NewSearch]:
+        asked = self.check_searches(queries, max_results, providers)
+        tidy = [_tidy(query) for query in queries]
         masked = await self._tools.library.mask(tidy)
         return [
             NewSearch(one, query_key(query, asked), query, max_results, priority, asked)
@@ -332,6 +339,10 @@ class Research:
         snapshot = await self._snapshots.get(tenant, task_id)
         whole = snapshot.view(0, len(snapshot.results.works), self._tools.now())
         return await asyncio.to_thread(export, whole, format)
+
+
+def _tidy(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _position(cursor: str | None) -> int:

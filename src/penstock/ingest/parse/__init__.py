@@ -6,11 +6,13 @@ read.py     which reader a document gets
 sniff.py    what a document is, by its content
 draft.py    where readers put what they read
 *_file.py   a reader per format
+web_page.py the main text of pages of the web
 picture.py  pages as pictures, where their text is in one
 ocr.py      text in pictures
 
 PDF is read by PDFium; all else by the standard library (why: docs/decisions/0016-ingest-parts.md),
-and pictures by Pillow and tesseract (docs/decisions/0024-scans.md).
+and pictures by Pillow and tesseract (docs/decisions/0024-scans.md). What the main text of a page is
+is told by trafilatura (docs/decisions/0031-pages.md).
 """
 
 from penstock.ingest.parse.limits import ParseLimits

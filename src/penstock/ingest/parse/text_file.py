@@ -40,7 +40,7 @@ _MEANT = {
     **dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252"),
 }
 """What is called by these names is what Windows made of them."""
-_NOT_OF_PAGES = {"punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7"}
+_NOT_OF_PAGES = {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7"}
 """Python's, for other things; the first takes hours for a page."""
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
@@ -88,7 +88,7 @@ def _known(charset: str | None) -> str | None:
         b"x".decode(found, "replace")
     except (LookupError, ValueError):
         return None
-    return None if found in _NOT_OF_PAGES else found
+    return None if found.replace("_", "-") in _NOT_OF_PAGES else found
 
 
 def _said(data: bytes) -> str | None:
