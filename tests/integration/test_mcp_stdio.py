@@ -281,6 +281,20 @@ def test_without_its_extra_it_says_what_to_install(cli: Cli) -> None:
     assert ended.stderr == "error: MCP needs: pip install 'penstock[mcp]'\n"
 
 
+def test_closed_streams_are_told(cli: Cli) -> None:
+    ended = subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m penstock.cli mcp <&-"],
+        cwd=cli.folder,
+        env=cli.environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "one is closed" in ended.stderr
+
+
 def test_an_empty_input_ends_it(cli: Cli) -> None:
     done = cli("mcp", "shop:app")
     assert done.out == ""

@@ -128,7 +128,10 @@ def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
 
     what = plural(app.settings.max_workers, "worker") if workers else "no workers"
     url = printable(hide_secrets(app.config.queue))
-    note(f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}")
+    note(
+        f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}; "
+        "it takes MCP on standard input"
+    )
 
 
 def _client_config(
