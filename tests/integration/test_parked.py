@@ -410,11 +410,9 @@ async def test_death_of_the_process_is_not_on_the_record_of_jobs_that_waited(far
 async def test_immediate_stop_of_a_task_ends_a_whole_family(family: Family) -> None:
     async with family.app as app, app.running() as orchestrator:
         await app.enqueue("parent", {"children": 3, "gated": True}, task="paper")
-        await parked(orchestrator, 1)
+        await until(lambda: family.at_work_now == 1, "a child to have the only worker")
         other = await app.enqueue("parent", task="other")
-        assert await app.jobs(task="paper", kind="child")
-        outcome = await app.queue.stop("default", "paper", running=True)
-        assert (outcome.cancelled, outcome.running) == (4, 0)
+        assert await app.stop_task("paper", running=True) == (4, 0)
         assert (await app.wait(other.id, timeout=10)).result == [0]
         await app.drain(timeout=10)
         found = await app.queue.find(JobFilter(task="paper"), 10)
