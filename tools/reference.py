@@ -27,6 +27,7 @@ from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, Lane
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
 from tools.reference_api import api_page, metrics_page
+from tools.reference_mcp import mcp_page
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -302,6 +303,7 @@ PAGES = {
     "reference-cli.md": commands_page,
     "reference-api.md": api_page,
     "reference-metrics.md": metrics_page,
+    "reference-mcp.md": mcp_page,
 }
 
 if __name__ == "__main__":

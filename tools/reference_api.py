@@ -13,9 +13,7 @@ from penstock.server.api import build
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.openapi import ALWAYS, WITH_BODY
-
-MEANT = 10**12
-"""A larger limit of a number is only what a database can hold."""
+from tools.schema_words import link, row, section, type_of
 
 API = """\
 # HTTP API
@@ -80,9 +78,9 @@ def api_page() -> str:
     answered = [name for name in schemas if name not in sent]
     return API.format(
         operations="\n\n".join(operations),
-        problems="\n".join(_row(*row) for row in (ALWAYS | WITH_BODY).items()),
-        sent="\n\n".join(_schema(name, schemas[name]) for name in sorted(sent)),
-        answered="\n\n".join(_schema(name, schemas[name]) for name in sorted(answered)),
+        problems="\n".join(row(*told) for told in (ALWAYS | WITH_BODY).items()),
+        sent="\n\n".join(section(name, schemas[name]) for name in sorted(sent)),
+        answered="\n\n".join(section(name, schemas[name]) for name in sorted(answered)),
     )
 
 
@@ -115,8 +113,8 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
 
 
 def _parameter(one: Mapping[str, Any]) -> str:
-    kind = _type(one["schema"]).removesuffix(" or null")  # that is: left out
-    return _row(f"`{one['name']}`", one["in"], kind, one.get("description", ""))
+    kind = type_of(one["schema"]).removesuffix(" or null")  # that is: left out
+    return row(f"`{one['name']}`", one["in"], kind, one.get("description", ""))
 
 
 def _bodies(content: Mapping[str, Any]) -> Iterator[str]:
@@ -126,7 +124,7 @@ def _bodies(content: Mapping[str, Any]) -> Iterator[str]:
             names = ", ".join(f"`{name}`" for name in schema["properties"])
             yield f"`{media}` with {names}"
         elif "$ref" in schema:
-            yield _link(schema["$ref"])
+            yield link(schema["$ref"])
         else:
             yield "the bytes themselves, under any other content type"
 
@@ -139,65 +137,14 @@ def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
         schema = one["content"][media]["schema"] if media else {}
         phrase = HTTPStatus(int(status)).phrase
         medias = " or ".join(f"`{name}`" for name in one.get("content", {}))
-        what = _link(schema["$ref"]) if "$ref" in schema else medias
+        what = link(schema["$ref"]) if "$ref" in schema else medias
         said = what or ("" if one["description"] == "Successful Response" else one["description"])
         yield f"{status} {phrase}" + (f" ({said.rstrip('.')})" if said else "")
 
 
-def _link(ref: str) -> str:
-    name = ref.rpartition("/")[2]
-    return f"[{name}](#{name.lower()})"
-
-
-def _schema(name: str, schema: Mapping[str, Any]) -> str:
-    about = " ".join(schema.get("description", "").split())
-    sent = schema.get("additionalProperties") is False
-    needed = schema.get("required", ()) if sent else ()
-    rows = [
-        _row(
-            f"`{field}`",
-            _type(one) + (", required" if field in needed else ""),
-            one.get("description", ""),
-        )
-        for field, one in schema["properties"].items()
-    ]
-    table = "\n".join(["| field | | |", "|---|---|---|", *rows])
-    return "\n\n".join(part for part in (f"### {name}", about, table) if part)
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    words = [_kind(schema)]
-    for key, limit in (("minimum", "from {:,}"), ("maximum", "to {:,}")):
-        if key in schema and abs(schema[key]) < MEANT:
-            words.append(limit.format(round(schema[key])))
-    if "maxLength" in schema:
-        words.append(f"up to {schema['maxLength']:,} long")
-    if schema.get("default") not in (None, ""):
-        words.append(f"default `{str(schema['default']).lower()}`")
-    return ", ".join(words)
-
-
-def _kind(schema: Mapping[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
-    if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
-    if "const" in schema:
-        return f"`{schema['const']}`"
-    if "$ref" in schema:
-        return _link(schema["$ref"])
-    if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
-    return str(schema.get("type", "anything"))
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
 def metrics_page() -> str:
     rows = [
-        _row(f"`{name}`", kind, ", ".join(f"`{label}`" for label in labels), about)
+        row(f"`{name}`", kind, ", ".join(f"`{label}`" for label in labels), about)
         for name, kind, labels, about in Metrics().described()
     ]
     return METRICS.format(rows="\n".join(rows))

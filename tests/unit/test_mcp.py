@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -11,7 +12,11 @@ from penstock.mcp.cutting import MOST_CHARACTERS, fitting
 from penstock.mcp.errors import Refused, failure_of
 from penstock.mcp.stopping import Stopping
 from penstock.mcp.tools import INSTRUCTIONS, all_tools
+from penstock.mcp.tools.corpus import Ingested
+from penstock.mcp.tools.status import SearchLine, TaskState, Work
+from penstock.model.document import DocumentState
 from penstock.model.errors import PenstockError, QueueUnavailable
+from penstock.model.research import PageState, SearchState, TaskStatus
 from penstock.server.problems import problem_of
 
 ARGUMENTS: dict[str, tuple[object, ...]] = {
@@ -93,6 +98,22 @@ async def test_a_cancelled_wait_is_cancelled_and_not_answered() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+@pytest.mark.parametrize(
+    ("answer", "field", "known"),
+    [
+        (TaskState, "status", TaskStatus),
+        (SearchLine, "state", SearchState),
+        (Work, "page", [*PageState, "none"]),
+        (Ingested, "state", DocumentState),
+    ],
+)
+def test_every_state_there_is_can_be_told(
+    answer: type[BaseModel], field: str, known: Iterable[str]
+) -> None:
+    """Else a task that comes into a new one could not be looked at any more."""
+    assert set(get_args(answer.model_fields[field].annotation)) == set(map(str, known))
 
 
 def test_what_is_told_of_tools_is_short_enough_to_be_read() -> None:

@@ -143,14 +143,17 @@ def _client_config(
     arguments = ["mcp", *([] if target is None else [target])]
     url = app.config.queue
     if url.startswith(SQLITE):
-        arguments += ["--queue", SQLITE + str(Path(url.removeprefix(SQLITE)).absolute())]
+        arguments += [
+            "--queue",
+            SQLITE + str(Path(url.removeprefix(SQLITE)).expanduser().absolute()),
+        ]
     elif hide_secrets(url) == url:
         arguments += ["--queue", url]
     else:
         note("the queue's address holds a secret: set PENSTOCK_QUEUE in the client's `env`")
-    file = Path(config or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
-    if file.exists():
-        arguments += ["--config", str(file.absolute())]
+    settings = Path(config or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
+    if settings.exists():
+        arguments += ["--config", str(settings.absolute())]
     if tenant != "default":
         arguments += ["--tenant", tenant]
     if no_workers:

@@ -34,8 +34,8 @@ def define(
         structured_output=True,
     )
     tool.parameters["additionalProperties"] = False  # `PenstockMCP` keeps to it
-    for schema in (tool.parameters, tool.output_schema):
-        _shorten(schema)
+    _shorten(tool.parameters)
+    _shorten(tool.output_schema, answered=True)
     return tool
 
 
@@ -44,14 +44,19 @@ def flowing(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
-def _shorten(schema: Any) -> None:
-    """Without the titles that are only names again: every model pays for reading them."""
+def _shorten(schema: Any, *, answered: bool = False) -> None:
+    """Without the titles that are only names again: every model pays for reading them. What is
+    `answered` has all of its fields, always."""
     match schema:
         case dict():
             if isinstance(schema.get("title"), str):
                 del schema["title"]
+            if answered and "properties" in schema:
+                schema["required"] = list(schema["properties"])
+                for field in schema["properties"].values():
+                    field.pop("default", None)
             for within in schema.values():
-                _shorten(within)
+                _shorten(within, answered=answered)
         case list():
             for within in schema:
-                _shorten(within)
+                _shorten(within, answered=answered)

@@ -21,6 +21,8 @@ from penstock.research.views import TaskView
 MOST_LISTED = 50
 FEW = 5
 """Items of the lists that are not the one asked for."""
+ABSTRACT_SHOWN = 400
+"""Characters of an abstract in the text; the structure has it whole."""
 BEAT_SECONDS = 10.0
 """A client that wants to hear of progress is told this often that the wait goes on."""
 
@@ -107,12 +109,10 @@ class TaskState(Answer):
         }
         for name in dict.fromkeys((self.show, "errors")):
             if lines[name]:
-                told += f"\n{_quoted(lines[name], name, self.task_id)}"
+                total = getattr(self, f"total_{name}")
+                source = f"task {self.task_id}: {len(lines[name])} of {total} {name}"
+                told += "\n" + fenced("\n".join(lines[name]), source)
         return told + more(self.cursor)
-
-
-def _quoted(lines: list[str], name: str, task_id: str) -> str:
-    return fenced("\n".join(lines), f"{name} of task {task_id}")
 
 
 def _result_line(work: Work) -> str:
@@ -121,6 +121,9 @@ def _result_line(work: Work) -> str:
         line += f" [read: get_page document={work.document!r} collection={work.collection!r}]"
     elif work.page != "none":
         line += f" [page {work.page}]"
+    if work.abstract and work.page != "read":  # else the page itself is there
+        short = work.abstract[:ABSTRACT_SHOWN]
+        line += f"\n  {short}..." if short != work.abstract else f"\n  {short}"
     return line
 
 

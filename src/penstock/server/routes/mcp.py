@@ -3,14 +3,18 @@ those of every other route."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, FastAPI, Request
+from starlette.datastructures import State
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from penstock.mcp.stopping import Stopping
 from penstock.model.access import Caller
 from penstock.server.bodies import whole
 from penstock.server.callers import Known
@@ -23,42 +27,55 @@ if TYPE_CHECKING:
 routes = APIRouter(include_in_schema=False)
 
 
-def install(api: FastAPI) -> None:
-    """Have the tools answered, if what they need is installed."""
-    try:
+class Tools:
+    """Opened when somebody asks for them: the SDK takes half a second to import, and 25 MB."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._stopping = Stopping()
+        self._opening = asyncio.Lock()
+        self._endpoint: Endpoint | None = None
+        self._open = AsyncExitStack()
+        state.draining.also(self._stopping.begin)
+
+    async def endpoint(self) -> Endpoint:
+        async with self._opening:
+            if self._endpoint is None:
+                await asyncio.to_thread(_import)
+                endpoint = self._make()
+                await self._open.enter_async_context(endpoint.running())
+                self._endpoint = endpoint
+            return self._endpoint
+
+    def _make(self) -> Endpoint:
+        from penstock.mcp.desk import Service
+        from penstock.mcp.errors import Refused
         from penstock.mcp.http import Endpoint
+        from penstock.mcp.server import PenstockMCP
+
+        state = self._state
+
+        async def admit() -> None:
+            try:
+                await state.depth.check()
+            except Problem as problem:
+                raise Refused(problem.code, problem.detail) from None
+
+        waiting = state.metrics.long_poll
+        service = Service(state.penstock, _caller_of, self._stopping, admit, waiting)
+        return Endpoint(PenstockMCP(service), state.config.json_bytes)
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+
+def _import() -> None:
+    try:
+        import_module("penstock.mcp.http")
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("mcp"):
             raise
-        api.state.mcp = None
-        return
-    from penstock.mcp.desk import Service
-    from penstock.mcp.errors import Refused
-    from penstock.mcp.server import PenstockMCP
-    from penstock.mcp.stopping import Stopping
-
-    state, stopping = api.state, Stopping()
-    state.draining.also(stopping.begin)
-
-    async def admit() -> None:
-        try:
-            await state.depth.check()
-        except Problem as problem:
-            raise Refused(problem.code, problem.detail) from None
-
-    service = Service(state.penstock, _caller_of, stopping, admit, state.metrics.long_poll)
-    state.mcp = Endpoint(PenstockMCP(service), state.config.json_bytes)
-
-
-@asynccontextmanager
-async def running(api: FastAPI) -> AsyncIterator[None]:
-    """Tools are answered for as long as the block lasts."""
-    endpoint: Endpoint | None = api.state.mcp
-    if endpoint is None:
-        yield
-    else:
-        async with endpoint.running():
-            yield
+        raise Problem(501, "not-installed", "MCP needs: pip install 'penstock[mcp]'") from None
 
 
 def _caller_of(request: Request) -> Caller:
@@ -66,15 +83,26 @@ def _caller_of(request: Request) -> Caller:
     return caller
 
 
+def install(api: FastAPI) -> None:
+    api.state.tools = Tools(api.state)
+
+
+@asynccontextmanager
+async def running(api: FastAPI) -> AsyncIterator[None]:
+    """Tools are answered for as long as the block lasts."""
+    try:
+        yield
+    finally:
+        await api.state.tools.close()
+
+
 # Only POST. GET would open a stream on which nothing is ever told, and DELETE end a session.
 @routes.post("/mcp")
 async def exchange(request: Request, caller: Known) -> Response:
     """One message of the protocol, and what is answered to it."""
-    endpoint: Endpoint | None = request.app.state.mcp
-    if endpoint is None:
-        raise Problem(501, "not-installed", "MCP needs: pip install 'penstock[mcp]'")
+    body = await whole(request)
     request.state.caller = caller
-    return _Exchange(endpoint, await whole(request))
+    return _Exchange(await request.app.state.tools.endpoint(), body)
 
 
 class _Exchange(Response):

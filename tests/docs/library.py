@@ -1,0 +1,31 @@
+"""Search providers for guides, on loopback, and a server where a guide says that one is running."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.cli import Cli, wait_until
+from tests.support.research import ResearchSite
+from tests.support.server import Answer
+from tests.support.serving import PATIENCE
+
+SERVER = "localhost:8321"
+TITLES = {b"Work 0": b"The ageing of water wheels", b"Work 1": b"Decay of oak in mill wheels"}
+
+
+class Library(ResearchSite):
+    """Works with titles that a guide can show."""
+
+    def answer(self, path: str) -> Answer:
+        answer = super().answer(path)
+        body = answer.body
+        for plain, title in TITLES.items():
+            body = body.replace(plain, title)
+        return Answer(answer.status, answer.delay, answer.headers, body, answer.hang)
+
+
+def serve(cli: Cli) -> str:
+    """The address of a server, started."""
+    running = cli.start("serve", "--port", "0")
+    wait_until(lambda: "http://" in running.err, "the server", PATIENCE)
+    return str(re.findall(r"http://(\S+)", running.err)[0])
