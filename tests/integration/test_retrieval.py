@@ -104,7 +104,7 @@ async def _asked(corpus: Corpus, task: Task, vectors: Vectors | None) -> Figures
     async def embed(question: str) -> bytes:
         if vectors is None:
             raise EmbedderError("down")
-        return vectors.of([question])[0].tobytes()
+        return bytes(vectors.of([question])[0].tobytes())
 
     answers = []
     for question in task.questions:
