@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.corpus.asking import without_asking
+from penstock.corpus.particles import without_particles
 from penstock.corpus.terms import index_terms, normal, script
 
 LONGEST_TEXT = 4000
@@ -76,10 +77,11 @@ class WeighedQuery:
 def query_terms(text: str) -> Query:
     """The question in `text`, whatever it holds; of endless ones the beginning.
 
-    Words that only ask are left out, unless there are no others.
+    What only asks, or ties words together, is left out, unless there is nothing else.
     """
     text = text[:LONGEST_TEXT]
-    unique = dict.fromkeys(index_terms(without_asking(normal(text))) or index_terms(text))
+    telling = without_particles(without_asking(normal(text)))
+    unique = dict.fromkeys(index_terms(telling) or index_terms(text))
     return Query(text, tuple(unique)[:MOST_TERMS], script(text))
 
 
