@@ -89,7 +89,6 @@ def test_environment_alone_is_enough_and_wins_over_the_file(tmp_path: Path) -> N
         assert rows["llm.models.plan.key_variable"] == ("PLAN_KEY", variable)
         assert rows["llm.models.answer"] == ("of-env", "environment PENSTOCK_LLM_ANSWER_MODEL")
         assert "canary" not in str(rows)
-    assert rows["llm.models.ingest"] == ("looker", f"{tmp_path}/penstock.yaml line 4")
 
 
 @pytest.mark.parametrize(
