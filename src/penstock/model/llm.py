@@ -22,12 +22,12 @@ class ModelConfig:
     model: str
     """What its server calls it."""
     base_url: str | None = None
-    """Of the server that has it, such as `http://localhost:8080/v1`."""
+    """Of the server that has it. None: that of the section, and so for the two below."""
     key_variable: str | None = None
-    """The environment variable that holds the key: `LLM_KEY`. None: no key is sent."""
+    """The environment variable that holds its key."""
     reasoning: bool | None = None
     """Whether it is a model that thinks first: then `reasoning_effort` and `max_completion_tokens`
-    are sent, in place of `temperature` and `max_tokens`, which such models refuse."""
+    are sent, in place of `temperature` and `max_tokens`, which some of them refuse."""
 
     def __post_init__(self) -> None:
         _check(self.base_url, self.key_variable)
@@ -51,11 +51,11 @@ class LlmConfig:
     """Of the server, such as `http://localhost:8080/v1`."""
     models: Mapping[str, ModelConfig] = field(default_factory=dict)
     """By role (`ingest`, `plan`, `search`, `answer`): a name, or a mapping with the keys below.
-    Where `plan` or `search` have none, that of `answer` is used."""
+    Where `plan` or `search` has none, that of `answer` is used."""
     key_variable: str | None = None
-    """The environment variable that holds the key; none: no key is sent."""
+    """The environment variable that holds the key, such as `LLM_KEY`; none: no key is sent."""
     reasoning: bool = False
-    """Whether models think first; see below."""
+    """Whether these models think first; see below."""
 
     def __post_init__(self) -> None:
         _check(self.base_url, self.key_variable)
