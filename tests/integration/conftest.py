@@ -9,6 +9,7 @@ import pytest
 from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
+from tests.support.model_server import ModelServer
 from tests.support.processes import Farm
 from tests.support.reader import Reader
 from tests.support.research import Bureau, ResearchSite
@@ -56,6 +57,13 @@ def shelf(farm: Farm, embedder: EmbedderServer) -> Shelf:
 def vision() -> Iterator[VisionServer]:
     with VisionServer() as vision:
         yield vision
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A language model that answers from a script."""
+    with ModelServer() as model:
+        yield model
 
 
 @pytest.fixture

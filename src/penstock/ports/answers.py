@@ -37,9 +37,9 @@ class AnswerStore(Protocol):
         is none."""
         ...
 
-    async def running(self, before: float, limit: int, after: tuple[str, str] | None = None) -> Sequence[Answer]:
+    async def running(
+        self, before: float, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Answer]:
         """Answers of all tenants that are running and were created before a time, in the order of
         tenant and id: what a reconciler looks through."""
         ...
-
-
