@@ -29,9 +29,7 @@ async def answers(store_name: str, url: str) -> AsyncIterator[AnswerStore]:
 
 
 @pytest.fixture
-async def elsewhere(
-    store_name: str, url: str, answers: AnswerStore
-) -> AsyncIterator[AnswerStore]:
+async def elsewhere(store_name: str, url: str, answers: AnswerStore) -> AsyncIterator[AnswerStore]:
     """The same store, as another process has it."""
     async with answers_at(store_name, url) as elsewhere:
         yield elsewhere

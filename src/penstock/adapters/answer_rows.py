@@ -82,6 +82,7 @@ def _round_of(known: dict[str, Any]) -> Round:
         | {
             "queries": tuple(known["queries"]),
             "missing": tuple(known["missing"]),
+            "next": tuple(known["next"]),
             "evidence": tuple(_evidence_of(one) for one in known["evidence"]),
         }
     )

@@ -74,6 +74,8 @@ class Round:
     enough: bool
     note: str = ""
     """What went wrong in it, such as an answer of the model that was of no use."""
+    next: tuple[str, ...] = ()
+    """What to look for in the round after it; empty: it was the last."""
 
 
 @dataclass(slots=True, frozen=True)

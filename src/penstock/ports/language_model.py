@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from penstock.ports.provider import Asking
@@ -39,6 +39,6 @@ class LanguageModel(Protocol):
 
     def stream(
         self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """The answer as it comes, in pieces. ModelError in the middle where it breaks off."""
         ...

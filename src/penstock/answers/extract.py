@@ -1,0 +1,113 @@
+"""An answer without a model: sentences of what was found, as they are, each with its citation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.answers.sentences import cited, sentences
+from penstock.corpus.query import query_terms
+from penstock.corpus.terms import index_terms, script
+from penstock.model.answer import Citation, Evidence
+
+MOST_SENTENCES = 4
+LONGEST = 600
+"""Characters of one sentence: a table may be one without an end."""
+LEAST_SHARE = 0.3
+"""Of what the words of the question tell: a sentence that holds less answers nothing."""
+BESIDE_BEST = 0.6
+"""Of the best sentence's share: others that hold less are left out."""
+
+NOTHING = {
+    "han": "この質問に答える記述は見つかりませんでした。",
+    "hangul": "이 질문에 답하는 내용을 찾지 못했습니다.",
+}
+NOTHING_ELSE = "Nothing was found that answers this question."
+
+
+class Written(NamedTuple):
+    """A text whose citations all resolve."""
+
+    text: str
+    citations: tuple[Citation, ...]
+
+
+class _Candidate(NamedTuple):
+    share: float
+    evidence: Evidence
+    start: int
+    text: str
+
+
+def extract(question: str, evidence: Sequence[Evidence]) -> Written:
+    """The best sentences of the evidence, in the order of its numbers. Where no sentence holds
+    enough of the question's words, it says that nothing was found."""
+    chosen = _best(_candidates(question, evidence)) or _foreign(question, evidence)
+    if not chosen:
+        return Written(nothing(question), ())
+    chosen.sort(key=lambda one: (one.evidence.number, one.start))
+    written = "\n".join(f"{one.text} [{one.evidence.number}]" for one in chosen)
+    text, citations, _ = cited(written, {one.evidence.number for one in chosen})
+    return Written(text, citations)
+
+
+def nothing(question: str) -> str:
+    """That nothing was found, in the question's language as far as its script tells."""
+    return NOTHING.get(script(question), NOTHING_ELSE)
+
+
+def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
+    asked = set(query_terms(question).terms)
+    split = [
+        (one, at, set(index_terms(one.text[slice(*at)])))
+        for one in evidence
+        for at in sentences(one.text)
+    ]
+    holding = Counter(term for _, _, terms in split for term in terms & asked)
+    # A word that most sentences have tells little; one that none has counts as missing in all.
+    weights = {term: math.log(1 + (len(split) + 1) / (holding[term] + 1)) for term in asked}
+    total = sum(weights.values()) or 1.0
+    return [
+        _Candidate(
+            sum(weights[term] for term in terms & asked) / total,
+            one,
+            at[0],
+            _short(one.text[slice(*at)]),
+        )
+        for one, at, terms in split
+    ]
+
+
+def _best(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    ranked = sorted(candidates, key=lambda one: (-one.share, one.evidence.number, one.start))
+    if not ranked or ranked[0].share < LEAST_SHARE:
+        return []
+    least = ranked[0].share * BESIDE_BEST
+    chosen: dict[str, _Candidate] = {}
+    for one in ranked:
+        if one.share >= least and len(chosen) < MOST_SENTENCES:
+            chosen.setdefault(one.text, one)  # chunks overlap
+    return list(chosen.values())
+
+
+def _foreign(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
+    """Where the best passage is in another script its words cannot be those of the question: what
+    it begins with, because it was found by its meaning."""
+    best = max(evidence, key=lambda one: (one.score, -one.number), default=None)
+    if best is None or script(best.text) in ("", script(question)):
+        return []
+    return [
+        _Candidate(0.0, best, start, _short(best.text[start:end]))
+        for start, end in sentences(best.text)[:2]
+    ]
+
+
+def _short(sentence: str) -> str:
+    line = " ".join(sentence.split())
+    return (
+        line
+        if len(line) <= LONGEST
+        else f"{line[:LONGEST].rsplit(' ', 1)[0]} \N{HORIZONTAL ELLIPSIS}"
+    )
