@@ -72,12 +72,12 @@ class Writer:
     async def extractive(self, why: str) -> Answer:
         """The answer as sentences of the evidence; `why` there is no better one."""
         answer = self._answer
-        text, citations = extract(answer.question, answer.evidence)
+        text, citations, note = extract(answer.question, answer.evidence)
         await self._begin("extractive")
         await self._tools.note(answer, "token", {"text": text, "attempt": self._ctx.token})
         done = replace(answer, text=text, citations=citations, mode="extractive")
-        done = replace(done, notes=with_note(done.notes, why))
-        return _ended(done, self._tools.now())
+        notes = with_note(with_note(done.notes, why), note)
+        return _ended(replace(done, notes=notes), self._tools.now())
 
     async def _begin(self, mode: str) -> None:
         """From here on the text starts anew, whatever was told before."""
