@@ -10,6 +10,7 @@ PenstockError
 ├── LaneNotFound
 ├── DocumentNotFound
 ├── TaskNotFound
+├── AnswerNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── TaskStopped                 the task takes no jobs until it is resumed
@@ -88,6 +89,13 @@ class TaskNotFound(PenstockError):
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"no task {task_id!r}")
+
+
+class AnswerNotFound(PenstockError):
+    """There is no such answer, or it is another tenant's."""
+
+    def __init__(self, answer_id: str) -> None:
+        super().__init__(f"no answer {answer_id!r}")
 
 
 class ModelReplaced(PenstockError):

@@ -31,6 +31,10 @@ class LanguageModel(Protocol):
     @property
     def lane(self) -> str: ...
 
+    def check(self) -> None:
+        """ConfigError where it could not be asked for want of a key."""
+        ...
+
     async def complete(
         self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
     ) -> str:
