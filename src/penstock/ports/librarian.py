@@ -8,7 +8,7 @@ nobody listens any more, it stops.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,7 +37,8 @@ class Errand:
 
 
 class Librarian(Protocol):
-    def search(self, asking: Asking, errand: Errand) -> AsyncIterator[Round]:
+    def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
         """The rounds as they end. The last one has what is missing, and whether it is enough.
-        Unavailable where the librarian cannot be reached, or is lost."""
+        Unavailable where the librarian cannot be reached, or is lost. Whoever wants no more closes
+        it (`aclosing`)."""
         ...
