@@ -112,6 +112,7 @@ class RemoteLibrarian:
             ("grpc.max_receive_message_length", MESSAGE_BYTES),
             ("grpc.keepalive_time_ms", alive),
             ("grpc.keepalive_timeout_ms", alive),
+            ("grpc.http2.ping_timeout_ms", alive),  # else it is a minute, whatever the other says
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.min_reconnect_backoff_ms", round(1000 * CONNECT_SECONDS)),
             ("grpc.initial_reconnect_backoff_ms", 100),

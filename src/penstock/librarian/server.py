@@ -16,7 +16,14 @@ from penstock.librarian.limits import MESSAGE_BYTES
 from penstock.librarian.trouble import HEARD, KEY, Full, ending_of
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_of, round_message
-from penstock.model.errors import ConfigError, QueueError, StoreUnavailable, ValidationError
+from penstock.model.answer import Round
+from penstock.model.errors import (
+    ConfigError,
+    PenstockError,
+    QueueError,
+    StoreUnavailable,
+    ValidationError,
+)
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.server import is_loopback
 from penstock.ports.librarian import Librarian
@@ -114,7 +121,14 @@ class Searches:
         rounds = self._librarian.search(self._asking(errand.tenant, now + left), errand)
         async with asyncio.timeout(left), aclosing(rounds):
             async for turn in rounds:
-                await context.write(round_message(turn))
+                await context.write(_message(turn))
+
+
+def _message(turn: Round) -> pb.Round:
+    try:
+        return round_message(turn)
+    except ValidationError as error:  # which is no fault of the caller
+        raise PenstockError(f"a round that cannot be sent: {error}") from error
 
 
 def _errand(data: bytes) -> pb.Errand | None:
@@ -144,6 +158,7 @@ def _server(config: LibrarianConfig) -> grpc.aio.Server:
             ("grpc.so_reuseport", 0),  # else a second one would share the port, unseen
             ("grpc.keepalive_time_ms", alive),
             ("grpc.keepalive_timeout_ms", alive),
+            ("grpc.http2.ping_timeout_ms", alive),  # else it is a minute, whatever the other says
             # Callers ask as often; by default that is taken for an attack.
             ("grpc.http2.min_ping_interval_without_data_ms", alive // 2),
             ("grpc.http2.max_ping_strikes", 0),
