@@ -14,7 +14,7 @@ PEERS_STAMP := $(PEERS)/.setup-stamp
 CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test check bench chaos docs lock clean
+.PHONY: help setup demo run test check bench chaos docs lock proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.
 lock: $(UV) ## resolve requirements/*.txt again (UPGRADE=1 takes newer versions)
 	$(COMPILE) --all-extras --output-file requirements/dev.txt pyproject.toml requirements/dev.in
 	$(COMPILE) --override requirements/bench-overrides.in --output-file requirements/bench.txt requirements/bench.in
+
+proto: setup ## generate code from proto/ again
+	$(BIN)/python -m tools.proto
 
 clean: ## remove environments, caches and build output
 	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

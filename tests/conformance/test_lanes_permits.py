@@ -361,3 +361,21 @@ async def test_nobody_waits_inside_a_job_for_a_lane_in_trouble(ledger: Ledger) -
     assert isinstance(answer, Busy)
     assert answer.give_up, "also while somebody else makes the try"
     await give_back(member, [trial])
+
+
+async def test_who_asks_and_is_no_job_counts_as_one_witness(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger, api={"max_parallel": 2})
+    member = await ledger.join(queue)
+
+    async def fails(visit: int) -> None:
+        granted = await permitted(member, job=visit)
+        told = Returned(granted, Report(News.UNAVAILABLE), visit, 0)
+        await member.exchange([], [], None, [told])
+
+    await fails(-1001)
+    await fails(-1001)
+    assert (await info(queue)).breaker == "suspect"
+    await fails(-1002)
+
+    lane = await info(queue)
+    assert (lane.breaker, lane.in_flight) == ("open", 0)

@@ -29,7 +29,7 @@ class PrivateServer:
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"penstock-{name}-"))
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
 
@@ -232,7 +232,7 @@ def _postgres_home(folder: Path, user: str | None) -> Path:
     return home
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

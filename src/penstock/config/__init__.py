@@ -17,6 +17,7 @@ from penstock.config.sections import (
     read_embedder,
     read_fetch,
     read_lanes,
+    read_librarian,
     read_llm,
     read_providers,
     read_server,
@@ -27,6 +28,7 @@ from penstock.config.yaml_file import read_mapping
 from penstock.model.browser import BROWSER_KEYS, BrowserConfig
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import KEYS as LLM_KEYS
 from penstock.model.llm import MODEL_KEYS, LlmConfig
 from penstock.model.names import NamesConfig
@@ -46,6 +48,7 @@ SECTIONS = (
     "server",
     "providers",
     "browser",
+    "librarian",
 )
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
@@ -69,6 +72,7 @@ class Config:
     providers: Mapping[str, ProviderConfig] = field(default_factory=dict)
     """What is configured for search providers; the others are as they come."""
     browser: BrowserConfig = field(default_factory=BrowserConfig)
+    librarian: LibrarianConfig = field(default_factory=LibrarianConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -97,6 +101,10 @@ class Config:
             urls = {f"engines.{name}.url": one.url for name, one in self.browser.engines.items()}
             values = {key: getattr(self.browser, key) for key in BROWSER_KEYS} | urls
             rows += [(f"browser.{key}", values[key], self.sources["browser"]) for key in values]
+        for part in fields(LibrarianConfig):
+            value = getattr(self.librarian, part.name)
+            if "librarian" in self.sources and value != part.default:
+                rows.append((f"librarian.{part.name}", value, self.sources["librarian"]))
         for key in fields(ServerConfig):
             value = getattr(self.server, key.name)
             source = "default" if value == key.default else self.sources["server"]
@@ -141,6 +149,9 @@ def load(
     sources |= said
     providers = read_providers(given.pop("providers")) if "providers" in given else {}
     browser = read_browser(given.pop("browser")) if "browser" in given else BrowserConfig()
+    librarian = LibrarianConfig()
+    if "librarian" in given:
+        librarian = read_librarian(given.pop("librarian"))
     if "browser" in sources:
         with_tabs(lanes, browser)
         sources.setdefault("lanes", sources["browser"])
@@ -171,6 +182,7 @@ def load(
         server,
         providers,
         browser,
+        librarian,
     )
 
 

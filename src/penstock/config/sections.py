@@ -13,6 +13,8 @@ from penstock.model.embedder import KEYS as EMBEDDER_KEYS
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
+from penstock.model.librarian import KEYS as LIBRARIAN_KEYS
+from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import KEYS as LLM_KEYS
 from penstock.model.llm import MODEL_KEYS, ROLES, LlmConfig, ModelConfig
 from penstock.model.providers import KEYS as PROVIDER_KEYS
@@ -85,6 +87,18 @@ def read_server(section: Located) -> ServerConfig:
         return ServerConfig(**given)
     except ConfigError as error:
         raise ConfigError(f"{section.source}: server: {error}") from None
+
+
+def read_librarian(section: Located) -> LibrarianConfig:
+    given: dict[str, Any] = {}
+    for key, located in _mapping(section, "librarian", "a mapping of its settings").items():
+        if key not in LIBRARIAN_KEYS:
+            raise _unknown("librarian", key, located, LIBRARIAN_KEYS)
+        given[key] = _value("librarian", key, LIBRARIAN_KEYS[key], located)
+    try:
+        return LibrarianConfig(**given)
+    except ConfigError as error:
+        raise ConfigError(f"{section.source}: librarian: {error}") from None
 
 
 def _value(section: str, key: str, annotation: str, located: Located) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -70,9 +71,10 @@ async def search(
     embed: EmbedQuestion,
     limit: int = 10,
     weights: Weights | None = None,
+    until: float | None = None,
 ) -> SearchResult:
     """The passages that answer best. Where the question cannot be embedded, those whose words
-    match best."""
+    match best. Nobody waits for it after `until`, on the clock of the event loop."""
     if not question.strip():
         raise ValidationError("the question is empty")
     if not 0 < limit <= MOST_HITS:
@@ -84,7 +86,8 @@ async def search(
     except PenstockError as error:
         note = f"without vectors: {error}"
     weighing = _Weighing(query)
-    wanted = Wanted(scope, query.terms, weighing, vector, model, DEPTH)
+    left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
+    wanted = Wanted(scope, query.terms, weighing, vector, model, DEPTH, left)
     findings = await corpus.find(wanted)
     weighed = weighing.weighed
     ranked = fuse(

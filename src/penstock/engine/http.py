@@ -10,20 +10,19 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from penstock.engine.permits import PATIENCE, JobLanes
-from penstock.engine.run import Run
+from penstock.engine.permits import PATIENCE
+from penstock.engine.run import Ongoing
 from penstock.engine.web_address import Allow
 from penstock.model.agent import user_agent
 from penstock.model.errors import (
     AuthenticationError,
-    DeadlineExceeded,
     HttpError,
-    JobTimeout,
     RateLimited,
     Unavailable,
     ValidationError,
 )
 from penstock.model.retry_after import LONGEST_RETRY_AFTER, retry_after
+from penstock.ports.provider import Lanes
 
 if TYPE_CHECKING:
     import httpx2
@@ -113,8 +112,8 @@ class JobHttp:
     def __init__(
         self,
         client: Callable[[], Awaitable[httpx2.AsyncClient | GuardedClient]],
-        run: Run,
-        lanes: JobLanes,
+        run: Ongoing,
+        lanes: Lanes,
         *,
         probed: bool = True,
     ) -> None:
@@ -190,7 +189,7 @@ class JobHttp:
     ) -> httpx2.Response:
         """Follow redirects, each hop with a permit in the lane of its host."""
         first_host = _host(url)
-        lane = lane or self._run.lease.lane or None
+        lane = lane or self._run.lane or None
         for _ in range(HOPS):
             here = lane if _host(url) == first_host else None
             response = await self._once(method, url, here, limit, patience, options)
@@ -254,13 +253,10 @@ class JobHttp:
     def _check_time(self) -> None:
         """Not under a permit: that our own time is over says nothing of the lane."""
         if self._left() <= 0:
-            absolute = self._run.lease.deadline
-            if absolute is not None and absolute <= self._run.member.now():
-                raise DeadlineExceeded("its deadline passed between two requests")
-            raise JobTimeout(f"took longer than its timeout of {self._run.limit:g} s")
+            raise self._run.overdue()
 
     def _left(self) -> float:
-        return self._run.deadline - self._run.member.now()
+        return self._run.left()
 
     def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)

@@ -24,6 +24,7 @@ from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
+from penstock.engine.visit import Visit
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.web_address import parse_allow
@@ -45,7 +46,8 @@ Chore = Callable[[], Awaitable[None]]
 
 
 class JobOrchestrator:
-    """Runs jobs of the kinds in `handlers` until stopped.
+    """Runs jobs of the kinds in `handlers` until stopped. With `works=False` it runs none: it makes
+    the process a member of the queue, for services that need no more than `asking`.
 
     After `stop()`: `running` is False, the dispatcher is done, `workers` is empty; what was
     claimed but not started is back in the queue with its attempt, running jobs have finished
@@ -69,12 +71,14 @@ class JobOrchestrator:
         settings: Settings | None = None,
         enqueue: Enqueue | None = None,
         chores: Sequence[Chore] = (),
+        works: bool = True,
     ) -> None:
         settings = settings or getattr(handlers, "settings", None) or Settings()
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
         self._settings = settings
-        if not handlers:
+        self._max_workers = settings.max_workers if works else 0
+        if works and not handlers:
             raise ConfigError("no handlers: register one with @app.job(...) first")
         self._queue = queue
         self._handlers = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
@@ -143,8 +147,10 @@ class JobOrchestrator:
         self._clean = copy_context()
         self._waiters = JobWaiters(self._queue)
         parking = Parking(bench, self._waiters, self._add_worker)
-        for _ in range(self._settings.max_workers):
+        for _ in range(self._max_workers):
             self._add_worker()
+        if not self.workers:
+            dispatcher.stop_claiming()
         self.dispatcher_task = asyncio.create_task(dispatcher.run(), name="penstock-dispatcher")
         self._services = [
             asyncio.create_task(self._hear_ready(), name="penstock-ready"),
@@ -158,6 +164,12 @@ class JobOrchestrator:
         ]
         self._start_renewer(member)
         self.running = True
+
+    def asking(self, tenant: str, deadline: float) -> Visit:
+        """For a service of this process: requests with permits as those of jobs, until a time on
+        the queue's clock. Whoever uses it ends before the orchestrator is stopped."""
+        services = self._bench.services
+        return Visit(services.permits, services.client, self._queue.now, tenant, deadline)
 
     def _add_worker(self) -> None:
         name = f"penstock-worker-{next(self._numbers)}"
@@ -207,7 +219,8 @@ class JobOrchestrator:
         tasks = [worker.task for worker in self.workers]
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
         self.workers.clear()
         dispatcher.finish()
         try:
@@ -254,7 +267,7 @@ class JobOrchestrator:
 
     async def _join(self) -> Member:
         return await self._queue.join(
-            sorted(self._handlers), self._settings.max_workers, self._settings.lease_seconds
+            sorted(self._handlers), self._max_workers, self._settings.lease_seconds
         )
 
     def _start_renewer(self, member: Member) -> None:

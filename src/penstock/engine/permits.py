@@ -80,6 +80,38 @@ class PermitDesk:
             else:
                 await asyncio.sleep(max(MOMENT, answer.until - AHEAD_SECONDS - at))
 
+    @asynccontextmanager
+    async def hold(
+        self, lane: str, job: int, token: int, *, rate_only: bool, patience: float
+    ) -> AsyncIterator[Permit]:
+        """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
+        it ended; a connection error or time-out inside becomes Unavailable."""
+        permit = await self.take(lane, job, rate_only=rate_only, patience=patience)
+        report: Report | None = None
+        try:
+            async with asyncio.timeout(permit.timeout):
+                yield permit
+            report = Report(News.SUCCESS)
+        except (Unavailable, AuthenticationError, HttpError) as error:
+            error.lane = error.lane or lane
+            report = report_of(error)
+            error.told = True
+            raise
+        except (ConnectionError, TimeoutError) as error:
+            report = Report(News.UNAVAILABLE)
+            problem = Unavailable(f"{type(error).__name__}: {error}")
+            problem.lane, problem.told = lane, True
+            raise problem from error
+        except Exception as error:
+            report = report_of(error)
+            raise
+        finally:
+            self.returned(Returned(permit, report, job, token))
+
+    def new_number(self) -> int:
+        """For somebody who asks and is no job: no job and no permit of this process has it."""
+        return next(self._refs)
+
     def returned(self, returned: Returned) -> None:
         self._give_back(returned)
         self._freed.set()
@@ -182,24 +214,6 @@ class JobLanes:
         lease = self._run.lease
         patience = min(patience, max(0.0, self._run.deadline - self._run.member.now()))
         own = name == lease.lane and self._run.in_lane
-        permit = await self._desk.take(name, lease.seq, rate_only=own, patience=patience)
-        report: Report | None = None
-        try:
-            async with asyncio.timeout(permit.timeout):
-                yield permit
-            report = Report(News.SUCCESS)
-        except (Unavailable, AuthenticationError, HttpError) as error:
-            error.lane = error.lane or name
-            report = report_of(error)
-            error.told = True
-            raise
-        except (ConnectionError, TimeoutError) as error:
-            report = Report(News.UNAVAILABLE)
-            problem = Unavailable(f"{type(error).__name__}: {error}")
-            problem.lane, problem.told = name, True
-            raise problem from error
-        except Exception as error:
-            report = report_of(error)
-            raise
-        finally:
-            self._desk.returned(Returned(permit, report, lease.seq, lease.token))
+        hold = self._desk.hold(name, lease.seq, lease.token, rate_only=own, patience=patience)
+        async with hold as permit:
+            yield permit

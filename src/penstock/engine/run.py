@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
+from penstock.model.errors import DeadlineExceeded, JobTimeout, PenstockError
 from penstock.ports.queue import Lease, Member
 
 CANCEL_SECONDS = 1.0
@@ -20,6 +22,23 @@ class Interrupt(Enum):
     CANCELLED = "cancelled"
     STOPPING = "stopping"
     LEASE_LOST = "lease lost"
+
+
+class Ongoing(Protocol):
+    """What requests are made for, and until when: the run of a job, or a visit to a service."""
+
+    @property
+    def lane(self) -> str:
+        """That requests are made in unless told otherwise; '' for none."""
+        ...
+
+    def left(self) -> float:
+        """Seconds until the deadline; less than 0 after it."""
+        ...
+
+    def overdue(self) -> PenstockError:
+        """What to raise when nothing is left."""
+        ...
 
 
 class Run:
@@ -75,6 +94,19 @@ class Run:
         """How many tasks of the handler wait for other jobs."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def lane(self) -> str:
+        return self.lease.lane
+
+    def left(self) -> float:
+        return self.deadline - self.member.now()
+
+    def overdue(self) -> PenstockError:
+        absolute = self.lease.deadline
+        if absolute is not None and absolute <= self.member.now():
+            return DeadlineExceeded("its deadline passed between two requests")
+        return JobTimeout(f"took longer than its timeout of {self.limit:g} s")
 
     def mark(self) -> None:
         """From here on, if the process dies, this run may be why: it is on the job's record."""

@@ -131,9 +131,11 @@ class Library:
         metadata: Mapping[str, Any] | None = None,
         limit: int = 10,
         weights: Weights | None = None,
+        seconds: float | None = None,
     ) -> SearchResult:
         """The passages that answer best, by their words and by what they mean. The question is
-        masked too: it goes to the embedder, and what it names is masked in every passage."""
+        masked too: it goes to the embedder, and what it names is masked in every passage.
+        TimeoutError after `seconds`, which the store is told too."""
 
         def masked() -> tuple[str, Scope]:
             names = self._names
@@ -144,17 +146,19 @@ class Library:
                 names.metadata(metadata or {}),
             )
 
-        text, scope = await self._tools.masked(masked)
-        model = (await self._tools.corpus.serving()).model or self._tools.model
-        return await search(
-            self._tools.corpus,
-            text,
-            scope,
-            model=model,
-            embed=partial(self._embedding.question, model),
-            limit=limit,
-            weights=weights,
-        )
+        async with asyncio.timeout(seconds) as limited:
+            text, scope = await self._tools.masked(masked)
+            model = (await self._tools.corpus.serving()).model or self._tools.model
+            return await search(
+                self._tools.corpus,
+                text,
+                scope,
+                model=model,
+                embed=partial(self._embedding.question, model),
+                limit=limit,
+                weights=weights,
+                until=limited.when(),
+            )
 
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
         """Store bytes as they come, for `add` once the rest of a request is known. What is never

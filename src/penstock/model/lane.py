@@ -159,6 +159,8 @@ BUILT_IN: dict[str, LaneConfig] = {
         min_interval_seconds=0.0, max_parallel=2, timeout_seconds=60.0, parent="llm"
     ),
     "llm.*": LaneConfig(min_interval_seconds=0.0, max_parallel=4, parent="llm"),
+    # Searches for answers, where a service of its own makes them.
+    "librarian": LaneConfig(min_interval_seconds=0.0, max_parallel=16),
     "fetch": LaneConfig(min_interval_seconds=0.0, max_parallel=16),
     "host:*": LaneConfig(
         min_interval_seconds=1.0, max_parallel=2, parent="fetch", credentials=False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 
 from penstock.model.errors import ConfigError
 
@@ -66,3 +67,12 @@ class ServerConfig:
 
 
 KEYS = {field.name: str(field.type) for field in fields(ServerConfig)}
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -135,6 +135,9 @@ class Wanted(NamedTuple):
     model: str
     """Whose vectors to compare it with."""
     limit: int
+    seconds: float | None = None
+    """How long whoever asks will wait. A store on a server tells it, so that it does not go on for
+    somebody who is gone, or was killed."""
 
 
 class Corpus(Protocol):

@@ -32,7 +32,7 @@ class Report(NamedTuple):
 
 
 class PermitRequest(NamedTuple):
-    """A job asks for the right to make one request."""
+    """A job, or a service, asks for the right to make one request."""
 
     lane: str
     ref: int
@@ -42,7 +42,8 @@ class PermitRequest(NamedTuple):
     patience: float
     """Seconds it is worth waiting for the start."""
     job: int = 0
-    """The job that asks (its seq): where it holds a slot already, it takes none."""
+    """The job that asks (its seq): where it holds a slot already, it takes none. Negative, and new
+    in this process like a ref: a visit to a service."""
 
 
 class Permit(NamedTuple):

@@ -40,5 +40,6 @@ class Errand:
 class Librarian(Protocol):
     def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
         """The rounds as they end. The last one has what is missing, and whether it is enough.
-        Unavailable where the librarian cannot be reached, or is lost."""
+        Unavailable where the librarian cannot be reached, or is lost. Whoever wants no more closes
+        it (`aclosing`)."""
         ...

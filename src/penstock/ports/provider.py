@@ -55,7 +55,7 @@ class Lanes(Protocol):
 
 
 class Asking(Protocol):
-    """On whose behalf a provider is asked: a job's context is one."""
+    """On whose behalf somebody is asked: a job's context is one, a visit to a service another."""
 
     @property
     def http(self) -> Http: ...
@@ -65,6 +65,10 @@ class Asking(Protocol):
 
     @property
     def tenant(self) -> str: ...
+
+    def remaining(self) -> float:
+        """Seconds left until the deadline, never below 0."""
+        ...
 
 
 class SearchProvider(Protocol):

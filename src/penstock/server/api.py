@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.model.server import ServerConfig
+from penstock.model.server import ServerConfig, is_loopback
 from penstock.server import openapi, problems
 from penstock.server.callers import Callers
 from penstock.server.depth import Depth
 from penstock.server.draining import Draining
-from penstock.server.guard import Guard, is_loopback
+from penstock.server.guard import Guard
 from penstock.server.metrics import Metrics
 from penstock.server.routes import documents, events, health, jobs, lanes, mcp, search, tasks
 

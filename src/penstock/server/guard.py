@@ -6,14 +6,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers, MutableHeaders
 
-from penstock.model.server import ServerConfig
+from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.problems import Problem, busy, unforeseen
@@ -44,15 +43,6 @@ class _Name(Convertor[str]):
 
 
 register_url_convertor("name", _Name())
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Guard:

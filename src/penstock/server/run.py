@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from penstock.model.errors import ConfigError
-from penstock.model.server import ServerConfig
+from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.api import build
 from penstock.server.connections import Lobby
 from penstock.server.draining import Draining
-from penstock.server.guard import is_loopback
 from penstock.server.routes import mcp
 
 if TYPE_CHECKING:

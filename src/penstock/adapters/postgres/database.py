@@ -157,6 +157,7 @@ class Pool:
         self._purpose = purpose
         self._free = asyncio.Semaphore(size)
         self._idle: list[tuple[Connection, float]] = []
+        self._abandoned: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def close(self) -> None:
@@ -164,6 +165,7 @@ class Pool:
         idle, self._idle = self._idle, []
         for connection, _ in idle:
             await _close(connection)
+        await asyncio.gather(*self._abandoned)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
@@ -183,8 +185,10 @@ class Pool:
             except Exception:
                 await self._give_back(connection)
                 raise
-            except BaseException:
-                # Cancelled, perhaps because it did not answer: nothing more is asked of it.
+            except asyncio.CancelledError:
+                self._abandon(connection)
+                raise
+            except BaseException:  # the program ends, or nobody finished what was begun
                 connection.terminate()
                 raise
             await self._give_back(connection)
@@ -266,6 +270,14 @@ class Pool:
             await _close(connection)
         else:
             self._idle.append((connection, time.monotonic()))
+
+    def _abandon(self, connection: Connection) -> None:
+        """Whoever used it was cancelled, perhaps because it did not answer, and does not wait for
+        it to be closed. Just to hang up is not enough: the server does not look at a connection
+        while it works, and would go on with what nobody wants."""
+        telling = asyncio.create_task(_close(connection), name="penstock-abandon")
+        self._abandoned.add(telling)
+        telling.add_done_callback(self._abandoned.discard)
 
     def _drop(self, connection: Connection) -> None:
         """The others are likely to be as dead as this one."""

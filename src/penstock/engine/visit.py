@@ -1,0 +1,75 @@
+"""A request to a service of this process, which asks others as a job does.
+
+A service beside the workers, or instead of them, has no job to make requests for. Its requests take
+permits all the same: the membership of the process holds their slots, so they are free when it
+dies, and the breaker counts each visit as it counts a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from penstock.engine.http import HttpClient, JobHttp
+from penstock.engine.permits import PATIENCE, PermitDesk
+from penstock.model.errors import DeadlineExceeded, PenstockError
+
+
+class Visit:
+    """See `penstock.ports.provider.Asking`. `deadline` is on the queue's clock."""
+
+    __slots__ = ("_client", "_desk", "_now", "deadline", "lanes", "tenant")
+
+    lane = ""
+
+    def __init__(
+        self,
+        desk: PermitDesk,
+        client: HttpClient,
+        now: Callable[[], float],
+        tenant: str,
+        deadline: float,
+    ) -> None:
+        self._client = client
+        self._now = now
+        self.tenant = tenant
+        self.deadline = deadline
+        self.lanes = VisitLanes(desk, self.remaining)
+
+    @property
+    def http(self) -> JobHttp:
+        """Outgoing requests with a permit each, under this visit's deadline."""
+        return JobHttp(self._client.get, self, self.lanes)
+
+    def left(self) -> float:
+        return self.deadline - self._now()
+
+    def remaining(self) -> float:
+        """Seconds left until the deadline, never below 0."""
+        return max(0.0, self.left())
+
+    def overdue(self) -> PenstockError:
+        return DeadlineExceeded("its deadline passed between two requests")
+
+
+class VisitLanes:
+    """The lanes as one visit sees them."""
+
+    __slots__ = ("_desk", "_number", "_remaining")
+
+    def __init__(self, desk: PermitDesk, remaining: Callable[[], float]) -> None:
+        self._desk = desk
+        self._number = desk.new_number()
+        self._remaining = remaining
+
+    @asynccontextmanager
+    async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
+        """Hold the right to make one request in lane `name`.
+
+        It waits for a slot, or for the rate, as long as the visit lasts, whatever `patience` says:
+        a job that gives up early makes room for another, but nobody can have a visit's place.
+        LaneBusy where the lane is in trouble, or its turn comes too late.
+        """
+        left = self._remaining()
+        async with self._desk.hold(name, self._number, 0, rate_only=False, patience=left):
+            yield

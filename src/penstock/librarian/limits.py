@@ -1,0 +1,67 @@
+"""What may go over the wire, checked by whoever sends it and by whoever receives it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from penstock.model.answer import Evidence, Round
+from penstock.model.errors import ValidationError
+from penstock.ports.librarian import MOST_ROUNDS, Errand
+
+MESSAGE_BYTES = 4 * 1024 * 1024
+"""One errand, or one round."""
+MOST_CHARACTERS = 100_000
+"""Of one text."""
+MOST_ITEMS = 1000
+"""Of one list."""
+
+
+def check_errand(errand: Errand) -> None:
+    """ValidationError where it cannot be run."""
+    if not errand.tenant:
+        raise ValidationError("an errand needs a tenant")
+    if not errand.question.strip():
+        raise ValidationError("the question is empty")
+    _texts("the errand", (errand.tenant, errand.question, errand.plan.enough))
+    _list("queries", errand.plan.queries)
+    if errand.collections is not None:
+        _list("collections", errand.collections)
+    if not 0 <= errand.rounds_done <= MOST_ROUNDS:
+        raise ValidationError(f"{errand.rounds_done} rounds cannot be done already")
+    _evidence(errand.found)
+
+
+def check_round(turn: Round) -> None:
+    """ValidationError where it is none that a librarian promises."""
+    if not 1 <= turn.number <= MOST_ROUNDS:
+        raise ValidationError(f"there is no round {turn.number}")
+    _list("queries", turn.queries)
+    _list("missing", turn.missing)
+    _texts("the round", (turn.note,))
+    _evidence(turn.evidence)
+
+
+def _evidence(given: tuple[Evidence, ...]) -> None:
+    if len(given) > MOST_ITEMS:
+        raise ValidationError(f"more than {MOST_ITEMS:,} passages")
+    if len({one.number for one in given}) < len(given):
+        raise ValidationError("two passages have the same number")
+    for one in given:
+        texts = (one.collection, one.document, one.title, one.source, one.text, one.query)
+        _texts(f"passage {one.number}", texts)
+        first, last = one.pages or (1, 1)
+        sound = one.number > 0 and one.chunk >= 0 and 0 <= one.start <= one.end
+        if not sound or not 0 < first <= last or not math.isfinite(one.score):
+            raise ValidationError(f"passage {one.number} is not one")
+
+
+def _list(name: str, given: tuple[str, ...]) -> None:
+    if len(given) > MOST_ITEMS:
+        raise ValidationError(f"more than {MOST_ITEMS:,} {name}")
+    _texts(name, given)
+
+
+def _texts(where: str, texts: Iterable[str]) -> None:
+    if any(len(text) > MOST_CHARACTERS for text in texts):
+        raise ValidationError(f"{where}: a text of more than {MOST_CHARACTERS:,} characters")

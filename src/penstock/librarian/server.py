@@ -1,0 +1,205 @@
+"""The librarian's service: searches for whoever calls, until their deadline or until they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from penstock.librarian.credentials import TokenCheck, server_credentials, token_of
+from penstock.librarian.limits import MESSAGE_BYTES
+from penstock.librarian.trouble import HEARD, KEY, Full, ending_of
+from penstock.librarian.v1 import librarian_pb2 as pb
+from penstock.librarian.wire import errand_of, round_message
+from penstock.model.answer import Round
+from penstock.model.errors import (
+    ConfigError,
+    PenstockError,
+    QueueError,
+    StoreUnavailable,
+    ValidationError,
+)
+from penstock.model.librarian import LibrarianConfig
+from penstock.model.server import is_loopback
+from penstock.ports.librarian import Librarian
+from penstock.ports.provider import Asking
+
+log = logging.getLogger("penstock.librarian")
+
+SERVICE = pb.DESCRIPTOR.services_by_name["Librarian"].full_name
+MOST_SECONDS = 600.0
+"""A search takes no longer, whatever its caller's deadline is."""
+LAST_WORD_SECONDS, LAST_WORD_SHARE = 0.25, 0.1
+"""A search ends this much before its deadline, so that its last round still gets to the caller."""
+HEALTH_SECONDS = 2.0
+"""Between two looks at whether the service could search."""
+MORE_CALLS = 32
+"""Besides searches: of health, and those that are told that the service is full."""
+
+AskingFor = Callable[[str, float], Asking]
+"""For a tenant, until a time on the queue's clock."""
+
+
+@asynccontextmanager
+async def serving(
+    librarian: Librarian,
+    asking: AskingFor,
+    now: Callable[[], float],
+    ready: Callable[[], Awaitable[None]],
+    config: LibrarianConfig,
+) -> AsyncIterator[str]:
+    """Serve for as long as the block lasts, and say where. Then no call is accepted, and those
+    under way may finish for a while. `ready` raises what keeps the service from searching.
+    ConfigError where it cannot listen."""
+    server = _server(config)
+    searches = Searches(librarian, asking, now, config.max_searches)
+    handler = grpc.unary_stream_rpc_method_handler(
+        searches.search,
+        request_deserializer=_errand,
+        response_serializer=pb.Round.SerializeToString,
+    )
+    methods = grpc.method_handlers_generic_handler(SERVICE, {"Search": handler})
+    server.add_generic_rpc_handlers((methods,))
+    reports = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(reports, server)
+    address = _listen(server, config)
+    await _report(reports, health_pb2.HealthCheckResponse.NOT_SERVING)
+    await server.start()
+    watching = asyncio.create_task(_watch(reports, ready), name="penstock-librarian-health")
+    try:
+        yield address
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await reports.enter_graceful_shutdown()
+        await server.stop(config.shutdown_seconds)
+
+
+class Searches:
+    """The calls under way."""
+
+    def __init__(
+        self, librarian: Librarian, asking: AskingFor, now: Callable[[], float], most: int
+    ) -> None:
+        self._librarian = librarian
+        self._asking = asking
+        self._now = now
+        self._most = most
+        self._running = 0
+
+    async def search(self, message: pb.Errand | None, context: grpc.aio.ServicerContext) -> None:
+        """One call. It is cancelled, and the search with it, when its caller is gone."""
+        try:
+            if self._running >= self._most:
+                raise Full(f"{self._most} searches are under way already")
+            self._running += 1
+            try:
+                await self._search(message, context)
+            finally:
+                self._running -= 1
+        except Exception as error:
+            code, details, trouble = ending_of(error, self._now())
+            trailing = () if trouble is None else ((KEY, trouble.SerializeToString()),)
+            await context.abort(code, details, trailing)
+
+    async def _search(self, message: pb.Errand | None, context: grpc.aio.ServicerContext) -> None:
+        left = context.time_remaining()
+        if left is None:
+            raise ValidationError("a search needs a deadline")
+        if message is None:
+            raise ValidationError("the errand cannot be read")
+        left = min(left, MOST_SECONDS)
+        last_word = min(LAST_WORD_SECONDS, LAST_WORD_SHARE * left)
+        now = self._now()
+        errand = errand_of(message, now + left - last_word)
+        await context.send_initial_metadata(((HEARD, "1"),))
+        rounds = self._librarian.search(self._asking(errand.tenant, now + left), errand)
+        async with asyncio.timeout(left), aclosing(rounds):
+            async for turn in rounds:
+                await context.write(_message(turn))
+
+
+def _message(turn: Round) -> pb.Round:
+    try:
+        return round_message(turn)
+    except ValidationError as error:  # which is no fault of the caller
+        raise PenstockError(f"a round that cannot be sent: {error}") from error
+
+
+def _errand(data: bytes) -> pb.Errand | None:
+    """None: no errand. An error here would be told as one of the service."""
+    try:
+        errand: pb.Errand = pb.Errand.FromString(data)
+        return errand
+    except DecodeError:
+        return None
+
+
+def _server(config: LibrarianConfig) -> grpc.aio.Server:
+    token = token_of(config)
+    if token is None and not is_loopback(config.host):
+        raise ConfigError(
+            f"listening on {config.host} needs a token: librarian.token_variable names the "
+            "environment variable that holds it"
+        )
+    alive = round(1000 * config.keepalive_seconds)
+    return grpc.aio.server(
+        interceptors=[] if token is None else [TokenCheck(token)],
+        maximum_concurrent_rpcs=config.max_searches + MORE_CALLS,
+        options=[
+            ("grpc.max_receive_message_length", MESSAGE_BYTES),
+            ("grpc.max_send_message_length", MESSAGE_BYTES),
+            ("grpc.max_concurrent_streams", config.max_searches + MORE_CALLS),
+            ("grpc.so_reuseport", 0),  # else a second one would share the port, unseen
+            ("grpc.keepalive_time_ms", alive),
+            ("grpc.keepalive_timeout_ms", alive),
+            ("grpc.http2.ping_timeout_ms", alive),  # else it is a minute, whatever the other says
+            # Callers ask as often; by default that is taken for an attack.
+            ("grpc.http2.min_ping_interval_without_data_ms", alive // 2),
+            ("grpc.http2.max_ping_strikes", 0),
+        ],
+    )
+
+
+def _listen(server: grpc.aio.Server, config: LibrarianConfig) -> str:
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    wanted, credentials = f"{host}:{config.port}", server_credentials(config)
+    try:
+        if credentials is None:
+            port = server.add_insecure_port(wanted)
+        else:
+            port = server.add_secure_port(wanted, credentials)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"cannot listen on {wanted}: {error}; --port or librarian.port name another"
+        ) from None
+    return f"{host}:{port}"
+
+
+async def _watch(reports: health.aio.HealthServicer, ready: Callable[[], Awaitable[None]]) -> None:
+    """Keep the health that is told in step with whether a search could be made."""
+    was: str | None = ""
+    while True:
+        trouble: str | None = None
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                await ready()
+        except (QueueError, StoreUnavailable, TimeoutError) as error:
+            trouble = str(error) or type(error).__name__
+        if (trouble is None) != (was is None):
+            states = health_pb2.HealthCheckResponse
+            await _report(reports, states.SERVING if trouble is None else states.NOT_SERVING)
+            if trouble is not None:
+                log.warning("not ready: %s", trouble)
+        was = trouble
+        await asyncio.sleep(HEALTH_SECONDS)
+
+
+async def _report(reports: health.aio.HealthServicer, status: int) -> None:
+    for name in ("", SERVICE):
+        await reports.set(name, status)

@@ -1,0 +1,122 @@
+"""Errands and rounds as messages, and back. What comes out has been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from penstock.librarian.limits import MESSAGE_BYTES, check_errand, check_round
+from penstock.librarian.v1 import librarian_pb2 as pb
+from penstock.model.answer import Evidence, Plan, Round
+from penstock.model.errors import ValidationError
+from penstock.ports.librarian import Errand
+
+Message = TypeVar("Message", pb.Errand, pb.Round)
+
+
+def errand_message(errand: Errand) -> pb.Errand:
+    """Without its end: the deadline of the call says that."""
+    check_errand(errand)
+    return _made("the errand", lambda: _errand_message(errand))
+
+
+def errand_of(message: pb.Errand, ends_at: float) -> Errand:
+    collections = tuple(message.collections.names) if message.HasField("collections") else None
+    errand = Errand(
+        tenant=message.tenant,
+        question=message.question,
+        plan=Plan(tuple(message.plan.queries), message.plan.enough),
+        ends_at=ends_at,
+        collections=collections,
+        found=tuple(map(_evidence_of, message.found)),
+        rounds_done=message.rounds_done,
+    )
+    check_errand(errand)
+    return errand
+
+
+def round_message(turn: Round) -> pb.Round:
+    check_round(turn)
+    return _made("the round", lambda: _round_message(turn))
+
+
+def round_of(message: pb.Round) -> Round:
+    turn = Round(
+        number=message.number,
+        queries=tuple(message.queries),
+        evidence=tuple(map(_evidence_of, message.evidence)),
+        missing=tuple(message.missing),
+        enough=message.enough,
+        note=message.note,
+    )
+    check_round(turn)
+    return turn
+
+
+def _made(what: str, make: Callable[[], Message]) -> Message:
+    try:
+        message = make()
+    except ValueError as error:  # half a character, a number over 32 bits
+        raise ValidationError(f"{what} cannot be sent: {error}") from None
+    if message.ByteSize() > MESSAGE_BYTES:
+        raise ValidationError(f"{what} is over {MESSAGE_BYTES:,} bytes")
+    return message
+
+
+def _errand_message(errand: Errand) -> pb.Errand:
+    names = errand.collections
+    return pb.Errand(
+        tenant=errand.tenant,
+        question=errand.question,
+        plan=pb.Plan(queries=errand.plan.queries, enough=errand.plan.enough),
+        collections=None if names is None else pb.Collections(names=names),
+        found=map(_evidence_message, errand.found),
+        rounds_done=errand.rounds_done,
+    )
+
+
+def _round_message(turn: Round) -> pb.Round:
+    return pb.Round(
+        number=turn.number,
+        queries=turn.queries,
+        evidence=map(_evidence_message, turn.evidence),
+        missing=turn.missing,
+        enough=turn.enough,
+        note=turn.note,
+    )
+
+
+def _evidence_message(one: Evidence) -> pb.Evidence:
+    return pb.Evidence(
+        number=one.number,
+        collection=one.collection,
+        document=one.document,
+        title=one.title,
+        source=one.source,
+        chunk=one.chunk,
+        start=one.start,
+        end=one.end,
+        pages=None if one.pages is None else pb.Pages(first=one.pages[0], last=one.pages[1]),
+        text=one.text,
+        score=one.score,
+        query=one.query,
+        round=one.round,
+    )
+
+
+def _evidence_of(message: pb.Evidence) -> Evidence:
+    return Evidence(
+        number=message.number,
+        collection=message.collection,
+        document=message.document,
+        title=message.title,
+        source=message.source,
+        chunk=message.chunk,
+        start=message.start,
+        end=message.end,
+        pages=(message.pages.first, message.pages.last) if message.HasField("pages") else None,
+        text=message.text,
+        score=message.score,
+        query=message.query,
+        round=message.round,
+    )

@@ -1,0 +1,106 @@
+"""What nobody waits for any more, the server does not go on with."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from penstock.adapters.postgres.address import parse
+from penstock.adapters.postgres.corpus import PostgresCorpus
+from penstock.adapters.postgres.database import Database, Pool
+from penstock.corpus.search import search
+from penstock.model.errors import QueueUnavailable
+from penstock.ports.corpus import Scope
+from tests.conformance.corpus_support import MODEL, TENANT, add, ref_of, vector_of, wanted
+from tests.support.postgres import Psql, corpus_at, new_url, psql
+from tests.support.waiting import until
+
+AT_WORK = """
+SELECT count(*) FROM pg_stat_activity
+WHERE state = 'active' AND pid <> pg_backend_pid() AND position($1 in query) > 0
+"""
+SUN = wanted(Scope(TENANT), ["sun"], vector_of("sun"))
+SOON = 2.5
+"""Less than what a statement of a search may take by itself."""
+
+
+@asynccontextmanager
+async def stuck_corpus() -> AsyncIterator[tuple[PostgresCorpus, Psql]]:
+    """A corpus whose searches wait for a lock of the test's."""
+    url = new_url()
+    async with corpus_at(url) as corpus, psql(url) as mine, psql(url) as locking:
+        await add(corpus, ref_of("one"), "the sun rises")
+        async with locking.connection.transaction():
+            await locking.execute("LOCK TABLE penstock.chunks IN ACCESS EXCLUSIVE MODE")
+            yield corpus, mine
+
+
+async def searching(mine: Psql) -> bool:
+    return bool(await mine.fetchval(AT_WORK, f"{mine.schema}.chunks"))
+
+
+async def idle(mine: Psql) -> bool:
+    return not await searching(mine)
+
+
+async def test_cancelled_statement_ends_on_the_server() -> None:
+    url = new_url()
+    pool = Pool(Database(parse(url)), "test", 2)
+
+    async def sleep() -> None:
+        async with pool.connection() as connection:
+            await connection.fetch("SELECT pg_sleep(60), 'abandoned'", timeout=60)
+
+    async with psql(url) as mine:
+
+        async def sleeps() -> bool:
+            return bool(await mine.fetchval(AT_WORK, "'abandoned'"))
+
+        async def wakes() -> bool:
+            return not await sleeps()
+
+        task = asyncio.create_task(sleep())
+        await until(sleeps, "the statement to be at work")
+        task.cancel()
+        began = time.monotonic()
+        await asyncio.gather(task, return_exceptions=True)
+        assert time.monotonic() - began < 1, "whoever is cancelled does not wait for the server"
+        await until(wakes, "the statement to end", patience=5)
+    await pool.close()
+
+
+async def test_cancelled_search_ends_on_the_server() -> None:
+    async with stuck_corpus() as (corpus, mine):
+        task = asyncio.create_task(corpus.find(SUN))
+        await until(lambda: searching(mine), "the search to be at work")
+        task.cancel()
+        await until(lambda: idle(mine), "the search to end", patience=SOON)
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_server_knows_when_nobody_waits_for_a_search_any_more() -> None:
+    """As when whoever asked is killed, or frozen, and cannot cancel anything."""
+    async with stuck_corpus() as (corpus, mine):
+        began = time.monotonic()
+        with pytest.raises(QueueUnavailable, match="did not answer in time"):
+            await corpus.find(SUN._replace(seconds=0.2))
+        assert 0.2 < time.monotonic() - began < SOON
+        assert await idle(mine)
+
+
+async def test_search_ends_when_its_time_is_up() -> None:
+    async def embed(question: str) -> bytes:
+        return vector_of(question)
+
+    async with stuck_corpus() as (corpus, mine):
+        began = time.monotonic()
+        end = asyncio.get_running_loop().time() + 0.3
+        asked = search(corpus, "sun", Scope(TENANT), model=MODEL, embed=embed, until=end)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asked, 0.3)
+        assert time.monotonic() - began < SOON
+        await until(lambda: idle(mine), "the search to end", patience=SOON)
