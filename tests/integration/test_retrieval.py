@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
-from benchmarks.retrieval import DATA, Task, Vectors, measure, target, tasks
+from benchmarks.retrieval import (
+    DATA,
+    Document,
+    Figures,
+    Task,
+    Vectors,
+    figures_of,
+    margin,
+    measure,
+    target,
+    tasks,
+)
+from penstock.corpus.search import search
+from penstock.corpus.terms import script, term_line
+from penstock.model.document import NewChunk, Staged
+from penstock.model.errors import EmbedderError
+from penstock.ports.corpus import Corpus, Scope
+from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, accept, ref_of
 
 TASKS = tasks(DATA)
-ONE_LANGUAGE = [task for task in TASKS if "alone" in task.name or task.cross]
+KOREAN_TO_ALL = "ko, to all"
+"""The one that misses its target: the embedder knows little Korean, and a passage in another
+language that it takes for near cannot be told from an answer (docs/decisions/0017-fusion.md)."""
+MET = [task for task in TASKS if task.name != KOREAN_TO_ALL]
+TO_ALL = [task for task in TASKS if task.name.endswith("to all")]
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +42,78 @@ def vectors() -> Iterator[Vectors]:
     vectors.close()
 
 
-@pytest.mark.parametrize("task", ONE_LANGUAGE, ids=lambda task: task.name)
-def test_both_together_are_not_worse_than_the_better_alone(task: Task, vectors: Vectors) -> None:
-    figures = measure(task, vectors)
+@pytest.fixture(scope="module")
+def measured(vectors: Vectors) -> dict[str, dict[str, Figures]]:
+    return {task.name: measure(task, vectors) for task in TASKS}
+
+
+@pytest.mark.parametrize("task", MET, ids=lambda task: task.name)
+def test_both_together_are_not_worse_than_the_better_alone(
+    task: Task, measured: dict[str, dict[str, Figures]]
+) -> None:
+    figures = measured[task.name]
     assert figures["hybrid"].ndcg >= target(task, figures), figures
+
+
+@pytest.mark.parametrize("task", MET, ids=lambda task: task.name)
+def test_that_holds_for_other_draws_of_questions(
+    task: Task, measured: dict[str, dict[str, Figures]]
+) -> None:
+    assert margin(task, measured[task.name]) >= -0.02
+
+
+def test_korean_questions_to_three_languages_lose_little_to_words(
+    measured: dict[str, dict[str, Figures]],
+) -> None:
+    figures = measured[KOREAN_TO_ALL]
+    assert figures["hybrid"].ndcg >= figures["text"].ndcg - 0.025
+    assert figures["hybrid"].ndcg >= figures["vector"].ndcg + 0.1
+
+
+@pytest.mark.parametrize("name", CORPORA)
+async def test_stores_find_as_much_as_is_measured(
+    name: str, tmp_path: Path, vectors: Vectors, measured: dict[str, dict[str, Figures]]
+) -> None:
+    """Each with its own BM25 and its own index of vectors."""
+    async with CORPORA[name](tmp_path) as corpus:
+        await _store(corpus, TO_ALL[0].documents, vectors)
+        for task in TO_ALL:
+            hybrid = await _asked(corpus, task, vectors)
+            text = await _asked(corpus, task, None)
+            here = {**measured[task.name], "hybrid": hybrid, "text": text}
+            assert abs(hybrid.ndcg - measured[task.name]["hybrid"].ndcg) < 0.02, task.name
+            least = target(task, here) if task in MET else text.ndcg - 0.025
+            assert hybrid.ndcg >= least, task.name
+
+
+async def _store(corpus: Corpus, documents: Sequence[Document], vectors: Vectors) -> None:
+    for document in documents:
+        text = document.text
+        version = await accept(corpus, ref_of(document.id), text)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        chunk = NewChunk(
+            text, 0, len(text), 0, 1, None, (), digest, term_line(text), script(text)
+        )
+        assert await corpus.stage(version, Staged(text, [chunk], document.id, "text/plain", {}))
+        vector = vectors.of([text])[0].tobytes()
+        await corpus.put_vectors(TENANT, MODEL, {digest: vector})
+        assert await corpus.publish(version, MODEL)
+
+
+async def _asked(corpus: Corpus, task: Task, vectors: Vectors | None) -> Figures:
+    """With the embedder down if there are no vectors."""
+
+    async def embed(question: str) -> bytes:
+        if vectors is None:
+            raise EmbedderError("down")
+        return vectors.of([question])[0].tobytes()
+
+    answers = []
+    for question in task.questions:
+        found = await search(corpus, question.text, Scope(TENANT), model=MODEL, embed=embed)
+        ids = [passage.document.id for passage in found.passages]
+        answers.append((ids, question.relevant))
+    return figures_of(answers)
 
 
 def test_own_questions_have_answers_and_are_asked_once() -> None:
@@ -32,4 +123,4 @@ def test_own_questions_have_answers_and_are_asked_once() -> None:
         assert all(question.relevant <= known for question in task.questions)
         texts = [question.text for question in task.questions]
         assert len(texts) == len(set(texts))
-    assert sum(len(task.questions) for task in ONE_LANGUAGE if not task.cross) >= 120
+    assert sum(len(task.questions) for task in TO_ALL) >= 500

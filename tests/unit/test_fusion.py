@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -135,6 +136,41 @@ def test_scale_of_an_embedder_does_not_matter() -> None:
 def test_negated_scores_are_refused() -> None:
     with pytest.raises(ValueError, match="negate"):
         fuse(text(-3.2), [], QUESTION)
+
+
+@given(hits, hits, st.integers(0, 19), st.floats(0, 20))
+def test_more_evidence_by_words_never_lowers_a_hit(
+    texts: list[Hit], vectors: list[Hit], which: int, more: float
+) -> None:
+    texts = list({hit.id: hit for hit in texts if math.isfinite(hit.score)}.values())
+    if not texts:
+        return
+    lifted = texts[which % len(texts)]
+    others = [hit for hit in texts if hit is not lifted]
+    before = order(fuse(texts, vectors, QUESTION, 40))
+    raised = [*others, replace(lifted, score=lifted.score + more)]
+    after = order(fuse(raised, vectors, QUESTION, 40))
+    assert after.index(lifted.id) <= before.index(lifted.id)
+
+
+@given(hits)
+def test_side_that_finds_nothing_changes_nothing(found: list[Hit]) -> None:
+    alone = {hit.id: hit for hit in sorted(found, key=_score) if math.isfinite(hit.score)}
+    by_score = sorted(alone.values(), key=lambda hit: (-hit.score, hit.id))
+    wanted = [hit.id for hit in by_score]
+    assert order(fuse(found, [], QUESTION, 40)) == wanted
+    assert order(fuse([], found, QUESTION, 40)) == wanted
+
+
+def _score(hit: Hit) -> float:
+    return hit.score if math.isfinite(hit.score) else -1
+
+
+def test_only_near_vectors_count_where_words_leave_little_open() -> None:
+    """Half way between the worst and the best is a quarter of the way up."""
+    texts = [Hit("words", 0.1 * QUESTION.ideal, "latin")]
+    vectors = [Hit("best", 0.8, "latin"), Hit("half", 0.5, "latin"), Hit("worst", 0.2, "latin")]
+    assert order(fuse(texts, vectors, QUESTION)) == ["best", "words", "half", "worst"]
 
 
 @given(hits, hits, st.integers(0, 30))

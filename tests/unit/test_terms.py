@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import string
+import time
 from collections import Counter
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.corpus.bm25 import bm25
+from penstock.corpus.particles import without_particles
 from penstock.corpus.query import (
     MOST_TERMS,
     Query,
@@ -176,12 +178,45 @@ def test_endless_word_is_cut_on_both_sides_alike() -> None:
         ("How does the heat pump work", "the heat pump work"),
         ("木綿豆腐とは何ですか。", "木綿豆腐"),
         ("桜がいっせいに咲くのはどうして？", "桜がいっせいに咲く"),
-        ("온돌은 무엇인가요?", "온돌은"),
-        ("한지가 질긴 이유는?", "한지가 질긴"),
+        ("온돌 무엇인가요?", "온돌"),
+        ("한지 질긴 이유는?", "한지 질긴"),
     ],
 )
 def test_words_that_only_ask_are_not_looked_for(question: str, subject: str) -> None:
     assert query_terms(question).terms == tuple(dict.fromkeys(index_terms(subject)))
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("冷蔵庫の温度は", "冷蔵庫 温度"),
+        ("サーバーからの応答", "サーバー 応答"),
+        ("TTLを変更するとき", "TTL 変更"),
+        ("냉장고에 있는 김치를", "냉장고 있는 김치"),
+        ("제주에서 서울까지", "제주 서울"),
+        ("배추를 절이려면", "배추 절이"),
+    ],
+)
+def test_particles_and_endings_are_not_looked_for(question: str, words: str) -> None:
+    assert query_terms(question).terms == tuple(dict.fromkeys(index_terms(words)))
+
+
+@pytest.mark.parametrize("text", ["もののけ", "さくら", "물은", "나는", "アは", "のは", "the of"])
+def test_what_would_leave_nothing_of_a_word_is_looked_for_as_it_is(text: str) -> None:
+    assert query_terms(text).terms == tuple(dict.fromkeys(index_terms(text)))
+
+
+@given(st.text("はのするとき猫犬アイ가은는에서 aB1", min_size=1, max_size=12))
+def test_text_is_found_by_itself_whatever_is_taken_for_a_particle(text: str) -> None:
+    if index_terms(text):
+        assert 0 in Index(text).finds(text)
+
+
+def test_particles_of_an_endless_text_are_found_in_no_time() -> None:
+    for text in ("猫" + "する" * 2000 + "ぬ", "가" * 4000, "가은" * 2000):
+        start = time.process_time()
+        without_particles(text)
+        assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize("question", ["What is it?", "why", "なぜですか", "왜?"])

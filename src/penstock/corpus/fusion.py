@@ -2,10 +2,11 @@
 
 1. A hit's text share is its BM25 score over that of a passage that holds every term of the question
    once, unknown terms included: about 1 for a full match, about 0 where only a name is shared.
-2. Its score is that share plus 0.15 of its vector's place between the worst and the best: words
-   decide where they match, and vectors order what words leave open.
-3. A passage in another script than the question cannot hold its words; it is taken to have 0.92 of
-   the second best share, and 0.15 of the lead of its vector over the best in the question's script.
+2. Its score is that share plus 0.2 of the square of its vector's place between the worst and the
+   best: words decide where they match, vectors order what words leave open, and of those only the
+   near ones count.
+3. A passage in another script than the question cannot hold its words; it is taken to have 0.9 of
+   the second best share, and 0.1 of the lead of its vector over the best in the question's script.
    So its vector decides, unless one passage stands out by its words.
 
 How these were found, and what else was tried: docs/decisions/0017-fusion.md.
@@ -21,7 +22,8 @@ from penstock.corpus.query import WeighedQuery
 
 DEPTH = 100
 """How many hits to ask each side for; with 20 the gain over the better side shrank by a quarter."""
-OTHER_SCRIPT = 0.92
+OTHER_SCRIPT = 0.9
+"""Less than 1, or more of the second best's words would lift others past it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Weights:
     """How much each side counts. For an embedder better than the offline one raise `vector`."""
 
     text: float = 1.0
-    vector: float = 0.15
+    vector: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,12 @@ def fuse(
         place = places.get(id_, 0.0)
         share = shares.get(id_, 0.0)
         if foreign := _foreign(hit, query):
-            lead = weights.vector * (place - own_best)
+            lead = weights.vector / 2 * (place - own_best)
             share = max(share, expected + lead) if vector_hit else share
         fused.append(
             Fused(
                 id=id_,
-                score=weights.text * share + weights.vector * place,
+                score=weights.text * share + weights.vector * place**2,
                 text_rank=text_rank,
                 text_score=text_hit.score if text_hit else None,
                 text_share=share,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 _HIRAGANA = "ぁ-ゖ"
+_KATAKANA = "ァ-ヺー"
 _HANGUL = "가-힣"
 _JAPANESE = (
     "は が を に で と も の へ や な から まで より では には とは でも にも とも ので のに なら だけ ほど "
@@ -31,10 +32,11 @@ def _any_of(endings: str) -> str:
     return "|".join(sorted(endings.split(), key=len, reverse=True))
 
 
-# In Japanese between the word and whatever is not hiragana; in Korean at the end of a word, of which
-# two syllables have to be left.
+# In Japanese between the word and whatever is not hiragana, in Korean at the end of the word. What is
+# left of it has to be a term: two characters, or one of those that are terms alone.
 _TIES = re.compile(
-    rf"(?<=[^\W{_HIRAGANA}])(?:{_any_of(_JAPANESE)})++(?![{_HIRAGANA}])|"
+    rf"(?:(?<=[^\W{_HIRAGANA}{_KATAKANA}])|(?<=[{_KATAKANA}]{{2}}))"
+    rf"(?:{_any_of(_JAPANESE)})++(?![{_HIRAGANA}])|"
     rf"(?<=[{_HANGUL}]{{2}})(?:{_any_of(_KOREAN)})(?![{_HANGUL}])"
 )
 
