@@ -91,9 +91,7 @@ async def _store(corpus: Corpus, documents: Sequence[Document], vectors: Vectors
         text = document.text
         version = await accept(corpus, ref_of(document.id), text)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        chunk = NewChunk(
-            text, 0, len(text), 0, 1, None, (), digest, term_line(text), script(text)
-        )
+        chunk = NewChunk(text, 0, len(text), 0, 1, None, (), digest, term_line(text), script(text))
         assert await corpus.stage(version, Staged(text, [chunk], document.id, "text/plain", {}))
         vector = vectors.of([text])[0].tobytes()
         await corpus.put_vectors(TENANT, MODEL, {digest: vector})
@@ -106,7 +104,7 @@ async def _asked(corpus: Corpus, task: Task, vectors: Vectors | None) -> Figures
     async def embed(question: str) -> bytes:
         if vectors is None:
             raise EmbedderError("down")
-        return vectors.of([question])[0].tobytes()
+        return bytes(vectors.of([question])[0].tobytes())
 
     answers = []
     for question in task.questions:
