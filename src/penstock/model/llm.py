@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from penstock.model.endpoint import check_base_url, check_variable
 from penstock.model.errors import ConfigError
@@ -12,6 +13,16 @@ PHASES = ("plan", "search", "answer")
 """Of an answer."""
 ROLES = ("ingest", *PHASES)
 """What models are used for; each has its lane, `llm.ingest` and so on."""
+
+
+def check_value(key: str, value: Any) -> None:
+    """ConfigError unless `value` can be that of `key`, in the section or of a model."""
+    if value is None:
+        return
+    if key == "base_url":
+        check_base_url(value)
+    elif key == "key_variable":
+        check_variable(key, value, "LLM_KEY")
 
 
 @dataclass(slots=True, frozen=True)
@@ -30,7 +41,8 @@ class ModelConfig:
     are sent, in place of `temperature` and `max_tokens`, which some of them refuse."""
 
     def __post_init__(self) -> None:
-        _check(self.base_url, self.key_variable)
+        check_value("base_url", self.base_url)
+        check_value("key_variable", self.key_variable)
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,7 +70,8 @@ class LlmConfig:
     """Whether these models think first; see below."""
 
     def __post_init__(self) -> None:
-        _check(self.base_url, self.key_variable)
+        check_value("base_url", self.base_url)
+        check_value("key_variable", self.key_variable)
         for role, model in self.models.items():
             if role not in ROLES:
                 raise ConfigError(f"models has no {role!r}; there are: {', '.join(ROLES)}")
@@ -82,10 +95,3 @@ class LlmConfig:
 
 KEYS = tuple(field.name for field in fields(LlmConfig))
 MODEL_KEYS = tuple(field.name for field in fields(ModelConfig))
-
-
-def _check(base_url: str | None, key_variable: str | None) -> None:
-    if base_url is not None:
-        check_base_url(base_url)
-    if key_variable is not None:
-        check_variable("key_variable", key_variable, "LLM_KEY")
