@@ -17,17 +17,18 @@ from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
-from penstock.model.errors import ConfigError, JobNotFound, LaneNotFound, WaitTimeout
+from penstock.model.errors import JobNotFound, LaneNotFound, WaitTimeout
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
+from penstock.parts import Parts
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.queue import Fed, JobFilter, KindCounts, ProcessInfo, Stopped, Topic
-from penstock.ports.store import Store
 from penstock.queues import choose_queue
 
 if TYPE_CHECKING:
+    from penstock.answers.service import Answers
     from penstock.ingest.library import Library
     from penstock.research.service import Research
 
@@ -67,71 +68,36 @@ class Penstock:
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.settings)
         self._opened = 0
-        self._parts = AsyncExitStack()
-        self._store: Store | None = None
-        self._library: Library | None = None
-        self._research: Research | None = None
-        self._access: AccessStore | None = None
+        self._to_close = AsyncExitStack()
+        self._parts = Parts(
+            self.queue,
+            self.config,
+            self.lanes,
+            self.job,
+            self._enqueuer.enqueue,
+            self._log_waiters,
+        )
 
     @property
     def corpus(self) -> Library:
         """The documents of this app. Asking for it registers the jobs that serve them, so ask
         before workers start."""
-        if self._library is None:
-            from penstock.ingest.setup import open_library  # here: most apps have no documents
-
-            self._refuse_late("app.corpus")
-            self._library = open_library(
-                self.queue,
-                self._store_for("documents"),
-                self.settings,
-                self.config.embedder,
-                self.config.names,
-                self.config.llm,
-                self.job,
-                self._enqueuer.enqueue,
-                self._log_waiters,
-            )
-        return self._library
+        return self._parts.library
 
     @property
     def research(self) -> Research:
-        """The research tasks of this app. Asking for it registers the jobs that serve them, so ask
-        before workers start."""
-        if self._research is None:
-            from penstock.research.setup import open_research  # here: most apps have none
+        """The research tasks of this app. Ask for it before workers start, too."""
+        return self._parts.research
 
-            self._refuse_late("app.research")
-            self._research = open_research(
-                self.queue,
-                self._store_for("research tasks"),
-                self.corpus,
-                self.config,
-                self.lanes,
-                self.job,
-                self._enqueuer.enqueue,
-            )
-        return self._research
+    @property
+    def answers(self) -> Answers:
+        """The answers of this app. Ask for it before workers start, too."""
+        return self._parts.answers
 
     @property
     def access(self) -> AccessStore:
         """The API keys of the server, and what it has answered. Ask before the app is opened."""
-        if self._access is None:
-            self._refuse_late("app.access")
-            self._access = self._store_for("API keys").access()
-        return self._access
-
-    def _refuse_late(self, what: str) -> None:
-        if self._opened:
-            raise ConfigError(f"ask for {what} before the app is opened")
-
-    def _store_for(self, what: str) -> Store:
-        """One for all that is in it, so that they share its connections."""
-        if self._store is None:
-            from penstock.store import choose_store  # here: most apps have none
-
-            self._store = choose_store(self.queue, self.settings, what)
-        return self._store
+        return self._parts.access
 
     @property
     def settings(self) -> Settings:
@@ -169,11 +135,10 @@ class Penstock:
         # whether its caller has.
         if self._opened == 0:
             async with AsyncExitStack() as opened:  # all of it, or nothing
-                for part in (self.queue, self._store, self._library, self._research):
-                    if part is not None:
-                        await part.open()
-                        opened.push_async_callback(part.close)
-                self._parts = opened.pop_all()
+                await self.queue.open()
+                opened.push_async_callback(self.queue.close)
+                await opened.enter_async_context(self._parts.opened())
+                self._to_close = opened.pop_all()
         self._opened += 1
         return self
 
@@ -188,7 +153,7 @@ class Penstock:
             await self._waiters.close()
             await self._log_waiters.close()
             await self.feeds.close()
-            await self._parts.aclose()
+            await self._to_close.aclose()
 
     async def enqueue(
         self,
@@ -409,12 +374,7 @@ class Penstock:
             handlers,
             settings=self.settings,
             enqueue=self._enqueuer.enqueue,
-            chores=[
-                chore
-                for part in (self._library, self._research)
-                if part is not None
-                for chore in part.chores(handlers)
-            ],
+            chores=self._parts.chores(handlers),
         )
 
     @asynccontextmanager

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     from penstock.research.service import Research
     from penstock.research.views import TaskView
 
-RESERVED = {"ingest.": "adding documents", "research.": "research tasks"}
+RESERVED = {
+    "ingest.": "adding documents",
+    "research.": "research tasks",
+    "answers.": "asking questions",
+}
 """Kinds whose payloads name what only the library may name, such as originals; who makes them."""
-LOGS = {"document:": "documents", "research:": "research tasks"}
+LOGS = {"document:": "documents", "research:": "research tasks", "answer:": "answers"}
 """Logs that are the library's; whose they are."""
 HOSTS = "host:"
 """Lanes whose names tell what other tenants fetch."""

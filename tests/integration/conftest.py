@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
+from tests.support.model_server import ModelServer
 from tests.support.processes import Farm
 from tests.support.reader import Reader
 from tests.support.research import Bureau, ResearchSite
@@ -56,6 +58,13 @@ def shelf(farm: Farm, embedder: EmbedderServer) -> Shelf:
 def vision() -> Iterator[VisionServer]:
     with VisionServer() as vision:
         yield vision
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A language model that answers from a script."""
+    with ModelServer() as model:
+        yield model
 
 
 @pytest.fixture
@@ -151,3 +160,15 @@ def reader(web: Web) -> Reader:
     """The site has no robots.txt, unless a test gives it one."""
     web.site.answers["/robots.txt"] = Answer(404)
     return Reader(web)
+
+
+@pytest.fixture
+def study(shelf: Shelf, model: ModelServer) -> Study:
+    """Questions about mills, answered by a model on loopback."""
+    return Study(shelf, model)
+
+
+@pytest.fixture
+def bare_study(shelf: Shelf) -> Study:
+    """The same without a model."""
+    return Study(shelf)

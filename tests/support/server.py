@@ -10,7 +10,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -37,6 +37,12 @@ class Answer:
     """Sends its body again and again, until the client has had enough."""
     cut: bool = False
     """Hangs up behind its body, however long that was said to be."""
+    parts: Sequence[bytes] | None = None
+    """Sent instead of the body, in chunks, the first after `delay` and each `pause` after the one
+    before; then it is over, unless it is `cut`, or `stalls`."""
+    pause: float = 0.0
+    stalls: bool = False
+    """Sends nothing more behind its parts, and does not end."""
 
 
 @dataclass(slots=True)
@@ -51,6 +57,8 @@ class Hit:
     arrived: float
     """On time.monotonic()."""
     answered: float | None = None
+    lost: float | None = None
+    """When the client hung up without the whole answer."""
     status: int | None = None
 
 
@@ -102,7 +110,7 @@ class CountingServer:
     def spans(self, path: str) -> list[tuple[float, float]]:
         """From when to when each request was there; until now if it still is."""
         now = time.monotonic()
-        return [(hit.arrived, hit.answered or now) for hit in self.at(path)]
+        return [(hit.arrived, hit.answered or hit.lost or now) for hit in self.at(path)]
 
     def answer(self, path: str) -> Answer:
         known = [prefix for prefix in list(self.answers) if path.startswith(prefix)]
@@ -134,6 +142,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._buffer = b""
         self._since = 0.0
+        self._hit: Hit | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -142,6 +151,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._connections.discard(self._transport)
+        if self._hit is not None and self._hit.answered is None:
+            self._hit.lost = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
         if not self._buffer:
@@ -161,6 +172,7 @@ class _Connection(asyncio.Protocol):
         method, target, _ = request.split(" ")
         parts = urlsplit(target)
         hit = Hit(method, parts.path, parts.query, headers, rest[:length], self._since)
+        self._hit = hit
         self._server.hits.append(hit)
         answer = self._server.answer(hit.path)
         if answer.hang:
@@ -168,7 +180,12 @@ class _Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)
 
     def _answer(self, hit: Hit, answer: Answer) -> None:
-        hit.answered, hit.status = time.monotonic(), answer.status
+        hit.status = answer.status
+        if answer.parts is not None:
+            self._start(answer)
+            self._go_through(hit, answer, list(answer.parts))
+            return
+        hit.answered = time.monotonic()
         if answer.reset:
             self._transport.abort()
             return
@@ -181,6 +198,26 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
         if answer.endless:
             self._go_on(answer.body)
+
+    def _start(self, answer: Answer) -> None:
+        headers = {"transfer-encoding": "chunked", **answer.headers}
+        text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        self._transport.write(f"HTTP/1.1 {answer.status} -\r\n{text}\r\n".encode("latin-1"))
+
+    def _go_through(self, hit: Hit, answer: Answer, left: list[bytes]) -> None:
+        if self._transport.is_closing():
+            return
+        if left:
+            part = left.pop(0)
+            self._transport.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+            loop = asyncio.get_running_loop()
+            loop.call_later(answer.pause if left else 0, self._go_through, hit, answer, left)
+        elif answer.cut:
+            hit.answered = time.monotonic()
+            self._transport.close()
+        elif not answer.stalls:
+            hit.answered = time.monotonic()
+            self._transport.write(b"0\r\n\r\n")
 
     def _go_on(self, body: bytes) -> None:
         if not self._transport.is_closing():

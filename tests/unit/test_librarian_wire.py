@@ -69,6 +69,7 @@ ROUNDS = st.builds(
     missing=TEXTS,
     enough=st.booleans(),
     note=TEXT,
+    next=TEXTS,
 )
 
 

@@ -74,6 +74,8 @@ class Round:
     enough: bool
     note: str = ""
     """What went wrong in it, such as an answer of the model that was of no use."""
+    next: tuple[str, ...] = ()
+    """What to look for in the round after it; empty: it was the last."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -118,6 +120,13 @@ class Answer:
     """With sources `web`: the research task that looked."""
     error: str | None = None
     finished_at: float | None = None
+    saves: int = 0
+    """How often it was stored since it was created: of two who change it at the same time, only
+    the first does."""
+
+    @property
+    def over(self) -> bool:
+        return self.state is not AnswerState.RUNNING
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -126,7 +135,7 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form: the same over HTTP, MCP and on the command line."""
         known = asdict(self)
-        del known["tenant"]
+        del known["tenant"], known["saves"]
         known["evidence"] = [asdict(one) for one in self.evidence]
         for turn in known["rounds"]:
             turn["evidence"] = [one["number"] for one in turn["evidence"]]

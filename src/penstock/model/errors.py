@@ -10,6 +10,7 @@ PenstockError
 ├── LaneNotFound
 ├── DocumentNotFound
 ├── TaskNotFound
+├── AnswerNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── TaskStopped                 the task takes no jobs until it is resumed
@@ -22,6 +23,7 @@ PenstockError
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
 ├── BrowserLost                 the browser ended before the page was read; retried
 ├── ModelError                  a language model's answer is of no use; retried
+│   └── CutShort                it ended before its end
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
     ├── ValidationError         a payload does not fit its handler, or a value is malformed
@@ -87,6 +89,13 @@ class TaskNotFound(PenstockError):
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"no task {task_id!r}")
+
+
+class AnswerNotFound(PenstockError):
+    """There is no such answer, or it is another tenant's."""
+
+    def __init__(self, answer_id: str) -> None:
+        super().__init__(f"no answer {answer_id!r}")
 
 
 class ModelReplaced(PenstockError):
@@ -235,6 +244,11 @@ class ModelError(PenstockError):
 
     Retried, because the same question may be answered otherwise.
     """
+
+
+class CutShort(ModelError):
+    """A model's answer ended for want of tokens, or was withheld from some point on: what there is
+    of it is sound, and not all."""
 
 
 class JobTimeout(PenstockError, TimeoutError):

@@ -26,6 +26,9 @@ _LEAST = {
     "provider_seconds": 0.1,
     "page_seconds": 0.1,
     "search_seconds": 1,
+    "answer_seconds": 1,
+    "search_loop_seconds": 0.1,
+    "evidence_tokens": 100,
     "parsers": 1,
     "chunk_tokens": 50,
     "chunk_overlap": 8,
@@ -113,6 +116,12 @@ class Settings:
     """A page that was fetched within this time is not fetched again for a search."""
     search_seconds: float = 1800.0
     """One run of a search of a research task takes this long at most."""
+    answer_seconds: float = 90.0
+    """A question is answered within this time, with what is there by then."""
+    search_loop_seconds: float = 45.0
+    """Of that, how long evidence is looked for at most."""
+    evidence_tokens: int = 6000
+    """How much of what was found a language model is shown at a time."""
     unused_vectors_seconds: float = 7 * 86400.0
     """How long vectors are kept that no document needs any more, or of a model that was replaced:
     a text that comes back meanwhile is not embedded again."""

@@ -4,7 +4,7 @@ An adapter promises:
 - every row belongs to a tenant, and nothing is read or changed without naming it;
 - an answer that is over (completed, failed, cancelled) is never changed again: of two who end it,
   one does;
-- storing the same twice changes nothing.
+- whoever saves an answer has seen it as it is: of two who change it at the same time, one does.
 
 Methods raise StoreUnavailable while the store cannot be reached.
 """
@@ -33,13 +33,15 @@ class AnswerStore(Protocol):
         ...
 
     async def save(self, answer: Answer) -> Answer | None:
-        """Store how far it has come. None: it is over already, and nothing was changed; or there
+        """Store how far it has come; as it is then, which is what to save next. None: it is over
+        already, or somebody else has saved it since it was read, and nothing was changed; or there
         is none."""
         ...
 
-    async def running(self, before: float, limit: int, after: tuple[str, str] | None = None) -> Sequence[Answer]:
+    async def running(
+        self, before: float, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Answer]:
         """Answers of all tenants that are running and were created before a time, in the order of
-        tenant and id: what a reconciler looks through."""
+        tenant and id, without rounds: what a reconciler looks through. `after` is the tenant and
+        id of the last one of the page before."""
         ...
-
-

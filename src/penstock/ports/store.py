@@ -1,5 +1,5 @@
-"""The port to a store: one database for documents, research tasks, API keys and what the server
-has answered."""
+"""The port to a store: one database for documents, research tasks, answers, API keys and what the
+server has answered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.ports.access import AccessStore
+from penstock.ports.answers import AnswerStore
 from penstock.ports.corpus import Corpus
 from penstock.ports.research import TaskStore
 
@@ -28,3 +29,5 @@ class Store(Protocol):
     def access(self) -> AccessStore: ...
 
     def research(self) -> TaskStore: ...
+
+    def answers(self) -> AnswerStore: ...

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.access import PostgresAccess
+from penstock.adapters.postgres.answers import PostgresAnswers
 from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.database import Database, Pool
 from penstock.adapters.postgres.tasks import PostgresTasks
@@ -51,3 +52,6 @@ class PostgresStore:
 
     def research(self) -> PostgresTasks:
         return PostgresTasks(self._database, self._pool)
+
+    def answers(self) -> PostgresAnswers:
+        return PostgresAnswers(self._database, self._pool)

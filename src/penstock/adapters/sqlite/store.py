@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.adapters.sqlite.access import SqliteAccess
+from penstock.adapters.sqlite.answers import SqliteAnswers
 from penstock.adapters.sqlite.corpus import SqliteCorpus
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.tasks import SqliteTasks
@@ -35,3 +36,6 @@ class SqliteStore:
 
     def research(self) -> SqliteTasks:
         return SqliteTasks(self._file)
+
+    def answers(self) -> SqliteAnswers:
+        return SqliteAnswers(self._file)

@@ -1,0 +1,1 @@
+"""Questions answered from documents, each sentence with where it is from."""

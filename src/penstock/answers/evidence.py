@@ -1,0 +1,122 @@
+"""What was found for an answer: each passage once, numbered, and as much of it as a model can
+read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from penstock.corpus.query import query_terms
+from penstock.corpus.search import Passage
+from penstock.corpus.terms import index_terms, script
+from penstock.ingest.tokens import TOKEN, count_tokens
+from penstock.model.answer import Evidence
+
+MOST_EVIDENCE = 30
+"""Passages of one answer."""
+PER_ROUND = 10
+"""New ones in one round: later rounds need room, too."""
+MOST_MISSING = 10
+LEAST_TOKENS = 40
+"""A passage of which less would be shown is not shown."""
+
+_WORD = re.compile(
+    r"[\u3005\u3400-\u9fff]+|[\u30a1-\u30fa\u30fc]+"  # of Japanese what is not grammar
+    r"|[\uac00-\ud7a3]+|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:[-.'][^\W_]+)*"
+)
+_SMALL = re.compile(r"[a-z]{1,3}")
+"""Articles and the like; an abbreviation has capitals."""
+
+
+class Gathered:
+    """The evidence of an answer as it grows."""
+
+    def __init__(self, found: Sequence[Evidence] = ()) -> None:
+        self.all = list(found)
+        self._known = {(one.collection, one.document, one.chunk) for one in found}
+
+    def add(self, found: Sequence[tuple[str, Sequence[Passage]]], number: int) -> list[Evidence]:
+        """What is new among passages by query, in round `number`: the best of each query first,
+        then the second best."""
+        new: list[Evidence] = []
+        most = min(PER_ROUND, MOST_EVIDENCE - len(self.all))
+        for query, passage in _in_turn(found):
+            ref = passage.document
+            key = (ref.collection, ref.id, passage.chunk)
+            if len(new) == most:
+                break
+            if key not in self._known:
+                self._known.add(key)
+                new.append(
+                    Evidence(
+                        number=len(self.all) + len(new) + 1,
+                        collection=ref.collection,
+                        document=ref.id,
+                        title=passage.title,
+                        source=passage.source,
+                        chunk=passage.chunk,
+                        start=passage.start,
+                        end=passage.end,
+                        pages=passage.pages,
+                        text=passage.text,
+                        score=passage.score,
+                        query=query,
+                        round=number,
+                    )
+                )
+        self.all += new
+        return new
+
+
+def _in_turn(found: Sequence[tuple[str, Sequence[Passage]]]) -> Iterable[tuple[str, Passage]]:
+    longest = max((len(passages) for _, passages in found), default=0)
+    for rank in range(longest):
+        for query, passages in found:
+            if rank < len(passages):
+                yield query, passages[rank]
+
+
+def within(evidence: Sequence[Evidence], tokens: int) -> list[Evidence]:
+    """The best of it, in the order of its numbers, so many tokens in all; the last is cut."""
+    kept: list[Evidence] = []
+    for one in sorted(evidence, key=lambda one: (-one.score, one.number)):
+        needed = count_tokens(one.text)
+        if needed > tokens and tokens >= LEAST_TOKENS:
+            ends = [token.end() for token in TOKEN.finditer(one.text)]
+            one, needed = replace(one, text=one.text[: ends[tokens - 1]]), tokens
+        if needed <= tokens:
+            kept.append(one)
+            tokens -= needed
+    return sorted(kept, key=lambda one: one.number)
+
+
+def not_found(question: str, evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """Words of a question that nothing found has: all that can be said of what is missing without
+    a model. Nothing is said where what was found is in another script: words are not found across
+    scripts."""
+    asked = query_terms(question)
+    if evidence and not any(script(one.text) == asked.script for one in evidence):
+        return ()
+    there: set[str] = set()
+    for one in evidence:
+        there.update(index_terms(f"{one.title} {one.text}"))
+    missing = [word for word in words(question) if not _is_there(word, there)]
+    return tuple(missing[:MOST_MISSING])
+
+
+def words(question: str) -> list[str]:
+    """The words of a question that tell what it is about, each once, as they are written."""
+    telling = set(query_terms(question).terms)
+    return [
+        word
+        for word in dict.fromkeys(_WORD.findall(question))
+        if not _SMALL.fullmatch(word) and telling.intersection(index_terms(word))
+    ]
+
+
+def _is_there(word: str, there: set[str]) -> bool:
+    """Half of its terms are enough: Korean words come with particles, and Japanese ones are cut
+    into pairs."""
+    terms = set(index_terms(word))
+    return 2 * len(terms & there) >= len(terms)

@@ -1,0 +1,119 @@
+"""An answer without a model: sentences of what was found, as they are, each with its citation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.answers.sentences import cited, sentences
+from penstock.corpus.query import query_terms
+from penstock.corpus.terms import index_terms, script
+from penstock.model.answer import Citation, Evidence
+
+MOST_SENTENCES = 4
+LONGEST = 600
+"""Characters of one sentence: a table may be one without an end."""
+LEAST_SCORE = 0.27
+"""Of a passage. What answers a question scored more in 95 of 100 (in Japanese, whose words are the
+hardest to tell), and what has only a word in common less."""
+BESIDE_BEST = 0.6
+"""Of the best passage, and of the best sentence: what has less is left out."""
+
+FOREIGN = "what is quoted was found by its meaning alone: it is in another script"
+NOTHING = {
+    "han": "この質問に答える記述は見つかりませんでした。",
+    "hangul": "이 질문에 답하는 내용을 찾지 못했습니다.",
+}
+NOTHING_ELSE = "Nothing was found that answers this question."
+
+
+class Written(NamedTuple):
+    """A text whose citations all resolve."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    note: str = ""
+    """What the reader should know of it."""
+
+
+class _Candidate(NamedTuple):
+    worth: float
+    evidence: Evidence
+    start: int
+    text: str
+
+
+def extract(question: str, evidence: Sequence[Evidence]) -> Written:
+    """The best sentences of the best passages, in the order of their numbers. Where no passage
+    scored enough, it says that nothing was found."""
+    chosen, note = _best(_candidates(question, evidence)), ""
+    if not chosen:
+        chosen, note = _foreign(question, evidence), FOREIGN
+    if not chosen:
+        return Written(nothing(question), ())
+    chosen.sort(key=lambda one: (one.evidence.number, one.start))
+    written = "\n".join(f"{one.text} [{one.evidence.number}]" for one in chosen)
+    text, citations, _ = cited(written, {one.evidence.number for one in chosen})
+    return Written(text, citations, note)
+
+
+def nothing(question: str) -> str:
+    """That nothing was found, in the question's language as far as its script tells."""
+    return NOTHING.get(script(question), NOTHING_ELSE)
+
+
+def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
+    """The sentences of passages that have to do with the question, in its own script."""
+    asked, own = set(query_terms(question).terms), script(question)
+    near = [one for one in evidence if one.score >= LEAST_SCORE and script(one.text) == own]
+    least = max((one.score for one in near), default=0.0) * BESIDE_BEST
+    split = [
+        (one, at, set(index_terms(one.text[slice(*at)])) & asked)
+        for one in near
+        if one.score >= least
+        for at in sentences(one.text)
+    ]
+    holding = Counter(term for _, _, terms in split for term in terms)
+    # A word that most sentences have tells little.
+    weights = {term: math.log(1 + len(split) / count) for term, count in holding.items()}
+    return [
+        _Candidate(
+            one.score * sum(weights[term] for term in terms),
+            one,
+            at[0],
+            _short(one.text[slice(*at)]),
+        )
+        for one, at, terms in split
+    ]
+
+
+def _best(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    ranked = sorted(candidates, key=lambda one: (-one.worth, one.evidence.number, one.start))
+    chosen: dict[str, _Candidate] = {}
+    for one in ranked:
+        if one.worth >= ranked[0].worth * BESIDE_BEST and len(chosen) < MOST_SENTENCES:
+            chosen.setdefault(one.text, one)  # chunks overlap
+    return list(chosen.values())
+
+
+def _foreign(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
+    """Where the best passage is in another script its words cannot be those of the question: what
+    it begins with, because it was found by its meaning."""
+    best = max(evidence, key=lambda one: (one.score, -one.number), default=None)
+    if best is None or script(best.text) in ("", script(question)):
+        return []
+    return [
+        _Candidate(0.0, best, start, _short(best.text[start:end]))
+        for start, end in sentences(best.text)[:2]
+    ]
+
+
+def _short(sentence: str) -> str:
+    line = " ".join(sentence.split())
+    return (
+        line
+        if len(line) <= LONGEST
+        else f"{line[:LONGEST].rsplit(' ', 1)[0]} \N{HORIZONTAL ELLIPSIS}"
+    )

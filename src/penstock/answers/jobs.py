@@ -1,0 +1,113 @@
+"""The jobs of an answer: what they are called and given, and by which id they are found.
+
+Each phase is one job, in the lane of its model; `answers.web` goes before the search where the web
+is asked. Beside each phase runs a clock: a job for later, which goes on without a model when the
+phase has not ended by then, whatever keeps it. `answers.close` tells the end, once.
+
+Their ids follow from the answer, so they can be asked for without having been noted anywhere, and
+enqueueing one twice makes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.model.answer import Answer, Phase, Sources
+from penstock.model.errors import TaskStopped
+from penstock.model.ids import child_id
+from penstock.model.job import Job, Priority
+
+PLAN, WEB, SEARCH, WRITE = "answers.plan", "answers.web", "answers.search", "answers.write"
+CLOCK, CLOSE = "answers.clock", "answers.close"
+RETRIES = 10
+"""Of the jobs that bring an answer to its end, which nobody does in their stead."""
+
+PLAN_SHARE, WRITE_SHARE = 1 / 6, 1 / 3
+"""Of an answer's time: the plan is given up after the one, and the other is kept for writing."""
+
+Enqueue = Callable[..., Awaitable[Job]]
+
+
+def log_of(answer: str) -> str:
+    """The log that tells what becomes of an answer."""
+    return f"answer:{answer}"
+
+
+def job_id(answer: Answer, kind: str, phase: Phase | None = None) -> str:
+    """`phase` is that of a clock."""
+    return child_id(f"{answer.tenant}/{answer.id}", kind, phase or "", 1)
+
+
+def kinds_of(answer: Answer) -> tuple[str, ...]:
+    """The jobs of the phase it is in, in order."""
+    if answer.phase is Phase.SEARCH and answer.sources is Sources.WEB:
+        return WEB, SEARCH
+    return ({Phase.PLAN: PLAN, Phase.SEARCH: SEARCH, Phase.ANSWER: WRITE}[answer.phase],)
+
+
+def ids_of(answer: Answer) -> tuple[str, ...]:
+    return tuple(job_id(answer, kind) for kind in kinds_of(answer))
+
+
+def clock_id(answer: Answer) -> str:
+    return job_id(answer, CLOCK, answer.phase)
+
+
+def phase_end(answer: Answer, now: float, loop_seconds: float) -> float:
+    """When a phase that begins now has to be over."""
+    total = answer.ends_at - answer.created_at
+    match answer.phase:
+        case Phase.PLAN:
+            return answer.created_at + total * PLAN_SHARE
+        case Phase.SEARCH:
+            return min(now + loop_seconds, answer.ends_at - total * WRITE_SHARE)
+        case _:
+            return answer.ends_at
+
+
+async def start(
+    enqueue: Enqueue, answer: Answer, now: float, loop_seconds: float, priority: Priority
+) -> None:
+    """Enqueue what does the phase an answer is in, and its clock; once, however often this is
+    called. Nothing where it was cancelled meanwhile."""
+    until = phase_end(answer, now, loop_seconds)
+    # The clock first: what else is lost, it finds.
+    await enqueue(
+        CLOCK,
+        {"answer": answer.id, "phase": answer.phase.value},
+        job_id=clock_id(answer),
+        tenant=answer.tenant,
+        priority=priority,
+        run_at=max(now, until),
+    )
+    await hand_on(enqueue, answer, kinds_of(answer)[0], until, priority)
+
+
+async def hand_on(
+    enqueue: Enqueue, answer: Answer, kind: str, until: float, priority: Priority
+) -> None:
+    """Enqueue one job of a phase, which is to be over by `until`."""
+    payload: dict[str, Any] = {"answer": answer.id, "until": until}
+    try:
+        await enqueue(
+            kind,
+            payload,
+            job_id=job_id(answer, kind),
+            tenant=answer.tenant,
+            task=log_of(answer.id),
+            priority=priority,
+        )
+    except TaskStopped:
+        return  # cancelled: who did that tells the end
+
+
+async def close(enqueue: Enqueue, answer: Answer) -> None:
+    """Have the end of an answer told; once, however often this is called."""
+    await enqueue(
+        CLOSE,
+        {"answer": answer.id},
+        job_id=job_id(answer, CLOSE),
+        tenant=answer.tenant,
+        priority=Priority.HIGH,
+    )

@@ -1,0 +1,274 @@
+"""The phases of an answer, each a job: plan, look, write.
+
+A phase stores what came of it, then has the next one enqueued. Interrupted anywhere it is run
+again, and goes on from what is stored. What a model does not do in time, or cannot, is done without
+it, and the answer says so. A model that cannot be reached is the lane's matter: the job waits for
+it as any other, until the phase's clock goes on without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from penstock.answers import prompts
+from penstock.answers.asking import asked_twice
+from penstock.answers.jobs import PLAN, SEARCH, WRITE
+from penstock.answers.tools import Tools, with_note
+from penstock.answers.write import Writer
+from penstock.engine.context import JobContext
+from penstock.model.answer import Answer, Phase, Plan
+from penstock.model.errors import (
+    ConfigError,
+    LaneBusy,
+    ModelError,
+    PenstockError,
+    PermanentError,
+    RunLater,
+)
+from penstock.ports.language_model import LanguageModel
+from penstock.ports.librarian import Errand, Librarian
+
+T = TypeVar("T")
+
+MOST_SECONDS = 3600.0
+"""An answer may take so long, if asked to; and so may each of its jobs."""
+RESERVE_SECONDS, RESERVE_SHARE = 1.0, 0.05
+"""Of a phase's time, what is kept to go on without a model before the clock does."""
+UNAIDED_SECONDS = 10.0
+"""For a look without a model, also when the time is up: without evidence there is no answer."""
+LONGEST_QUERY = 1000
+"""Of a question that is looked for as it is."""
+
+NO_MODEL = "no model is configured for {}"
+TOO_SLOW = "the model did not {} in time"
+
+_PASSING = (LaneBusy, RunLater)
+"""The engine's matter: the job is run again, and has lost nothing."""
+
+
+class Phases:
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    def register(self, job: Callable[..., Callable[[Any], Any]]) -> None:
+        @job(PLAN, lane=self._lane(Phase.PLAN), timeout=MOST_SECONDS)
+        async def plan(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
+            return await self._run(ctx, answer, Phase.PLAN, until, self._plan)
+
+        @job(SEARCH, lane=self._tools.librarian.lane, timeout=MOST_SECONDS)
+        async def search(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
+            return await self._run(ctx, answer, Phase.SEARCH, until, self._search)
+
+        @job(WRITE, lane=self._lane(Phase.ANSWER), timeout=MOST_SECONDS)
+        async def write(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
+            return await self._run(ctx, answer, Phase.ANSWER, until, self._write)
+
+    def _lane(self, phase: Phase) -> str | None:
+        model = self._tools.models.get(phase)
+        return None if model is None else model.lane
+
+    async def _run(
+        self,
+        ctx: JobContext,
+        answer_id: str,
+        phase: Phase,
+        until: float,
+        work: Callable[[JobContext, Answer, float], Awaitable[Answer | None]],
+    ) -> dict[str, Any]:
+        tools = self._tools
+        answer = await tools.store.get(ctx.tenant, answer_id)
+        if answer is None:
+            return {"refused": "there is no such answer"}
+        if answer.phase is phase and not answer.over:
+            after = await work(ctx, answer, until)
+            if after is None:
+                return {"refused": "it was changed meanwhile"}
+            answer = after
+        # Also where an earlier run, or the clock, has stored it and may have died since.
+        await self.go_on(ctx, answer)
+        return {"phase": answer.phase.value, "state": answer.state.value}
+
+    async def go_on(self, ctx: JobContext, answer: Answer) -> None:
+        if answer.over:
+            await self._tools.close(answer)
+        else:
+            await self._tools.start(answer, ctx.job.priority)
+
+    # Plan
+
+    async def _plan(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
+        model = self._tools.models.get(Phase.PLAN)
+        if model is None:
+            return await self.unplanned(answer, "")
+        answer = _asked(answer, model)
+        try:
+            plan = await self._in_time(ctx, answer, until, self._ask_plan(ctx, model, answer))
+        except TimeoutError:
+            return await self.unplanned(answer, TOO_SLOW.format("plan"))
+        except ModelError as error:
+            return await self.unplanned(answer, f"without a plan: {error}")
+        except PenstockError as error:
+            return await self._give_up(ctx, error, lambda why: self.unplanned(answer, why))
+        return await self.planned(answer, plan, "")
+
+    async def _ask_plan(self, ctx: JobContext, model: LanguageModel, answer: Answer) -> Plan:
+        messages = prompts.plan_messages(answer.question)
+        plan = await asked_twice(
+            model, ctx, messages, prompts.read_plan, most=prompts.PLAN_TOKENS, effort="low"
+        )
+        enough, *queries = await self._tools.masked([plan.enough, *plan.queries])
+        return Plan(tuple(queries), enough)
+
+    async def unplanned(self, answer: Answer, why: str) -> Answer | None:
+        """The question itself is what is looked for."""
+        return await self.planned(answer, Plan((answer.question[:LONGEST_QUERY],)), why)
+
+    async def planned(self, answer: Answer, plan: Plan, why: str) -> Answer | None:
+        notes = with_note(answer.notes, why)
+        after = await self._tools.store.save(
+            replace(answer, phase=Phase.SEARCH, plan=plan, notes=notes)
+        )
+        if after is not None:
+            data = {"queries": list(plan.queries), "enough": plan.enough, "note": why}
+            await self._tools.note(answer, "plan", data)
+        return after
+
+    # Search
+
+    async def _search(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
+        model = self._tools.models.get(Phase.SEARCH)
+        answer = answer if model is None else _asked(answer, model)
+        ends_at = until - self._reserve(answer)
+        try:
+            rounds = await self._look(ctx, answer, self._tools.librarian, ends_at)
+        except PenstockError as error:
+            # Each round that was stored has changed it.
+            now = await self._tools.store.get(answer.tenant, answer.id)
+            if now is None or now.over or now.phase is not Phase.SEARCH:
+                return None
+            there = now
+            return await self._give_up(ctx, error, lambda why: self.found(ctx, there, why))
+        return None if rounds is None else await self.found(ctx, rounds, "")
+
+    async def _look(
+        self, ctx: JobContext, answer: Answer, librarian: Librarian, ends_at: float
+    ) -> Answer | None:
+        """The answer with the rounds of one errand, each stored as it ends; None: it was changed
+        by others meanwhile."""
+        tools = self._tools
+        assert answer.plan is not None
+        following = answer.rounds[-1].next if answer.rounds else answer.plan.queries
+        if not following:
+            return answer
+        errand = Errand(
+            tenant=answer.tenant,
+            question=answer.question,
+            plan=replace(answer.plan, queries=following),
+            ends_at=min(ends_at, tools.now() + ctx.remaining() - RESERVE_SECONDS),
+            collections=answer.collections,
+            found=answer.evidence,
+            rounds_done=len(answer.rounds),
+        )
+        await self._tell_searching(answer, len(answer.rounds) + 1, following)
+        async with aclosing(librarian.search(ctx, errand)) as rounds:
+            async for one in rounds:
+                notes = with_note(answer.notes, one.note)
+                after = await tools.store.save(
+                    replace(answer, rounds=(*answer.rounds, one), notes=notes)
+                )
+                if after is None:
+                    return None
+                answer = after
+                numbers = [found.number for found in one.evidence]
+                titles = dict.fromkeys(found.title or found.document for found in one.evidence)
+                data = {"round": one.number, "numbers": numbers, "titles": list(titles)}
+                await tools.note(answer, "evidence", data | {"missing": list(one.missing)})
+                if one.next:
+                    await self._tell_searching(answer, one.number + 1, one.next)
+        return answer
+
+    async def _tell_searching(self, answer: Answer, number: int, queries: tuple[str, ...]) -> None:
+        await self._tools.note(answer, "searching", {"round": number, "queries": list(queries)})
+
+    async def found(self, ctx: JobContext, answer: Answer, why: str) -> Answer | None:
+        """What there is is what is answered from. Where nobody has looked yet, now somebody does,
+        without a model."""
+        tools = self._tools
+        if not answer.rounds:
+            ends_at = tools.now() + UNAIDED_SECONDS
+            looked = await self._look(ctx, answer, tools.unaided, ends_at)
+            if looked is None:
+                return None
+            answer = looked
+        last = answer.rounds[-1] if answer.rounds else None
+        if last is not None and last.next and not why:
+            why = "the time for searching was up"
+        return await tools.store.save(
+            replace(
+                answer,
+                phase=Phase.ANSWER,
+                missing=() if last is None else last.missing,
+                notes=with_note(answer.notes, why),
+            )
+        )
+
+    # Write
+
+    async def _write(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
+        model = self._tools.models.get(Phase.ANSWER)
+        if model is None:
+            return await self.written(ctx, answer, NO_MODEL.format("answers"))
+        if not answer.evidence:
+            return await self.written(ctx, answer, "nothing was found")
+        answer = _asked(answer, model)
+        try:
+            writer = Writer(self._tools, ctx, answer)
+            done = await self._in_time(ctx, answer, until, writer.by_model(model))
+        except TimeoutError:
+            return await self.written(ctx, answer, TOO_SLOW.format("write an answer"))
+        except ModelError as error:
+            return await self.written(ctx, answer, f"the model wrote no answer: {error}")
+        except PenstockError as error:
+            return await self._give_up(ctx, error, lambda why: self.written(ctx, answer, why))
+        return await self._tools.store.save(done)
+
+    async def written(self, ctx: JobContext, answer: Answer, why: str) -> Answer | None:
+        """Without a model."""
+        return await self._tools.store.save(await Writer(self._tools, ctx, answer).extractive(why))
+
+    # A model that does not do what it should
+
+    async def _in_time(
+        self, ctx: JobContext, answer: Answer, until: float, work: Awaitable[T]
+    ) -> T:
+        """TimeoutError before the phase's clock runs, or the job's own time is over."""
+        left = min(until - self._tools.now(), ctx.remaining()) - self._reserve(answer)
+        async with asyncio.timeout(max(0.0, left)):
+            return await work
+
+    def _reserve(self, answer: Answer) -> float:
+        return min(RESERVE_SECONDS, RESERVE_SHARE * (answer.ends_at - answer.created_at))
+
+    async def _give_up(
+        self,
+        ctx: JobContext,
+        error: PenstockError,
+        without: Callable[[str], Awaitable[Answer | None]],
+    ) -> Answer | None:
+        """Go on without the model if it is not tried again; then let the engine, and so the lane,
+        know all the same what went wrong."""
+        final = isinstance(error, PermanentError | ConfigError) or ctx.last_attempt
+        if isinstance(error, _PASSING) or not final:
+            raise error
+        after = await without(f"without the model: {await self._tools.reason(error)}")
+        if after is not None:
+            await self.go_on(ctx, after)
+        raise error
+
+
+def _asked(answer: Answer, model: LanguageModel) -> Answer:
+    return replace(answer, models={**answer.models, answer.phase.value: model.name})

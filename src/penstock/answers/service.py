@@ -1,0 +1,202 @@
+"""`app.answers`: questions in, and out again as answers that say where they have it from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Sequence
+from dataclasses import replace
+
+from penstock.answers.ending import TERMINAL
+from penstock.answers.jobs import CLOCK, PLAN, SEARCH, WRITE, log_of
+from penstock.answers.phases import MOST_SECONDS
+from penstock.answers.reconcile import Reconciler
+from penstock.answers.snapshots import AnswerView, Snapshots
+from penstock.answers.tools import Tools
+from penstock.engine.orchestrator import Chore
+from penstock.engine.waiters import LogWaiters
+from penstock.model.answer import Answer, AnswerState, Phase, Sources
+from penstock.model.change import Change
+from penstock.model.errors import AnswerNotFound, TaskNotFound, ValidationError, WaitTimeout
+from penstock.model.job import Priority, PriorityName
+from penstock.research.tasks import new_task_id
+
+MOST_WAIT = 300.0
+MOST_LISTED = 1000
+QUESTION_LIMIT = 10_000
+MOST_COLLECTIONS = 100
+LEAST_SECONDS = 1.0
+EVENTS = ("plan", "searching", "evidence", "writing", "token", "answer", *TERMINAL)
+"""What the log of an answer tells, besides what becomes of its jobs. The last two end it; one of
+them is told, once."""
+
+
+class Answers:
+    """The answers of an app. What is done for them is done by jobs; see `phases`.
+
+    Unknown ids, and those of other tenants, raise AnswerNotFound; what cannot be right raises
+    ValidationError, with a sentence that says what can be.
+    """
+
+    def __init__(self, tools: Tools, logs: LogWaiters, seconds: float) -> None:
+        self._tools = tools
+        self._logs = logs
+        self._seconds = seconds
+        self._snapshots = Snapshots(tools.queue, tools.store)
+
+    async def open(self) -> None:
+        """Nothing of its own: queue, store, corpus and research are open by now."""
+
+    async def close(self) -> None:
+        await self._snapshots.close()
+        await self._tools.librarian.close()
+
+    def chores(self, kinds: Container[str]) -> list[Chore]:
+        """What a process that answers does beside its jobs. ConfigError where it could not do
+        them: better none starts than every question is answered without a model."""
+        for kind, phase in ((PLAN, Phase.PLAN), (SEARCH, Phase.SEARCH), (WRITE, Phase.ANSWER)):
+            if kind in kinds and phase in self._tools.models:
+                self._tools.models[phase].check()
+        return [Reconciler(self._tools)] if CLOCK in kinds else []
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        sources: str = "corpus",
+        collections: Sequence[str] | None = None,
+        seconds: float | None = None,
+        priority: PriorityName = "high",
+        tenant: str = "default",
+        answer_id: str | None = None,
+    ) -> Answer:
+        """Have a question answered within so many seconds (the setting `answer_seconds` unless
+        given); returns at once, and the answer comes whether anybody waits for it or not.
+        `collections` of the corpus: all unless given. `answer_id`, 32 hex digits, makes it
+        idempotent: the answer that has it is given back."""
+        question, rank = " ".join(question.split()), Priority.parse(priority)
+        if not 0 < len(question) <= QUESTION_LIMIT:
+            raise ValidationError(f"a question is 1 to {QUESTION_LIMIT:,} characters")
+        if sources not in list(Sources):
+            raise ValidationError(f"sources is one of {', '.join(Sources)}")
+        total = self._seconds if seconds is None else seconds
+        if not LEAST_SECONDS <= total <= MOST_SECONDS:
+            raise ValidationError(f"seconds is {LEAST_SECONDS:g} to {MOST_SECONDS:g}")
+        if collections is not None and not 0 < len(collections) <= MOST_COLLECTIONS:
+            raise ValidationError(f"name 1 to {MOST_COLLECTIONS} collections, or none for all")
+        (masked,) = await self._tools.masked([question])
+        now = self._tools.now()
+        answer = await self._tools.store.create(
+            Answer(
+                tenant=tenant,
+                id=answer_id or new_task_id(),
+                question=masked,
+                sources=Sources(sources),
+                collections=None if collections is None else tuple(dict.fromkeys(collections)),
+                created_at=now,
+                ends_at=now + total,
+            )
+        )
+        if not answer.over:
+            await self._tools.start(answer, rank)
+        return answer
+
+    async def get(
+        self,
+        answer_id: str,
+        *,
+        wait: float = 0.0,
+        since: int | None = None,
+        tenant: str = "default",
+    ) -> AnswerView:
+        """The answer as it stands. With `wait`, up to so many seconds (300 at most) for a change
+        after version `since`, or after now; at once where there was one, where it is over, and
+        where there is none."""
+        if not 0 <= wait <= MOST_WAIT:
+            raise ValidationError(f"wait is 0 to {MOST_WAIT:g} s")
+        view = await self._snapshots.get(tenant, answer_id)
+        seen = view.version if since is None else since
+        if wait > 0 and not view.answer.over and seen >= view.version:
+            view = await self._snapshots.after(tenant, answer_id, seen, wait) or view
+        return view
+
+    async def wait(
+        self, answer_id: str, *, timeout: float | None = None, tenant: str = "default"
+    ) -> Answer:
+        """The answer once it is over; WaitTimeout after `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                view = await self._snapshots.get(tenant, answer_id)
+                while not view.answer.over:
+                    view = await self.get(
+                        answer_id, wait=MOST_WAIT, since=view.version, tenant=tenant
+                    )
+                return view.answer
+        except TimeoutError:
+            raise WaitTimeout(f"answer {answer_id} was not over after {timeout:g} s") from None
+
+    async def events(
+        self,
+        answer_id: str,
+        since: int = 0,
+        *,
+        wait: float = 0.0,
+        limit: int = 1000,
+        tenant: str = "default",
+    ) -> list[Change]:
+        """What its log tells after version `since`; waits up to `wait` s for the first. Of its
+        jobs nothing is told: see EVENTS for what is."""
+        if not 0 <= wait <= MOST_WAIT:
+            raise ValidationError(f"wait is 0 to {MOST_WAIT:g} s")
+        if not 0 < limit <= MOST_LISTED:
+            raise ValidationError(f"limit is 1 to {MOST_LISTED}")
+        if await self._tools.store.get(tenant, answer_id) is None:
+            raise AnswerNotFound(answer_id)
+        loop, log = asyncio.get_running_loop(), log_of(answer_id)
+        end = loop.time() + wait
+        while True:
+            page = await self._tools.queue.changes(tenant, log, since, limit)
+            told = [one for one in page if one.what in EVENTS and not one.job_id]
+            left = end - loop.time()
+            if told or (not page and left <= 0):
+                return told
+            if page:
+                since = page[-1].version
+            else:
+                await self._logs.wait(tenant, log, since, left)
+
+    async def cancel(self, answer_id: str, *, tenant: str = "default") -> Answer:
+        """Give a question up; the answer as it stands then, which may have been over just before.
+        Whatever is being done for it is ended within about a second."""
+        tools = self._tools
+        while True:
+            answer = await tools.store.get(tenant, answer_id)
+            if answer is None:
+                raise AnswerNotFound(answer_id)
+            if answer.over:
+                break
+            ended = replace(answer, state=AnswerState.CANCELLED, finished_at=tools.now())
+            saved = await tools.store.save(ended)
+            if saved is not None:  # else a job was faster: look again
+                answer = saved
+                break
+        if answer.state is AnswerState.CANCELLED:  # also again, if who cancelled it died
+            await tools.queue.stop(tenant, log_of(answer_id), running=True)
+            if answer.task is not None:
+                await self._stop_research(tenant, answer.task)
+            await tools.close(answer)
+        return answer
+
+    async def _stop_research(self, tenant: str, task: str) -> None:
+        try:
+            await self._tools.research.stop(task, mode="immediate", tenant=tenant)
+        except TaskNotFound:
+            return  # it was only about to be made, by a job that is cancelled
+
+    async def answers(
+        self, *, tenant: str = "default", limit: int = 100, before: str | None = None
+    ) -> list[Answer]:
+        """The newest first, without what was found; `before` is the id of the last one of the page
+        before."""
+        if not 0 < limit <= MOST_LISTED:
+            raise ValidationError(f"limit is 1 to {MOST_LISTED}")
+        return await self._tools.store.answers(tenant, limit, before)
