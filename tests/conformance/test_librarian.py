@@ -40,7 +40,7 @@ async def test_rounds_come_as_they_were_found(counter: Counter) -> None:
     assert first.evidence == (PASSAGE,)
     assert (first.number, first.queries, first.missing) == (1, ("tides", "潮汐"), ("the sun",))
     assert (first.enough, first.note, second.enough) == (False, "a note", True)
-    assert second.evidence[0].number == 2
+    assert (second.evidence[0].number, second.next) == (2, ("moon",))
 
 
 async def test_round_is_there_before_the_next_one_is(counter: Counter) -> None:

@@ -158,9 +158,7 @@ async def test_port_that_accepts_and_says_nothing_is_lost_by_the_deadline(
         assert time.monotonic() - began < SOON
 
 
-async def test_something_else_on_the_port_is_lost(
-    counter: Counter, server: CountingServer
-) -> None:
+async def test_something_else_on_the_port_is_lost(counter: Counter, server: CountingServer) -> None:
     elsewhere(counter, server.port)
     await lost(counter, "round")
 
@@ -191,8 +189,8 @@ async def test_errand_that_is_too_large_is_not_sent(counter: Counter) -> None:
 async def test_full_service_says_when_to_come_back(farm: Farm) -> None:
     async with counter_at(farm, remote=True, max_searches=1) as counter:
         task = await in_the_middle(counter)
+        rounds = counter.librarian.search(counter.asking(), counter.errand("round"))
         with pytest.raises(RateLimited, match="1 searches are under way") as full:
-            rounds = counter.librarian.search(counter.asking(), counter.errand("round"))
             await anext(rounds)
         assert (full.value.lane, full.value.retry_after) == ("librarian", 1.0)
         task.cancel()

@@ -78,9 +78,14 @@ def errand(*steps: str, ends_at: float, **options: Any) -> Errand:
 class ScriptedLibrarian:
     """See `penstock.ports.librarian.Librarian`."""
 
+    lane = None
+
     def __init__(self, diary: Diary, now: Callable[[], float]) -> None:
         self._diary = diary
         self._now = now
+
+    async def close(self) -> None:
+        pass
 
     async def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
         left = errand.ends_at - self._now()
@@ -158,4 +163,6 @@ class ScriptedLibrarian:
 
 def _round(number: int) -> Round:
     passage = replace(PASSAGE, number=number, round=number)
-    return Round(number, ("tides", "潮汐"), (passage,), ("the sun",), number > 1, "a note")
+    return Round(
+        number, ("tides", "潮汐"), (passage,), ("the sun",), number > 1, "a note", ("moon",)
+    )

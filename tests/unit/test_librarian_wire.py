@@ -34,7 +34,10 @@ def passages(draw: st.DrawFn) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             number,
-            *(draw(TEXT) for _ in range(4)),
+            collection=draw(TEXT),
+            document=draw(TEXT),
+            title=draw(TEXT),
+            source=draw(TEXT),
             chunk=draw(st.integers(0, 2**31 - 1)),
             start=(start := draw(st.integers(0, 2**40))),
             end=start + draw(st.integers(0, 2**40)),
@@ -66,6 +69,7 @@ ROUNDS = st.builds(
     missing=TEXTS,
     enough=st.booleans(),
     note=TEXT,
+    next=TEXTS,
 )
 
 

@@ -59,14 +59,20 @@ class Ending:
         answer = await tools.store.get(ctx.tenant, answer_id)
         if answer is None:
             return {"refused": "there is no such answer"}
-        late, out_of_reach = answer.phase is phase and not answer.over, False
+        late, out_of_reach, lost = answer.phase is phase and not answer.over, False, False
         if late:
-            out_of_reach = await self._out_of_reach(answer)
+            model, librarian = tools.models.get(phase), tools.librarian
+            out_of_reach = model is not None and await self._out_of_reach(answer, model.lane)
+            lost = phase is Phase.SEARCH and await self._out_of_reach(answer, librarian.lane)
             await tools.queue.cancel(JobFilter(ids=ids_of(answer), tenant=answer.tenant))
             # Whoever was at work may have stored something while it was being cancelled.
             answer = await tools.store.get(ctx.tenant, answer_id) or answer
         if late and answer.phase is phase and not answer.over:
-            why = LATE[phase] + (": its model cannot be reached" if out_of_reach else "")
+            why = LATE[phase]
+            if out_of_reach:
+                why += ": its model cannot be reached"
+            elif lost:
+                why += ": the librarian cannot be reached"
             after = await self._without(ctx, answer, why, whole=out_of_reach)
             if after is None:
                 ctx.run_later(0.1, "somebody else has changed it meanwhile")
@@ -75,17 +81,14 @@ class Ending:
         await self._phases.go_on(ctx, answer)
         return {"late": late, "phase": answer.phase.value}
 
-    async def _out_of_reach(self, answer: Answer) -> bool:
-        """Whether the phase waits for a service that is down: then its other models are not waited
-        for either, as they have the same address."""
-        model = self._tools.models.get(answer.phase)
-        if model is None:
-            return False
+    async def _out_of_reach(self, answer: Answer, name: str | None) -> bool:
+        """Whether the phase waits for a service that is down, that of a lane. Where it is a model,
+        the others are not waited for either, as they have the same address."""
         jobs = await self._tools.queue.get(ids_of(answer))
         if not any(job.state is JobState.QUEUED for job in jobs.values()):
             return False
         lanes = {lane.name: lane for lane in await self._tools.queue.lanes()}
-        own = lanes.get(model.lane)
+        own = lanes.get(name or "")
         concerned = [own, lanes.get(own.parent or "")] if own is not None else []
         return any(
             lane is not None and (lane.breaker == "open" or lane.blocked_why is not None)

@@ -44,6 +44,13 @@ class LocalLibrarian:
         self._now = now
         self._tokens = evidence_tokens
 
+    @property
+    def lane(self) -> str | None:
+        return None if self._model is None else self._model.lane
+
+    async def close(self) -> None:
+        """Nothing of its own."""
+
     async def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
         gathered, number = Gathered(errand.found), errand.rounds_done
         queries = errand.plan.queries
@@ -51,7 +58,7 @@ class LocalLibrarian:
         missing: tuple[str, ...] = ()
         while queries and number < MOST_ROUNDS and self._now() < errand.ends_at:
             number += 1
-            found, note = await self._look(errand, queries)
+            found, note = await self._look(asking, errand, queries)
             new = gathered.add(found, number)
             verdict = await self._judge(asking, errand, sorted(asked), gathered.all, number)
             if verdict.note and not verdict.missing:  # what the model said last still holds
@@ -73,14 +80,23 @@ class LocalLibrarian:
             asked.update(queries)
 
     async def _look(
-        self, errand: Errand, queries: Sequence[str]
+        self, asking: Asking, errand: Errand, queries: Sequence[str]
     ) -> tuple[list[tuple[str, list[Passage]]], str]:
         found: list[tuple[str, list[Passage]]] = []
         notes: list[str] = []
         for query in queries:
-            result = await self._library.search(
-                query, tenant=errand.tenant, collections=errand.collections, limit=PASSAGES
-            )
+            left = max(0.0, min(errand.ends_at - self._now(), asking.remaining()))
+            try:
+                result = await self._library.search(
+                    query,
+                    tenant=errand.tenant,
+                    collections=errand.collections,
+                    limit=PASSAGES,
+                    seconds=left,
+                )
+            except TimeoutError:
+                notes.append("the documents were not searched in time")
+                break
             found.append((query, [one for one in result.passages if _is_near(one)]))
             notes.append(result.note)
         return found, "; ".join(dict.fromkeys(note for note in notes if note))

@@ -59,7 +59,7 @@ class Phases:
         async def plan(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.PLAN, until, self._plan)
 
-        @job(SEARCH, lane=self._lane(Phase.SEARCH), timeout=MOST_SECONDS)
+        @job(SEARCH, lane=self._tools.librarian.lane, timeout=MOST_SECONDS)
         async def search(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.SEARCH, until, self._search)
 

@@ -48,6 +48,7 @@ class Answers:
 
     async def close(self) -> None:
         await self._snapshots.close()
+        await self._tools.librarian.close()
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
         """What a process that answers does beside its jobs. ConfigError where it could not do

@@ -17,9 +17,29 @@ from penstock.config import Config
 from penstock.engine.waiters import LogWaiters
 from penstock.ingest.library import Library
 from penstock.model.answer import Phase
+from penstock.model.errors import ConfigError
+from penstock.ports.librarian import Librarian
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 from penstock.research.service import Research
+
+
+def local_librarian(queue: JobQueue, library: Library, config: Config) -> LocalLibrarian:
+    """The librarian of this process, also where answers ask another."""
+    model = open_models(config.llm).get(Phase.SEARCH)
+    return LocalLibrarian(library, model, queue.now, config.settings.evidence_tokens)
+
+
+def _librarian(queue: JobQueue, library: Library, config: Config) -> Librarian:
+    if config.librarian.address is None:
+        return local_librarian(queue, library, config)
+    try:
+        from penstock.librarian.client import RemoteLibrarian  # here: most apps have none
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError("librarian.address needs: pip install 'penstock[grpc]'") from None
+    return RemoteLibrarian(config.librarian, queue.now)
 
 
 def open_answers(
@@ -42,7 +62,7 @@ def open_answers(
         library=library,
         research=research,
         enqueue=enqueue,
-        librarian=LocalLibrarian(library, models.get(Phase.SEARCH), queue.now, tokens),
+        librarian=_librarian(queue, library, config),
         unaided=LocalLibrarian(library, None, queue.now, tokens),
         models=models,
         loop_seconds=settings.search_loop_seconds,

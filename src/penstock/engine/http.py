@@ -169,7 +169,7 @@ class JobHttp:
         """The body as it comes, under one permit that is held until the block ends. Nothing is
         tried again, and no redirect followed. Unavailable where it breaks off, or where nothing
         comes for `silence` seconds once it has begun."""
-        name = lane or self._run.lease.lane or host_lane(_host(url))
+        name = lane or self._run.lane or host_lane(_host(url))
         async with self.exchange(method, url, name, options, patience) as response:
             raise_for_status(response, name)
             if response.status_code >= 300:

@@ -28,6 +28,8 @@ class RemoteLibrarian:
     """See `penstock.ports.librarian.Librarian`. Each search takes a permit in the lane
     `librarian`; the requests of the search itself are made with permits of the service."""
 
+    lane = LANE
+
     def __init__(self, config: LibrarianConfig, now: Callable[[], float]) -> None:
         if config.address is None:
             raise ConfigError("librarian: address is not set")

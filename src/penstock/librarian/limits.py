@@ -38,6 +38,7 @@ def check_round(turn: Round) -> None:
         raise ValidationError(f"there is no round {turn.number}")
     _list("queries", turn.queries)
     _list("missing", turn.missing)
+    _list("queries", turn.next)
     _texts("the round", (turn.note,))
     _evidence(turn.evidence)
 

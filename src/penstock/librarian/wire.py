@@ -48,6 +48,7 @@ def round_of(message: pb.Round) -> Round:
         missing=tuple(message.missing),
         enough=message.enough,
         note=message.note,
+        next=tuple(message.next),
     )
     check_round(turn)
     return turn
@@ -83,6 +84,7 @@ def _round_message(turn: Round) -> pb.Round:
         missing=turn.missing,
         enough=turn.enough,
         note=turn.note,
+        next=turn.next,
     )
 
 

@@ -38,8 +38,18 @@ class Errand:
 
 
 class Librarian(Protocol):
+    @property
+    def lane(self) -> str | None:
+        """That a job which asks it is dispatched in. A job that asked from another lane could hold
+        the slot that the search itself waits for."""
+        ...
+
     def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
         """The rounds as they end. The last one has what is missing, and whether it is enough.
         Unavailable where the librarian cannot be reached, or is lost. Whoever wants no more closes
         it (`aclosing`)."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections; it may be asked again all the same."""
         ...

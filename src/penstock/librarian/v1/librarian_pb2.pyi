@@ -76,20 +76,22 @@ class Pages(_message.Message):
     def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
 
 class Round(_message.Message):
-    __slots__ = ("number", "queries", "evidence", "missing", "enough", "note")
+    __slots__ = ("number", "queries", "evidence", "missing", "enough", "note", "next")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
     ENOUGH_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     number: int
     queries: _containers.RepeatedScalarFieldContainer[str]
     evidence: _containers.RepeatedCompositeFieldContainer[Evidence]
     missing: _containers.RepeatedScalarFieldContainer[str]
     enough: bool
     note: str
-    def __init__(self, number: _Optional[int] = ..., queries: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., enough: _Optional[bool] = ..., note: _Optional[str] = ...) -> None: ...
+    next: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., queries: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ..., missing: _Optional[_Iterable[str]] = ..., enough: _Optional[bool] = ..., note: _Optional[str] = ..., next: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Trouble(_message.Message):
     __slots__ = ("kind", "lane", "seconds", "why")
