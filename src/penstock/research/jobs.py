@@ -146,9 +146,7 @@ def _in_full(finding: Finding) -> dict[str, Any]:
 async def _page(
     tools: Tools, ctx: JobContext, ref: SearchRef, run: int, key: str, url: str
 ) -> dict[str, Any]:
-    started = await tools.store.start(ref, run, tools.now())
-    if started is None:
-        return {"refused": True}
+    """Also for a search that is over: one that failed may be redriven."""
 
     async def note(state: PageState, **known: Any) -> bool:
         return await tools.store.page(ref, run, key, state, tools.now(), **known)
