@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -252,16 +253,17 @@ async def test_a_wait_ends_with_a_change(study: Study, model: ModelServer) -> No
 
 async def test_what_cannot_be_right_is_refused(bare_study: Study) -> None:
     async with bare_study.idle() as app:
-        for options in (
+        wrong: list[dict[str, Any]] = [
             {"question": " "},
             {"question": "x" * 10_001},
             {"sources": "everything"},
             {"seconds": 0.5},
             {"seconds": float("nan")},
             {"collections": []},
-        ):
+        ]
+        for options in wrong:
             with pytest.raises(ValidationError):
-                await app.answers.ask(**{"question": QUESTION, **options})  # type: ignore[arg-type]
+                await app.answers.ask(**{"question": QUESTION, **options})
         with pytest.raises(AnswerNotFound):
             await app.answers.get("none", wait=10.0)
         assert await app.answers.answers() == []

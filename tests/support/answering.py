@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from penstock import Penstock
-from penstock.answers.jobs import CLOCK, CLOSE
 from penstock.model.answer import Answer
 from penstock.model.change import Change
 from tests.support.model_server import ANSWER, PLAN, SEARCH, Asked, ModelServer
@@ -102,7 +101,7 @@ def _timing(lane: dict[str, Any]) -> dict[str, Any]:
     return {name: lane[name] for name in lane if name.startswith(("breaker", "probe"))}
 
 
-async def add(app: Penstock, documents: Sequence[str], **where: str) -> None:
+async def add(app: Penstock, documents: Sequence[str], **where: Any) -> None:
     for name in documents:
         await app.corpus.add(DOCUMENTS[name], id=name, title=f"About the {name}", **where)
     for name in documents:
@@ -132,12 +131,6 @@ async def all_told(app: Penstock, answer_id: str) -> list[str]:
     await told(app, answer_id)
     await app.drain(SOON)
     return [one.what for one in await app.answers.events(answer_id)]
-
-
-async def jobs_left(app: Penstock, where: Callable[[str], bool] = lambda kind: True) -> list[str]:
-    """Kinds of answers' jobs that are queued or running, but for those that only end them."""
-    jobs = await app.jobs(kind="answers.*", states=["queued", "running"])
-    return [job.kind for job in jobs if job.kind not in (CLOCK, CLOSE) and where(job.kind)]
 
 
 def check_citations(answer: Answer) -> None:

@@ -41,7 +41,7 @@ class Writer:
         shown = within(answer.evidence, tools.evidence_tokens)
         messages = prompts.answer_messages(answer.question, answer.missing, shown)
         await self._begin("model")
-        written, told, told_at, cut = "", 0, 0.0, False
+        written, told, looked_at, cut = "", 0, 0.0, False
         stream = model.stream(self._ctx, messages, most=prompts.ANSWER_TOKENS, effort="low")
         try:
             async with aclosing(stream) as pieces:
@@ -49,11 +49,11 @@ class Writer:
                     written += piece
                     if len(written) > LONGEST:
                         raise ModelError(f"{model.name} wrote more than {LONGEST:,} characters")
-                    if time.monotonic() - told_at >= PIECE_SECONDS:
+                    if time.monotonic() - looked_at >= PIECE_SECONDS:
                         whole = _whole(written, told)
                         if whole > told:
                             await self._tell(written[told:whole])
-                            told, told_at = whole, time.monotonic()
+                        told, looked_at = whole, time.monotonic()
         except CutShort:
             cut = True
         if not written.strip():
