@@ -24,6 +24,7 @@ from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
 from penstock.model.browser import BrowserConfig, EngineConfig
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
+from penstock.model.librarian import LibrarianConfig
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
 from tools.reference_api import api_page, metrics_page
@@ -56,7 +57,7 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
 `llm` ([guide](guide-documents.md#scans)); `fetch`, whose `allow` is a list for `fetch_allow`;
-`server`; `providers`; and `browser`.
+`server`; `providers`; `browser`; and `librarian`.
 
 ## The server
 
@@ -89,6 +90,15 @@ An engine, by its name under `engines`:
 | setting | default | meaning |
 |---|---|---|
 {engine}
+
+## The librarian
+
+The section `librarian` of `{file}`, for who asks and for the service; `penstock librarian --host`
+and `--port` win over it. How it is used is in the [guide](guide-librarian.md).
+
+| setting | default | meaning |
+|---|---|---|
+{librarian}
 """
 
 LANES = """\
@@ -194,6 +204,7 @@ def settings_page() -> str:
         providers=", ".join(f"`{name}`" for name in ADDRESSES),
         browser="\n".join(browser),
         engine="\n".join(_rows(EngineConfig)),
+        librarian="\n".join(_rows(LibrarianConfig)),
     )
 
 
