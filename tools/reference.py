@@ -24,6 +24,7 @@ from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
 from penstock.model.browser import BrowserConfig, EngineConfig
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
+from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import LlmConfig, ModelConfig
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
@@ -58,7 +59,7 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
 `llm`, which is in the environment too; `fetch`, whose `allow` is a list for `fetch_allow`;
-`server`; `providers`; and `browser`.
+`server`; `providers`; `browser`; and `librarian`.
 
 ## The server
 
@@ -106,6 +107,15 @@ An engine, by its name under `engines`:
 | setting | default | meaning |
 |---|---|---|
 {engine}
+
+## The librarian
+
+The section `librarian` of `{file}`, for who asks and for the service; `penstock librarian --host`
+and `--port` win over it. How it is used is in the [guide](guide-librarian.md).
+
+| setting | default | meaning |
+|---|---|---|
+{librarian}
 """
 
 LANES = """\
@@ -213,6 +223,7 @@ def settings_page() -> str:
         engine="\n".join(_rows(EngineConfig)),
         llm="\n".join(_rows(LlmConfig)),
         model="\n".join(_rows(ModelConfig)),
+        librarian="\n".join(_rows(LibrarianConfig)),
     )
 
 

@@ -21,7 +21,7 @@ from penstock.answers.jobs import (
     job_id,
     log_of,
 )
-from penstock.answers.phases import MOST_SECONDS, Phases
+from penstock.answers.phases import LOST, MOST_SECONDS, Phases
 from penstock.answers.tools import Tools
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, AnswerState, Phase
@@ -72,7 +72,7 @@ class Ending:
             if out_of_reach:
                 why += ": its model cannot be reached"
             elif lost:
-                why += ": the librarian cannot be reached"
+                why += LOST
             after = await self._without(ctx, answer, why, whole=out_of_reach)
             if after is None:
                 ctx.run_later(0.1, "somebody else has changed it meanwhile")
@@ -81,19 +81,13 @@ class Ending:
         await self._phases.go_on(ctx, answer)
         return {"late": late, "phase": answer.phase.value}
 
-    async def _out_of_reach(self, answer: Answer, name: str | None) -> bool:
+    async def _out_of_reach(self, answer: Answer, lane: str | None) -> bool:
         """Whether the phase waits for a service that is down, that of a lane. Where it is a model,
         the others are not waited for either, as they have the same address."""
         jobs = await self._tools.queue.get(ids_of(answer))
         if not any(job.state is JobState.QUEUED for job in jobs.values()):
             return False
-        lanes = {lane.name: lane for lane in await self._tools.queue.lanes()}
-        own = lanes.get(name or "")
-        concerned = [own, lanes.get(own.parent or "")] if own is not None else []
-        return any(
-            lane is not None and (lane.breaker == "open" or lane.blocked_why is not None)
-            for lane in concerned
-        )
+        return await self._tools.is_down(lane)
 
     async def _without(
         self, ctx: JobContext, answer: Answer, why: str, *, whole: bool

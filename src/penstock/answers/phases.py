@@ -30,7 +30,7 @@ from penstock.model.errors import (
     RunLater,
 )
 from penstock.ports.language_model import LanguageModel
-from penstock.ports.librarian import Errand, Librarian
+from penstock.ports.librarian import LANE, Errand, Librarian
 
 T = TypeVar("T")
 
@@ -44,6 +44,7 @@ LONGEST_QUERY = 1000
 """Of a question that is looked for as it is."""
 
 NO_MODEL = "no model is configured for {}"
+LOST = ": the librarian cannot be reached"
 TOO_SLOW = "the model did not {} in time"
 
 _PASSING = (LaneBusy, RunLater)
@@ -207,6 +208,8 @@ class Phases:
         last = answer.rounds[-1] if answer.rounds else None
         if last is not None and last.next and not why:
             why = "the time for searching was up"
+            if await tools.is_down(tools.librarian.lane):
+                why += LOST
         return await tools.store.save(
             replace(
                 answer,
@@ -259,12 +262,13 @@ class Phases:
         error: PenstockError,
         without: Callable[[str], Awaitable[Answer | None]],
     ) -> Answer | None:
-        """Go on without the model if it is not tried again; then let the engine, and so the lane,
-        know all the same what went wrong."""
+        """Go on without whom the phase asks if that is not tried again; then let the engine, and so
+        the lane, know all the same what went wrong."""
         final = isinstance(error, PermanentError | ConfigError) or ctx.last_attempt
         if isinstance(error, _PASSING) or not final:
             raise error
-        after = await without(f"without the model: {await self._tools.reason(error)}")
+        whom = "librarian" if getattr(error, "lane", None) == LANE else "model"
+        after = await without(f"without the {whom}: {await self._tools.reason(error)}")
         if after is not None:
             await self.go_on(ctx, after)
         raise error

@@ -48,6 +48,16 @@ class Tools:
     async def close(self, answer: Answer) -> None:
         await jobs.close(self.enqueue, answer)
 
+    async def is_down(self, lane: str | None) -> bool:
+        """Whether what is asked in a lane cannot be reached, or will not be asked."""
+        lanes = {one.name: one for one in await self.queue.lanes()}
+        own = lanes.get(lane or "")
+        concerned = [own, lanes.get(own.parent or "")] if own is not None else []
+        return any(
+            one is not None and (one.breaker == "open" or one.blocked_why is not None)
+            for one in concerned
+        )
+
     async def masked(self, texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(await self.library.mask(texts))
 

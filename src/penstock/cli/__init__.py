@@ -21,6 +21,7 @@ from penstock.cli.ingest import ingest_documents
 from penstock.cli.jobs import group as jobs_group
 from penstock.cli.keys import group as keys_group
 from penstock.cli.lanes import group as lanes_group
+from penstock.cli.librarian import run_librarian
 from penstock.cli.mcp import run_mcp
 from penstock.cli.options import (
     HELP_NAMES,
@@ -66,6 +67,7 @@ def penstock(
 
 cli.command("serve")(run_server)
 cli.command("mcp")(run_mcp)
+cli.command("librarian")(run_librarian)
 cli.command("worker")(run_worker)
 cli.command("enqueue")(enqueue_jobs)
 cli.add_typer(jobs_group, name="jobs")

@@ -9,13 +9,13 @@ import grpc
 
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
-from penstock.librarian.trouble import HEARD, LANE, behind, lost, own
+from penstock.librarian.trouble import HEARD, behind, lost, own
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_message, round_of
 from penstock.model.answer import Round
 from penstock.model.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.librarian import LibrarianConfig
-from penstock.ports.librarian import MOST_ROUNDS, Errand
+from penstock.ports.librarian import LANE, MOST_ROUNDS, Errand
 from penstock.ports.provider import Asking
 
 SEARCH = f"/{pb.DESCRIPTOR.services_by_name['Librarian'].full_name}/Search"

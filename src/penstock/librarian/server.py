@@ -17,13 +17,7 @@ from penstock.librarian.trouble import HEARD, KEY, Full, ending_of
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_of, round_message
 from penstock.model.answer import Round
-from penstock.model.errors import (
-    ConfigError,
-    PenstockError,
-    QueueError,
-    StoreUnavailable,
-    ValidationError,
-)
+from penstock.model.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.server import is_loopback
 from penstock.ports.librarian import Librarian
@@ -45,6 +39,18 @@ AskingFor = Callable[[str, float], Asking]
 """For a tenant, until a time on the queue's clock."""
 
 
+class Serving:
+    """The service while it listens."""
+
+    def __init__(self, address: str, server: grpc.aio.Server) -> None:
+        self.address = address
+        self._server = server
+
+    async def hasten(self) -> None:
+        """Wait for no search any more."""
+        await self._server.stop(0)
+
+
 @asynccontextmanager
 async def serving(
     librarian: Librarian,
@@ -52,9 +58,9 @@ async def serving(
     now: Callable[[], float],
     ready: Callable[[], Awaitable[None]],
     config: LibrarianConfig,
-) -> AsyncIterator[str]:
-    """Serve for as long as the block lasts, and say where. Then no call is accepted, and those
-    under way may finish for a while. `ready` raises what keeps the service from searching.
+) -> AsyncIterator[Serving]:
+    """Serve for as long as the block lasts. Then no call is accepted, and those under way may
+    finish for a while. `ready` raises what keeps the service from searching.
     ConfigError where it cannot listen."""
     server = _server(config)
     searches = Searches(librarian, asking, now, config.max_searches)
@@ -72,7 +78,7 @@ async def serving(
     await server.start()
     watching = asyncio.create_task(_watch(reports, ready), name="penstock-librarian-health")
     try:
-        yield address
+        yield Serving(address, server)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
@@ -189,7 +195,7 @@ async def _watch(reports: health.aio.HealthServicer, ready: Callable[[], Awaitab
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
                 await ready()
-        except (QueueError, StoreUnavailable, TimeoutError) as error:
+        except (PenstockError, TimeoutError) as error:
             trouble = str(error) or type(error).__name__
         if (trouble is None) != (was is None):
             states = health_pb2.HealthCheckResponse

@@ -23,10 +23,10 @@ from penstock.model.errors import (
     Unavailable,
     ValidationError,
 )
+from penstock.ports.librarian import LANE
 
 log = logging.getLogger("penstock.librarian")
 
-LANE = "librarian"
 KEY = "penstock-trouble-bin"
 HEARD = "penstock-heard"
 """Sent by the service as soon as it begins: a deadline that passes after this word is that of a

@@ -15,6 +15,8 @@ from typing import Protocol
 from penstock.model.answer import Evidence, Plan, Round
 from penstock.ports.provider import Asking
 
+LANE = "librarian"
+"""In which one is asked that is a service of its own."""
 FIRST_ROUNDS = 3
 RECOVERY_ROUNDS = 2
 """More, if the first ones have not found what the plan asks for."""

@@ -1,0 +1,130 @@
+"""`penstock librarian`: the search loop of answers as a service of its own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import ExitCode
+from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import note, print_json_line
+from penstock.cli.text import printable
+from penstock.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable
+
+    from penstock.app import Penstock
+    from penstock.model.librarian import LibrarianConfig
+    from penstock.ports.librarian import Librarian
+
+
+def run_librarian(
+    target: AppArgument = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen. [127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free. [8331]"),
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve the librarian, who looks for evidence on behalf of answers, over gRPC.
+
+    Processes that answer ask it when `librarian.address` names it; without that they search by
+    themselves. It runs no jobs, and keeps to the lanes of the queue as jobs do. Elsewhere than on
+    this machine it needs a token (`librarian.token_variable`).
+
+    It ends on SIGTERM or Ctrl-C: no new searches, those under way may finish for a while. A second
+    signal ends it at once.
+    """
+    import asyncio
+    import logging
+
+    from penstock.answers.setup import local_librarian
+    from penstock.cli.worker import load_for_work
+
+    try:
+        import penstock.librarian.server  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError("the librarian needs: pip install 'penstock[grpc]'") from None
+    app = load_for_work(target, queue, config)
+    librarian = local_librarian(app.queue, app.corpus, app.config)
+    given: dict[str, Any] = {"host": host, "port": port}
+    where = replace(
+        app.config.librarian, **{name: value for name, value in given.items() if value is not None}
+    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    raise typer.Exit(asyncio.run(_serve(app, librarian, where, as_json=as_json)))
+
+
+async def _serve(
+    app: Penstock, librarian: Librarian, config: LibrarianConfig, *, as_json: bool
+) -> int:
+    """Serve until told to stop; the exit code."""
+    import asyncio
+
+    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.engine.orchestrator import JobOrchestrator
+    from penstock.librarian.server import serving
+    from penstock.model.errors import QueueUnavailable
+
+    signals = Signals()
+    async with app:
+        await app.apply_lanes()
+        member = JobOrchestrator(app.queue, {}, settings=app.settings, works=False)
+        await member.start()
+
+        async def ready() -> None:
+            if member.degraded is not None:
+                raise QueueUnavailable(member.degraded)
+            await app.queue.versions([("default", "")])
+            await app.corpus.documents(limit=1)
+
+        try:
+            async with serving(librarian, member.asking, app.queue.now, ready, config) as served:
+                _announce(app, served.address, as_json=as_json)
+                told = asyncio.create_task(signals.stop.wait())
+                ends: list[asyncio.Future[Any]] = [told, member.dispatcher_task]
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                told.cancel()
+                if as_json:
+                    print_json_line({"event": "stopping"})
+                else:
+                    note("stopping: searches may finish; signal again to end at once")
+                hasten = asyncio.create_task(_hasten(signals.hasten, served.hasten))
+            hasten.cancel()
+        finally:
+            await member.stop(grace=0)
+    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
+    if as_json:
+        print_json_line({"event": "stopped", "exit_code": int(code)})
+    else:
+        note("stopped")
+    exit_after(EXIT_SECONDS, code)
+    return code
+
+
+async def _hasten(told: asyncio.Event, end: Callable[[], Awaitable[None]]) -> None:
+    await told.wait()
+    await end()
+
+
+def _announce(app: Penstock, address: str, *, as_json: bool) -> None:
+    from penstock.config import hide_secrets
+
+    url = hide_secrets(app.config.queue)
+    if as_json:
+        started = {"event": "started", "address": address, "queue": url, "pid": os.getpid()}
+        print_json_line(started)
+    else:
+        note(f"penstock librarian serves {address} on {printable(url)}; Ctrl-C stops it")
