@@ -62,6 +62,15 @@ async def test_tasks_come_the_newest_first_with_their_searches(store: TaskStore)
     assert await store.tasks("none", 3) == []
 
 
+async def test_tasks_whose_ids_tell_no_time_come_the_newest_first_too(store: TaskStore) -> None:
+    ids = [sign * 32 for sign in "4c08f"]
+    for number, task_id in enumerate(ids):
+        await store.create(ResearchTask(TENANT, task_id, "why?", NOW + number))
+    newest = [task.id for task, _ in await store.tasks(TENANT, 2)]
+    older = [task.id for task, _ in await store.tasks(TENANT, 9, before=newest[-1])]
+    assert newest + older == ids[::-1]
+
+
 # Searches
 
 

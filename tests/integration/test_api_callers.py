@@ -129,8 +129,8 @@ async def test_a_tenant_sees_only_its_own(host: Host) -> None:
                 assert answer.status_code == 404, (method, url, answer.status_code)
                 asked += 1
         assert asked >= 13
-        page = await other.get("/v1/pages?document=secret&collection=default")
-        assert page.status_code == 404
+        for path in (f"/v1/tasks/{task}?wait=300", "/v1/pages?document=secret&collection=default"):
+            assert (await other.get(path)).status_code == 404, path
         await _lists_hold_nothing(other, job)
         own = await other.put("/v1/index/secret", json={"text": "Another of that name."})
         assert own.status_code == 200

@@ -6,9 +6,12 @@ import time
 
 import pytest
 
+from penstock.model.ids import new_id
+from tests.support.postgres import new_url
 from tests.support.research import ResearchSite
 from tests.support.researching import add, finished, new_task, settings
 from tests.support.server import Answer
+from tests.support.servers import redis_url
 from tests.support.serving import Host
 
 pytestmark = pytest.mark.timeout(120)
@@ -21,10 +24,21 @@ def host(host: Host, library_site: ResearchSite) -> Host:
     return host
 
 
-async def test_a_question_becomes_results_whose_text_can_be_had(
-    host: Host, library_site: ResearchSite
-) -> None:
-    served = host.serve()
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def anywhere(request: pytest.FixtureRequest, host: Host) -> Host:
+    """On each queue; tasks and pages are in the same database, but for Redis."""
+    environment = host.cli.environment
+    if request.param == "postgres":
+        environment["PENSTOCK_QUEUE"] = new_url()
+        environment["PENSTOCK_BLOBS"] = str(host.cli.folder / "blobs")
+    elif request.param == "redis":
+        environment["PENSTOCK_QUEUE"] = f"{redis_url('redis')}?namespace={new_id()}"
+        environment["PENSTOCK_STORE"] = f"sqlite:///{host.cli.folder}/store.db"
+    return host
+
+
+async def test_a_question_becomes_results_whose_text_can_be_had(anywhere: Host) -> None:
+    served = anywhere.serve()
     async with served.client() as client:
         budget = {"budget_pages": 5, "budget_seconds": 600}
         made = await client.post("/v1/tasks", json={"question": "How do wheels turn?", **budget})
@@ -102,7 +116,10 @@ async def test_what_went_wrong_is_told_beside_what_was_found(
 async def test_tasks_are_listed_the_newest_first_in_pages(host: Host) -> None:
     served = host.serve("--no-workers")
     async with served.client() as client:
-        ids = [await new_task(client) for _ in range(3)]
+        ids = []
+        for number in range(3):  # with a key, so that their ids tell nothing of the time
+            client.headers["Idempotency-Key"] = f"key {number}"
+            ids.append(await new_task(client))
         first = (await client.get("/v1/tasks?limit=2")).json()
         assert [one["task_id"] for one in first["tasks"]] == ids[:0:-1]
         rest = (await client.get(f"/v1/tasks?limit=2&before={first['next']}")).json()

@@ -166,7 +166,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
 def quoting(app: Penstock, error: Exception) -> None:
     """Let the parser fail, and quote the document as some do."""
 
-    async def stage(source: object, title: str, settings: object) -> object:
+    async def stage(source: object, title: str, settings: object, web: object) -> object:
         raise error
 
     setattr(app.corpus._tools.parser, "stage", stage)  # noqa: B010

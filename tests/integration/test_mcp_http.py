@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.agents import ERAS, call, envelope, headers_for, over_http, refused
 from tests.support.cli import Cli
-from tests.support.serving import Host, as_headers
+from tests.support.serving import Host, Served, as_headers
 from tests.support.waiting import until
 
 SEARCH: dict[str, Any] = {"name": "search_corpus", "arguments": {"query": "mill"}}
@@ -194,14 +194,29 @@ async def test_nonsense_is_refused_and_breaks_nothing(era: str, host: Host) -> N
     assert "Traceback" not in done.err, done.err
 
 
-async def test_a_body_that_stops_coming_is_given_up(host: Host) -> None:
-    served = host.serve("--no-workers", body_seconds=0.3)
+async def sent(served: Served, head: bytes, body: bytes) -> bytes:
+    """The first line that is answered to bytes as they are."""
     address, _, port = served.url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(address, int(port))
-    writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
-    assert b" 408 " in head
+    writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + body)
+    line = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
     writer.close()
+    return line
+
+
+async def test_blanks_around_a_header_are_not_part_of_it(host: Host) -> None:
+    served = host.serve("--no-workers")
+    message = envelope("tools/call", **SEARCH)
+    body = json.dumps(message).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = [f"{name}:  {value} \t\r\n" for name, value in headers_for(message).items()]
+    lines += [f"{name}: {value}\r\n" for name, value in headers.items()]
+    assert b" 200 " in await sent(served, "".join(lines).encode(), body)
+
+
+async def test_a_body_that_stops_coming_is_given_up(host: Host) -> None:
+    served = host.serve("--no-workers", body_seconds=0.3)
+    assert b" 408 " in await sent(served, b"Content-Length: 100\r\n", b"{")
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -1,10 +1,13 @@
 """Jobs as part of a caller's transaction, and logs written by transactions that overlap."""
 
 import asyncio
+import contextlib
+import itertools
+import logging
 
 import pytest
 
-from penstock import ConfigError, JobState, KeyConflict, Penstock, TaskStopped
+from penstock import ConfigError, JobContext, JobState, KeyConflict, Penstock, TaskStopped
 from penstock.model.errors import JobNotFound
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
@@ -81,23 +84,35 @@ async def test_stop_waits_for_a_transaction_that_has_stored_a_job_and_cancels_it
         assert (await app.get(job.id)).state is JobState.CANCELLED
 
 
-async def test_stop_and_retries_of_many_tasks_get_past_each_other() -> None:
-    """Both lock jobs and then logs; nobody waits in a circle."""
+async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All lock jobs in order and logs after. (PostgreSQL ends a circle after a second.)"""
+    caplog.set_level(logging.DEBUG, "penstock.postgres")
     url = new_url()
-    async with Penstock(url, retry_base_seconds=0.001) as app:
+    async with Penstock(url, retry_base_seconds=0.001, max_retries=1000) as app:
 
-        @app.job("flawed", max_retries=1000)
-        async def flawed(ctx: object) -> None:
-            raise ValueError
+        @app.job("flawed")
+        async def flawed(ctx: JobContext, n: int) -> None:
+            await ctx.progress(0.5)
+            if n % 2:
+                raise ValueError
 
-        tasks = [f"paper-{n}" for n in range(8)]
-        async with app.running(), asyncio.timeout(30):
-            for task in tasks:
-                await app.enqueue_many("flawed", [{}] * 5, task=task)
-            outcomes = await asyncio.gather(*map(app.stop_task, tasks))
+        async def feed(task: str) -> None:
+            with contextlib.suppress(TaskStopped):
+                for _ in itertools.count():
+                    await app.enqueue_many("flawed", [{"n": n} for n in range(4)], task=task)
+
+        async with app.running(), app.running(), asyncio.timeout(60):
+            for n in range(10):
+                feeding = [asyncio.create_task(feed(f"paper-{n}")) for _ in range(3)]
+                await app.changes(f"paper-{n}", since=60, wait=30)
+                await app.stop_task(f"paper-{n}", running=bool(n % 2))
+                await asyncio.gather(*feeding)
             await app.drain()
-        assert all(outcome.cancelled + outcome.running == 5 for outcome in outcomes)
-        assert {job.state for job in await app.jobs()} == {JobState.CANCELLED}
+        left = await app.jobs(states=["queued", "running"])
+    assert left == []
+    assert "deadlock" not in caplog.text
 
 
 async def test_open_transaction_of_a_caller_holds_up_nobody_elses_enqueue() -> None:

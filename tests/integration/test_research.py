@@ -12,6 +12,7 @@ from penstock.model.job import JobState
 from penstock.research.tasks import FIND, PAGE, SEARCH
 from tests.support.provider_server import PATHS
 from tests.support.research import HTML, SOON, Bureau, asked, finished, titles
+from tests.support.result_server import ResultServer
 from tests.support.server import Answer
 from tests.support.windows import most_at_once
 
@@ -312,3 +313,23 @@ async def test_estimate_follows_the_lanes_and_earlier_searches(bureau: Bureau) -
         quick = await app.research.queue_searches(await asked(app), ["b"], providers=["openalex"])
         # The ten are before it, two at a time.
         assert quick.estimated_time >= 5 * 5.0
+
+
+async def test_engine_that_blocks_is_reported_and_the_search_goes_on_without_it(
+    bureau: Bureau, results: ResultServer, chromium: None
+) -> None:
+    """Beside one that answers: both in a real browser, the one after the other."""
+    results.titles = ["Mill race", "Mill pond"]
+    results.faults["/offset"] = Answer(headers=HTML, body=b"<main id=captcha>Are you?</main>")
+    bureau.add_engines(results, "page", "offset")
+    async with bureau.running(provider_seconds=60.0) as app:
+        task = await asked(app, "mills", providers=["browser.page", "browser.offset"])
+        view = await finished(app, task)
+        assert view.status == "completed"
+        assert sorted(titles(view)) == ["Mill pond", "Mill race"]
+        blocked = [one for one in view.errors if one.provider is not None]
+        assert [one.provider for one in blocked] == ["browser.offset"]
+        assert "has blocked us" in blocked[0].reason
+        lanes = {lane.name: lane for lane in await app.lane_infos()}
+        assert lanes["browser.offset"].blocked_until is not None
+        assert lanes["browser.page"].blocked_until is None

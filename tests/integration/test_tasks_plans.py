@@ -111,8 +111,8 @@ def assert_by_index(connection: sqlite3.Connection, statement: str) -> None:
         expected = "research_searches_unfinished ((tenant,task,id)>(?,?,?))"
     elif "avg(" in statement:
         expected = "research_searches_taken (tenant=?)"
-    elif "ORDER BY id DESC" in statement:
-        expected = "research_tasks_1 (tenant=?"
+    elif "ORDER BY created_at DESC" in statement:
+        expected = "research_tasks_newest (tenant=?"
     else:
         expected = "AND search=?" if "search = " in statement else "(tenant=? AND "
     # What only adds a row has no steps.
@@ -171,6 +171,9 @@ async def test_whatever_is_asked_of_a_database_goes_by_index(
     (unfinished,) = [plan for one, plan in plans.items() if "(tenant, task, id) >" in one]
     assert "research_searches_unfinished" in unfinished
     assert "Sort" not in unfinished
+    newest = [plan for one, plan in plans.items() if "ORDER BY created_at DESC" in one]
+    assert newest
+    assert all("research_tasks_newest" in plan and "Sort" not in plan for plan in newest)
     (taken,) = [plan for one, plan in plans.items() if "avg(" in one]
     assert "research_searches_taken" in taken
     assert "Sort" not in taken

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 import httpx2 as httpx
 from mcp.client import Client
@@ -13,6 +15,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from tests.support.cli import Cli, Done
 from tests.support.serving import PATIENCE, Host, Served
 
 ERAS = {"old": "2025-11-25", "new": "2026-07-28"}
@@ -90,7 +93,7 @@ def text_of(result: CallToolResult) -> str:
     return block.text
 
 
-def envelope(method: str, era: str = "new", **params: Any) -> dict[str, Any]:
+def envelope(method: str, era: str = "new", number: int = 1, **params: Any) -> dict[str, Any]:
     """A request as it goes over the wire; a new one brings all that it needs."""
     if era == "new":
         params["_meta"] = {
@@ -99,7 +102,7 @@ def envelope(method: str, era: str = "new", **params: Any) -> dict[str, Any]:
             "io.modelcontextprotocol/clientCapabilities": {},
             **params.get("_meta", {}),
         }
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
 def headers_for(message: dict[str, Any], era: str = "new") -> dict[str, str]:
@@ -113,3 +116,55 @@ def headers_for(message: dict[str, Any], era: str = "new") -> dict[str, str]:
         if name := message["params"].get("name"):
             headers["Mcp-Name"] = name
     return headers
+
+
+class Talk:
+    """`penstock mcp` as a process, line by line."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    @classmethod
+    async def start(cls, cli: Cli, *arguments: str) -> Self:
+        process = await asyncio.create_subprocess_exec(
+            *[sys.executable, "-m", "penstock.cli", *arguments],
+            cwd=cli.folder,
+            env=cli.environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=10_000_000,
+        )
+        return cls(process)
+
+    async def write(self, *lines: bytes | dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        for line in lines:
+            text = line if isinstance(line, bytes) else json.dumps(line).encode()
+            self.process.stdin.write(text + b"\n")
+        await self.process.stdin.drain()
+
+    async def read(self) -> dict[str, Any]:
+        """The next message, which has to be one."""
+        assert self.process.stdout is not None
+        line = await asyncio.wait_for(self.process.stdout.readline(), PATIENCE)
+        message: dict[str, Any] = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message
+
+    async def said(self, text: str) -> None:
+        """Wait until it has said `text` on stderr."""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(PATIENCE):
+            while text not in (line := (await self.process.stderr.readline()).decode()):
+                assert line, f"it ended without saying {text!r}"
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    async def end(self) -> Done:
+        """How it ends, and what it has still said."""
+        out, err = await asyncio.wait_for(self.process.communicate(), PATIENCE)
+        assert self.process.returncode is not None
+        return Done(self.process.returncode, out.decode(), err.decode())

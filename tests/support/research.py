@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from penstock import Penstock
 from penstock.research.tasks import log_of
 from penstock.research.views import TaskView
 from tests.support.provider_server import PATHS, ProviderServer, Work
+from tests.support.result_server import ResultServer
 from tests.support.server import Answer, Hit
 from tests.support.shelf import Shelf
 from tests.support.web import HOSTS
@@ -95,6 +97,15 @@ class Bureau:
             "provider_seconds": 10.0,
             "page_seconds": 20.0,
         }
+
+    def add_engines(self, results: ResultServer, *ways: str) -> None:
+        """Search engines that are asked in a browser, `browser.page` and so on."""
+        engines = {way: results.settings(way) for way in ways}
+        file, settings = Path(self.farm.settings["config_file"]), self.farm.settings
+        section = json.dumps({"browser": {"engines": engines}})[1:-1]
+        file.write_text(f"{file.read_text()}{section}\n")
+        settings["fetch_allow"] += f",127.0.0.1:{results.port}"
+        settings["lanes"] |= {"browser": QUICK, "browser.*": {**QUICK, "parent": "browser"}}
 
     @asynccontextmanager
     async def running(self, **settings: Any) -> AsyncIterator[Penstock]:

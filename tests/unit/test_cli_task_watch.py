@@ -118,7 +118,9 @@ def test_a_screen_shows_how_things_stand(monkeypatch: pytest.MonkeyPatch) -> Non
     show = LiveShow()
     many = tuple(search(n, "completed") for n in range(1, 40))
     busy = replace(HALF, searches=(*many, search(40, "running")), budget=Budget(10, 3, 60.0, 45.0))
+    show.look(START)
     show.look(busy)
+    show.look(replace(busy, results=(work(1, "read"), work(2))))
     show.close()
     with screen.capture() as captured:
         screen.print(show._drawn(busy))
@@ -127,12 +129,14 @@ def test_a_screen_shows_how_things_stand(monkeypatch: pytest.MonkeyPatch) -> Non
         "How do wheels age?",
         "query 40",
         "and 32 more",
-        "Work 2 (2024)",
+        "read  Work 1 (2024)",
+        "found  Work 2 (2024)",
         "1 error, the last: crossref: HTTP 500",
         "waiting for lane openalex",
         "budget: 3 of 10 pages used, 45 s of 1 min left",
     ):
         assert text in shown
+    assert shown.count("Work 1 (2024)") == 1, "a work whose page was read is not shown twice"
     assert shown.count("\n") <= screen.height
 
 

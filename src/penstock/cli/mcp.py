@@ -101,6 +101,8 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
             ends.append(orchestrator.dispatcher_task)
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         stopping.begin()
+        busy = 0 if orchestrator is None else orchestrator.status["busy"]
+        note(f"stopping: waiting for {plural(busy, 'running job')}" if busy else "stopping")
         await _stop(orchestrator, signals, told)
         await serving
     code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
@@ -126,7 +128,10 @@ def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
 
     what = plural(app.settings.max_workers, "worker") if workers else "no workers"
     url = printable(hide_secrets(app.config.queue))
-    note(f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}")
+    note(
+        f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}; "
+        "it takes MCP on standard input"
+    )
 
 
 def _client_config(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NEWEST = 5
 """Results that are shown as they come."""
+WORK_STYLES = {"read": "green", "waiting": "yellow", "failed": "red", "none": ""}
 AROUND = 12
 """Lines of the screen that are not for searches."""
 
@@ -127,14 +128,17 @@ class LiveShow:
 
         self._began = time.monotonic()
         self._seen = Seen()
-        self._newest: list[Work] = []
+        self._newest: dict[str, Work] = {}
         self._screen = console()
         self._live = Live(console=self._screen, auto_refresh=False, transient=True)
         self._live.start()
 
     def look(self, view: TaskView) -> None:
         news = self._seen.news(view)
-        self._newest = [*self._newest, *news.works][-NEWEST:]
+        for work in news.works:
+            self._newest.pop(_key(work), None)
+            self._newest[_key(work)] = work
+        self._newest = dict(list(self._newest.items())[-NEWEST:])
         self._live.update(self._drawn(view), refresh=True)
 
     def close(self) -> None:
@@ -152,8 +156,8 @@ class LiveShow:
         parts: list[RenderableType] = [line(printable(view.question), "bold"), line(sums)]
         parts.append(_searches(view.searches, max(1, self._screen.height - AROUND)))
         parts += [
-            line(f"{PAGES[work.page] or 'found'}  {title_of(work)}", "green")
-            for work in self._newest
+            line(f"{PAGES[work.page] or 'found'}  {title_of(work)}", WORK_STYLES[work.page])
+            for work in self._newest.values()
         ]
         if view.errors:
             count = plural(len(view.errors), "error")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
@@ -21,6 +22,7 @@ from penstock.mcp.tools import INSTRUCTIONS, all_tools
 from penstock.model.text import storable
 
 NAME = "penstock"
+FRESH_MS = 300_000
 
 
 class PenstockMCP(MCPServer[Service]):
@@ -42,6 +44,11 @@ class PenstockMCP(MCPServer[Service]):
             tools=tools,
             lifespan=lifespan,
             subscriptions=False,  # there is nothing to listen to
+            # The same for everybody, and for as long as this version runs.
+            cache_hints={
+                "tools/list": CacheHint(FRESH_MS, "public"),
+                "server/discover": CacheHint(FRESH_MS, "public"),
+            },
         )
 
     async def call_tool(

@@ -33,6 +33,7 @@ from pydantic import ValidationError
 
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.stopping import Stopping
+from penstock.model.errors import ConfigError
 
 log = logging.getLogger("penstock.mcp")
 
@@ -50,9 +51,13 @@ class Pipes:
     to stderr, and neither it nor a child of it reads what is not meant for it."""
 
     def __init__(self) -> None:
-        self.incoming, self.outgoing = (
-            fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3) for stream in (0, 1)
-        )
+        """ConfigError where they are closed."""
+        try:
+            self.incoming, self.outgoing = (
+                fcntl.fcntl(stream, fcntl.F_DUPFD_CLOEXEC, 3) for stream in (0, 1)
+            )
+        except OSError:
+            raise ConfigError("MCP needs standard input and output, and one is closed") from None
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,7 +61,7 @@ class SearchProvider(Protocol):
 
     def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         """Pages as they come, `limit` findings in all at most. `start` is the `next` of an earlier
         page: what was found before an error, or before the lane got busy, is not asked for again.
         """

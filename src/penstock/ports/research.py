@@ -93,7 +93,7 @@ class TaskStore(Protocol):
         self, tenant: str, limit: int, before: str | None = None
     ) -> list[tuple[ResearchTask, list[Search]]]:
         """The newest first, with their searches; `before` is the id of the last one of the page
-        before. Ids of tasks sort by time."""
+        before."""
         ...
 
     async def add_searches(

@@ -9,13 +9,14 @@ it is not tried any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.ingest.library import Library
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError, PenstockError, PermanentError
+from penstock.model.errors import Blocked, ConfigError, PenstockError, PermanentError
 from penstock.model.finding import Finding
 from penstock.model.research import Answer, PageState, SearchRef
 from penstock.ports.provider import SearchProvider
@@ -92,18 +93,25 @@ async def _find(
     try:
         if not answer.done:
             wanted = search.limit - len(answer.findings)
-            async for page in provider.search(ctx, search.query, wanted, answer.next):
-                answer = replace(
-                    answer,
-                    findings=answer.findings + tuple(await _masked(tools, page.findings)),
-                    skipped=answer.skipped + page.skipped,
-                    next=page.next,
-                    at=tools.now(),
-                )
-                # Before the next request: if its permit is long in coming, the job is released,
-                # and goes on from here.
-                if page.next is not None and len(answer.findings) < search.limit:
-                    await tools.store.answer(ref, run, answer)
+            pages = provider.search(ctx, search.query, wanted, answer.next)
+            async with aclosing(pages):
+                async for page in pages:
+                    answer = replace(
+                        answer,
+                        findings=answer.findings + tuple(await _masked(tools, page.findings)),
+                        skipped=answer.skipped + page.skipped,
+                        next=page.next,
+                        at=tools.now(),
+                    )
+                    # Before the next request: if its permit is long in coming, the job is
+                    # released, and goes on from here.
+                    if page.next is not None and len(answer.findings) < search.limit:
+                        await tools.store.answer(ref, run, answer)
+    except Blocked as error:
+        # Its lane is paused for all; this search goes on without it instead of waiting for that.
+        noted = replace(answer, error=await tools.reason(error), at=tools.now())
+        await tools.store.answer(ref, run, noted)
+        return {"provider": name, "query": search.query, "blocked": noted.error}
     except Exception as error:
         if isinstance(error, PermanentError) or ctx.last_attempt:
             noted = replace(answer, error=await tools.reason(error), at=tools.now())

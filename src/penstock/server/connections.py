@@ -96,7 +96,8 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count(name, value)
-        super().on_header(name, value)
+        # Blanks around a value are no part of it (RFC 9110, 5.5); the parser leaves those after.
+        super().on_header(name, value.strip(b" \t"))
 
     def _count(self, *parts: bytes) -> None:
         self._head += sum(map(len, parts))

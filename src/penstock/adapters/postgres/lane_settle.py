@@ -16,10 +16,10 @@ from penstock.ports.lanes import Returned
 from penstock.ports.queue import Ref, Settlement, Topic
 
 
-async def standing_leases(tx: Transaction, settlements: Sequence[Settlement]) -> set[Ref]:
-    """Which leases still stand: only these teach a lane anything, or have a slot to free. They
-    are locked, so that they stand until this transaction ends."""
-    refs = sorted(s.lease.ref for s in settlements)
+async def standing_leases(tx: Transaction, leases: Sequence[Ref]) -> set[Ref]:
+    """Which leases still stand: only these teach a lane anything, or have a slot to free. Their
+    jobs are locked, so that they stand until this transaction ends."""
+    refs = sorted(leases)
     rows = await tx.fetch(
         "SELECT j.seq, j.token FROM penstock.jobs AS j"
         " JOIN unnest($1::bigint[], $2::bigint[]) AS s (seq, token)"

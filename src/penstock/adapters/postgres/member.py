@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.adapters.life import open_life_file, started_jobs
-from penstock.adapters.postgres import permits, probes, takeover
+from penstock.adapters.postgres import changes, permits, probes, takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lane_settle import Learning, standing_leases
@@ -153,21 +153,26 @@ class PostgresMember:
         spared: frozenset[Ref] = frozenset()
         names = {lane_of(s) for s in settlements} | {one.permit.lane for one in returned}
         names.discard("")
+        refs = [s.lease.ref for s in settlements] + [note.lease.ref for note in progress]
         standing: set[Ref] = set()
         if names:
             learning = Learning(tx, self._number, await lock_lanes(tx, names))
             await learning.hear(returned)
-            if settlements:
-                standing = await standing_leases(tx, settlements)
+            if refs:
+                standing = await standing_leases(tx, refs)
                 settlements, spared = await learning.judge(settlements, standing)
             await learning.save()
-        stale = await settle(tx, self.id, settlements)
-        refs = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
-        refs += [one.permit.ref for one in returned]
-        if refs:
-            await free_slots(tx, self._number, refs)
+        elif len({s.outcome for s in settlements}) + bool(progress) > 1:
+            # One statement for each outcome: in the order of seq only if they are locked before.
+            await standing_leases(tx, refs)
+        stale, entries = await settle(tx, self.id, settlements)
+        slots = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
+        slots += [one.permit.ref for one in returned]
+        if slots:
+            await free_slots(tx, self._number, slots)
         if progress:
-            await note_progress(tx, progress)
+            entries += await note_progress(tx, progress)
+        await changes.append(tx, entries)
         woken, tx.woken = tx.woken, []
         return stale, spared, woken
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.stop import cancel_requeued
-from penstock.adapters.settlements import REQUEUED, ROW_OF, progress_entry, settled_entries
+from penstock.adapters.settlements import REQUEUED, ROW_OF, Entry, progress_entry, settled_entries
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
@@ -31,21 +30,28 @@ def columns(settlements: Sequence[Settlement]) -> list[Sequence[Any]]:
     return list(zip(*rows, strict=True)) if rows else [[]] * 5
 
 
-async def settle(
-    tx: Transaction, member: str, settlements: Sequence[Settlement]
-) -> list[Settlement]:
-    """Store the outcomes whose lease still stands. Returns those that do not."""
-    stale: list[Settlement] = []
+class Settled(NamedTuple):
+    stale: list[Settlement]
+    """Those whose lease does not stand."""
+    entries: list[Entry]
+    """For the logs; to be appended when no more jobs are to be locked."""
+
+
+async def settle(tx: Transaction, member: str, settlements: Sequence[Settlement]) -> Settled:
+    """Store the outcomes whose lease still stands."""
+    settled = Settled([], [])
     for outcome in ROW_OF:
         batch = [s for s in settlements if s.outcome is outcome]
         if batch:
-            stale += await _settle(tx, member, outcome, batch)
-    return stale
+            stale, entries = await _settle(tx, member, outcome, batch)
+            settled.stale.extend(stale)
+            settled.entries.extend(entries)
+    return settled
 
 
 async def _settle(
     tx: Transaction, member: str, outcome: Outcome, batch: list[Settlement]
-) -> list[Settlement]:
+) -> Settled:
     if outcome is Outcome.COMPLETED:
         stored = await tx.fetchval(
             "SELECT penstock.completed_1($1, $2, $3, $4, $5)", *columns(batch)
@@ -63,13 +69,11 @@ async def _settle(
     if len(settled) < len(batch) and outcome is not Outcome.CANCEL_SEEN:
         stale = await _refused(tx, batch)
     watched = [s for s in batch if s.lease.task is not None and s.lease.seq in settled]
-    if watched:
-        again = [s.lease.seq for s in watched if outcome in REQUEUED]
-        cancelled = await cancel_requeued(tx, again) if again else set()
-        await changes.append(tx, settled_entries(watched, settled, cancelled))
+    again = [s.lease.seq for s in watched if outcome in REQUEUED]
+    cancelled = await cancel_requeued(tx, again) if again else set()
     if settled:
         tx.wake(Topic.READY if outcome is Outcome.HANDED_BACK else Topic.FINISHED)
-    return stale
+    return Settled(stale, settled_entries(watched, settled, cancelled))
 
 
 async def _refused(tx: Transaction, batch: list[Settlement]) -> list[Settlement]:
@@ -87,14 +91,13 @@ def _with_text(row: list[Any]) -> list[Any]:
     return [*start, json.dumps(record), storable(str(error.get("type", "")))]
 
 
-async def note_progress(tx: Transaction, notes: Sequence[Progress]) -> None:
-    """Store how far running jobs have come."""
+async def note_progress(tx: Transaction, notes: Sequence[Progress]) -> list[Entry]:
+    """Store how far running jobs have come; what the logs are to be told."""
     rows = sorted((n.lease.seq, n.lease.token, n.fraction, storable(n.message)) for n in notes)
     updated = await tx.fetch("progress", *zip(*rows, strict=True))
     seqs = {seq for (seq,) in updated}
-    entries = [
+    return [
         progress_entry(note)
         for note in notes
         if note.lease.task is not None and note.lease.seq in seqs
     ]
-    await changes.append(tx, entries)

@@ -112,13 +112,22 @@ class PostgresTasks:
     async def tasks(
         self, tenant: str, limit: int, before: str | None = None
     ) -> list[tuple[ResearchTask, list[Search]]]:
-        older = "" if before is None else "AND id < $3"
-        values = [tenant, limit] if before is None else [tenant, limit, before]
+        older = ""
+        values: list[Any] = [tenant, limit]
         async with self._snapshot() as connection:
+            if before is not None:
+                # Not in the statement itself: the index is searched for values only.
+                there = await connection.fetchrow(
+                    self._database.sql(_TASK), *kept((tenant, before))
+                )
+                if there is None:
+                    return []
+                older = "AND (created_at, id) < ($3, $4)"
+                values += [there["created_at"], before]
             tasks = await connection.fetch(
                 self._database.sql(
                     f"SELECT {TASK_COLUMNS} FROM penstock.research_tasks WHERE tenant = $1 {older}"
-                    " ORDER BY id DESC LIMIT $2"
+                    " ORDER BY created_at DESC, id DESC LIMIT $2"
                 ),
                 *kept(values),
             )

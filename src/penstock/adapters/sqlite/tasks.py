@@ -49,6 +49,7 @@ T = TypeVar("T")
 _SEARCHES = ("research_searches", SEARCH_COLUMNS)
 _ANSWERS = ("research_answers", ANSWER_COLUMNS)
 _PAGES = ("research_pages", PAGE_COLUMNS)
+_MADE = "SELECT created_at, id FROM research_tasks WHERE (tenant, id) = (:tenant, :before)"
 _TASK = "(tenant, id) = (:tenant, :task)"
 _OF_TASK = "(tenant, task) = (:tenant, :task)"
 _RUN = "(tenant, task, id, run) = (:tenant, :task, :search, :run)"
@@ -90,10 +91,10 @@ class SqliteTasks:
         self, tenant: str, limit: int, before: str | None = None
     ) -> list[tuple[ResearchTask, list[Search]]]:
         def read(connection: sqlite3.Connection) -> tuple[list[Row], list[Row]]:
-            older = "" if before is None else " AND id < :before"
+            older = "" if before is None else f" AND (created_at, id) < ({_MADE})"
             tasks = connection.execute(
                 f"SELECT {TASK_COLUMNS} FROM research_tasks WHERE tenant = :tenant{older}"
-                " ORDER BY id DESC LIMIT :limit",
+                " ORDER BY created_at DESC, id DESC LIMIT :limit",
                 {"tenant": kept(tenant), "before": kept(before), "limit": limit},
             ).fetchall()
             searches = connection.execute(

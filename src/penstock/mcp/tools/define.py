@@ -15,12 +15,11 @@ def define(
     title: str,
     *,
     reads: bool = False,
-    destroys: bool = False,
     repeatable: bool = False,
     outside: bool = False,
 ) -> Tool:
-    """`reads`: it changes nothing. `destroys`: what it ends is not brought back. `repeatable`: the
-    same call again changes nothing more. `outside`: it makes Penstock ask others."""
+    """`reads`: it changes nothing. `repeatable`: the same call again changes nothing more.
+    `outside`: it makes Penstock ask others. None of them destroys what was stored."""
     tool = Tool.from_function(
         function,
         title=title,
@@ -28,7 +27,7 @@ def define(
         annotations=ToolAnnotations(
             title=title,
             read_only_hint=reads,
-            destructive_hint=destroys,
+            destructive_hint=False,
             idempotent_hint=reads or repeatable,
             open_world_hint=outside,
         ),

@@ -228,7 +228,7 @@ BEGIN = (
     define(queue_searches, "Queue searches", repeatable=True, outside=True),
 )
 STEER = (
-    define(stop_task, "Stop a task", destroys=True, repeatable=True),
+    define(stop_task, "Stop a task", repeatable=True),
     define(resume_task, "Resume a task", repeatable=True, outside=True),
     define(list_tasks, "List research tasks", reads=True),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import partial
@@ -66,7 +66,7 @@ class BrowserProvider:
 
     async def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         asked = checked(query, limit)
         offset_of(start)  # before it costs a tab
         async with self._browser.tab(self.engine.all_hosts) as tab:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 from penstock.model.agent import user_agent
@@ -48,7 +48,7 @@ class PagedProvider(ABC):
 
     async def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncIterator[Page]:
+    ) -> AsyncGenerator[Page, None]:
         asked = checked(query, limit)
         pages = math.ceil(limit / self.page_size)
         size = math.ceil(limit / pages)
@@ -104,7 +104,7 @@ async def collect(
     limit: int,
     pages: int,
     start: str | None,
-) -> AsyncIterator[Page]:
+) -> AsyncGenerator[Page, None]:
     """Pages of `limit` findings in all, each once; from about so many `pages`."""
     seen: set[str] = set()
     cursor = start

@@ -15,10 +15,12 @@ from starlette.responses import Response
 
 from penstock.desk import Desk
 from penstock.ingest.jobs import log_of as document_log
+from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import DocumentNotFound, QueueUnavailable, TooSlow, ValidationError
 from penstock.model.research import TaskStatus
 from penstock.ports.queue import FEED_SECONDS, Fed
+from penstock.research.tasks import SEARCH
 from penstock.research.tasks import log_of as task_log
 from penstock.research.views import TaskView
 from penstock.server.desk import ReadDesk
@@ -33,6 +35,8 @@ LOOK_SECONDS = 5.0
 """A stream also looks this often: not every change of a document is in its log."""
 SETTLE_SECONDS = 5.0
 """How long the end of the last job is waited for once a document or task is finished."""
+GOES_ON = ("queued", "progress")
+"""Changes that finish nothing."""
 FINISHED = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
@@ -80,8 +84,23 @@ class Seen(NamedTuple):
         return {self.what: self.thing.as_dict()}
 
 
-Look = Callable[[], Awaitable[Seen | None]]
-"""None: it is gone."""
+class Subject(NamedTuple):
+    """What a stream tells of."""
+
+    log: str
+    look: Callable[[], Awaitable[Seen | None]]
+    """None: it is gone."""
+    ended_by: str | None = None
+    """The kind of the jobs that may finish it; None: any. It is looked at only when one of them
+    has ended: to look at a large task takes a while, and it has many small changes."""
+
+    def may_end(self, change: Change) -> bool:
+        if self.ended_by is None or not change.job_id:
+            return True
+        return change.data.get("kind") == self.ended_by and change.what not in (
+            "queued",
+            "progress",
+        )
 
 
 @routes.get(
@@ -107,7 +126,7 @@ async def document_events(
             return None
         return Seen("document", document, document.state is not DocumentState.PROCESSING)
 
-    return await _follow(request, desk, document_log(ref), look, resume)
+    return await _follow(request, desk, Subject(document_log(ref), look), resume)
 
 
 @routes.get("/v1/tasks/{task_id:name}/events", responses=STREAM, response_class=Response)
@@ -121,18 +140,16 @@ async def task_events(request: Request, desk: ReadDesk, task_id: str, resume: Re
         return Seen("task", task, task.status in FINISHED)
 
     await look()  # 404 before the stream begins
-    return await _follow(request, desk, task_log(task_id), look, resume)
+    return await _follow(request, desk, Subject(task_log(task_id), look, SEARCH), resume)
 
 
-async def _follow(
-    request: Request, desk: Desk, log: str, look: Look, resume: str | None
-) -> Response:
+async def _follow(request: Request, desk: Desk, subject: Subject, resume: str | None) -> Response:
     since, ended = _version(resume)
-    if ended and since == await desk.version(log):
-        seen = await look()
+    if ended and since == await desk.version(subject.log):
+        seen = await subject.look()
         if seen is not None and seen.finished:
             return Response(status_code=204)
-    return _stream(request, _of_log(desk, log, look, since))
+    return _stream(request, _of_log(desk, subject, since))
 
 
 def _version(resume: str | None) -> tuple[int | None, bool]:
@@ -162,11 +179,13 @@ def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
     return EventStream(events, state.draining, state.metrics, state.config, allowed)
 
 
-async def _of_log(desk: Desk, log: str, look: Look, since: int | None) -> AsyncGenerator[bytes]:
-    give_up = 0.0
+async def _of_log(desk: Desk, subject: Subject, since: int | None) -> AsyncGenerator[bytes]:
+    log, due, give_up = subject.log, True, 0.0
+    seen: Seen | None = None
     while True:
         newest = await desk.version(log)  # before the look: what comes later wakes us
-        seen = await look()
+        if looked := due:
+            seen = await subject.look()
         if seen is None:
             yield event("done", {"deleted": True}, f"{newest}{END}")
             return
@@ -178,11 +197,13 @@ async def _of_log(desk: Desk, log: str, look: Look, since: int | None) -> AsyncG
             if not changes:  # they are gone, and only their number is left
                 since = newest
             for change in changes:
-                since = change.version
+                since, due = change.version, due or subject.may_end(change)
                 yield event("change", asdict(change), str(since))
+        if due and not looked:
+            continue
         if not seen.finished:
             give_up = 0.0
-            await desk.changes(log, since, 1, wait=LOOK_SECONDS)
+            due = not await desk.changes(log, since, 1, wait=LOOK_SECONDS)
             continue
         # Its job is settled a moment after it is finished, and that is a change too.
         give_up = give_up or time.monotonic() + SETTLE_SECONDS

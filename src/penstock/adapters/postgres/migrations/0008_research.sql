@@ -20,6 +20,7 @@ CREATE TABLE penstock.research_tasks (
     seconds_left   float8,
     PRIMARY KEY (tenant, id)
 );
+CREATE INDEX research_tasks_newest ON penstock.research_tasks (tenant, created_at, id);
 
 -- research_searches: the queries of a task, each once.
 --   number     1, 2, 3 ... within the task

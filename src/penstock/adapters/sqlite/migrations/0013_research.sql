@@ -17,6 +17,7 @@ CREATE TABLE research_tasks (
     seconds_left   REAL,
     PRIMARY KEY (tenant, id)
 );
+CREATE INDEX research_tasks_newest ON research_tasks (tenant, created_at, id);
 
 -- research_searches: the queries of a task, each once.
 --   number     1, 2, 3 ... within the task

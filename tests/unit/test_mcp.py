@@ -1,0 +1,110 @@
+"""Parts of the MCP server: what is told of errors, how answers are cut, how waits end."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+import pytest
+from pydantic import BaseModel
+
+from penstock.mcp.cutting import MOST_CHARACTERS, fitting
+from penstock.mcp.errors import Refused, failure_of
+from penstock.mcp.stopping import Stopping
+from penstock.mcp.tools import INSTRUCTIONS, all_tools
+from penstock.model.errors import PenstockError, QueueUnavailable
+from penstock.server.problems import problem_of
+
+ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "KeyConflict": ("key", "job"),
+    "LaneBusy": ("lane", 0.0, "why"),
+    "Blocked": ("lane", "why"),
+    "HttpError": ("said", 400),
+    "FetchError": ("said", 400),
+    "TooSlow": (5,),
+    "RunLater": (1.0,),
+}
+
+
+def _all(error: type[PenstockError]) -> Iterator[type[PenstockError]]:
+    yield error
+    for one in error.__subclasses__():
+        if one.__module__ == error.__module__:
+            yield from _all(one)
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(_all(PenstockError)), ids=str)
+def test_codes_are_those_of_the_http_api(kind: type[PenstockError]) -> None:
+    error = kind(*ARGUMENTS.get(kind.__name__, ("said",)))
+    problem = problem_of(error)
+    assert failure_of("tool", error).code == ("internal" if problem is None else problem.code)
+
+
+def test_addresses_and_what_nobody_foresaw_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        away = failure_of("tool", QueueUnavailable("cannot reach 10.1.2.3:5432"))
+        broken = failure_of("tool", ValueError("Kim, born 1990-12-31, wrote this"))
+    assert "10.1.2.3" not in away.message
+    assert "10.1.2.3" in caplog.text, "but logged"
+    assert broken.code == "internal"
+    assert "ValueError" in broken.message
+    assert "Kim" not in broken.message + caplog.text
+
+
+def test_a_failure_is_told_to_programs_and_in_words() -> None:
+    result = failure_of("tool", Refused("queue-full", "wait")).result()
+    assert result.is_error
+    assert result.structured_content == {"code": "queue-full", "message": "wait"}
+
+
+class Items(BaseModel):
+    items: list[str]
+
+
+@pytest.mark.parametrize("size", [10, 1000, 7000, 30_000])
+async def test_answers_fit_and_hold_one_item_at_least(size: int) -> None:
+    calls: list[int] = []
+
+    async def ask(count: int) -> Items:
+        calls.append(count)
+        return Items(items=["x" * size] * count)
+
+    answer = await fitting(ask, 50)
+    assert len(answer.items) >= 1
+    assert len(answer.model_dump_json()) <= MOST_CHARACTERS or len(answer.items) == 1
+    assert len(calls) <= 4
+    if size == 10:
+        assert len(answer.items) == 50
+
+
+async def test_waits_end_when_the_stop_is_told_and_never_begin_after_it() -> None:
+    stopping = Stopping()
+    never = asyncio.Event()
+    waits = [asyncio.create_task(stopping.unless(never.wait())) for _ in range(3)]
+    assert await stopping.unless(asyncio.sleep(0, "news")) == "news"
+    stopping.begin()
+    assert await asyncio.gather(*waits) == [None] * 3
+    assert await stopping.unless(never.wait()) is None
+
+
+async def test_a_cancelled_wait_is_cancelled_and_not_answered() -> None:
+    stopping = Stopping()
+    waiting = asyncio.create_task(stopping.unless(asyncio.Event().wait()))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+def test_what_is_told_of_tools_is_short_enough_to_be_read() -> None:
+    tools = all_tools()
+    assert len(INSTRUCTIONS) < 3000
+    told = [f"{tool.name} {tool.description} {tool.parameters}" for tool in tools]
+    assert sum(map(len, told)) < 20_000, "every conversation pays for it"
+    for tool in tools:
+        assert "title" not in tool.parameters
+        for name, schema in tool.parameters["properties"].items():
+            assert schema.get("description") or name in UNDESCRIBED, (tool.name, name)
+
+
+UNDESCRIBED = {"cursor", "title", "max_results_per_query"}
+"""Their names say it."""

@@ -1,0 +1,34 @@
+"""Put the MCP Inspector into .venv/inspector, for the tests: a client that is not of our SDK.
+
+node_modules/.bin  holds mcp-inspector, and a node that is new enough for it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HOME = Path(sys.prefix) / "inspector"
+BIN = HOME / "node_modules" / ".bin"
+PACKAGES = ("node@22", "@modelcontextprotocol/inspector@2.12.0")
+
+
+def main() -> None:
+    if shutil.which("npm") is None:
+        sys.exit("the MCP Inspector needs npm: put it on the PATH")
+    HOME.mkdir(exist_ok=True)
+    done = HOME / "done"
+    with (HOME / "lock").open("w") as lock:  # tests run several at a time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists() and done.read_text() == " ".join(PACKAGES):
+            return
+        quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
+        subprocess.run(["npm", "install", "--prefix", str(HOME), *quiet, *PACKAGES], check=True)
+        done.write_text(" ".join(PACKAGES))
+
+
+if __name__ == "__main__":
+    main()
