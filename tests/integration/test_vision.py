@@ -8,6 +8,7 @@ import pytest
 
 from penstock.adapters.vision import Post, VisionModel
 from penstock.model.errors import ModelError
+from penstock.model.llm import ServedModel
 from tests.support.scans import MODEL, VisionServer
 
 PNG = b"\x89PNG not looked at"
@@ -32,7 +33,7 @@ async def post() -> AsyncIterator[Post]:
 
 
 async def read(vision: VisionServer, post: Post) -> str:
-    return await VisionModel(vision.url("/v1/"), MODEL).read(PNG, post, 40_000)
+    return await VisionModel(ServedModel(MODEL, vision.url("/v1/"))).read(PNG, post, 40_000)
 
 
 async def test_picture_is_sent_as_it_is(vision: VisionServer, post: Post) -> None:

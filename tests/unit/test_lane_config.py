@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import ConfigError
 from penstock.model.lane import BUILT_IN, SPARE, LaneConfig
+from penstock.model.llm import ROLES
 
 
 def test_rate_and_minimum_interval_both_bind() -> None:
@@ -113,3 +114,10 @@ def test_services_people_use_most_keep_to_their_published_limits() -> None:
         assert name in BUILT_IN
     assert BUILT_IN["llm.*"].parent == BUILT_IN["llm.ingest"].parent == "llm"
     assert BUILT_IN["host:*"].parent == "fetch"
+
+
+def test_no_phase_of_an_answer_can_take_the_places_of_another() -> None:
+    phases = [BUILT_IN[f"llm.{role}"] for role in ROLES]
+    assert {phase.parent for phase in phases} == {"llm"}
+    assert sum(phase.parallel for phase in phases) <= BUILT_IN["llm"].parallel
+    assert all(phase.timeout_seconds is not None for phase in phases)

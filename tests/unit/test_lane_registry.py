@@ -21,7 +21,7 @@ def test_built_in_lanes_are_there_without_a_word() -> None:
     lanes = LaneRegistry()
     assert lanes.config("openalex") == built_in("openalex")
     assert lanes.config("host:example.org") == built_in("host:*")
-    assert lanes.config("llm.answer") == built_in("llm.*")
+    assert lanes.config("llm.draw") == built_in("llm.*")
 
 
 def test_name_itself_goes_before_a_pattern_that_matches_it() -> None:
@@ -60,13 +60,13 @@ def test_interval_that_is_given_binds_beside_the_rate_of_the_built_in_lane() -> 
 def test_lane_of_a_pattern_keeps_what_is_not_given_for_it() -> None:
     lanes = LaneRegistry(
         {
-            "llm.answer": {"timeout_seconds": 120.0},
+            "llm.draw": {"timeout_seconds": 120.0},
             "host:slow.example": {"min_interval_seconds": 10.0},
             "host:*": {"max_parallel": 7},
         }
     )
-    answer = lanes.config("llm.answer")
-    assert (answer.parent, answer.max_parallel, answer.timeout_seconds) == ("llm", 4, 120.0)
+    draw = lanes.config("llm.draw")
+    assert (draw.parent, draw.max_parallel, draw.timeout_seconds) == ("llm", 4, 120.0)
     slow = lanes.config("host:slow.example")
     assert (slow.parent, slow.max_parallel, slow.credentials) == ("fetch", 7, False)
     assert slow.min_interval_seconds == 10.0

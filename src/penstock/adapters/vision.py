@@ -7,13 +7,12 @@ takes its permit in the lane, knows the deadline, and ends in the lane's errors.
 from __future__ import annotations
 
 import base64
-import json
-import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.model.errors import ConfigError, ModelError
+from penstock.adapters.chat_server import ChatServer
+from penstock.model.llm import ServedModel
 
 if TYPE_CHECKING:
     import httpx2
@@ -35,17 +34,13 @@ _FENCE = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 
 
 class VisionModel:
-    """`url` is that of the API, such as `http://localhost:8080/v1`. The key is read from the
-    environment variable `key_variable` at each call, and is in no message and no log."""
-
-    def __init__(self, url: str, model: str, key_variable: str | None = None) -> None:
-        self.model = model
-        self._url = f"{url.rstrip('/')}/chat/completions"
-        self._key_variable = key_variable
+    def __init__(self, served: ServedModel) -> None:
+        self.model = served.name
+        self._server = ChatServer(served)
 
     def check(self) -> None:
         """ConfigError where there is no key."""
-        self._headers()
+        self._server.headers()
 
     async def read(self, png: bytes, post: Post, most: int) -> str:
         """The text in a picture, at most so many characters. ModelError if the answer is not
@@ -62,34 +57,11 @@ class VisionModel:
             ],
         }
         response = await post(
-            self._url, json=question, headers=self._headers(), max_bytes=_MOST_BYTES
+            self._server.url, json=question, headers=self._server.headers(), max_bytes=_MOST_BYTES
         )
-        text = self._text(response.content)
-        if len(text) > most:
-            raise self._wrong(f"more than {most} characters for one page")
-        return "" if text.rstrip(".") == NOTHING else text
-
-    def _headers(self) -> dict[str, str]:
-        if self._key_variable is None:
-            return {}
-        key = os.environ.get(self._key_variable, "").strip()
-        if not key:
-            raise ConfigError(f"set {self._key_variable} to the key of the language model")
-        return {"authorization": f"Bearer {key}"}
-
-    def _text(self, body: bytes) -> str:
-        try:
-            choice: Any = json.loads(body)["choices"][0]
-            text, ending = choice["message"]["content"], choice.get("finish_reason")
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as bad:
-            raise self._wrong("an answer that is no chat completion") from bad
-        if ending not in (None, "stop"):
-            raise self._wrong("an answer that was cut short")
-        if not isinstance(text, str) or not text.strip():
-            raise self._wrong("an empty answer")
-        text = text.strip()
+        text = self._server.text(response.content).strip()
         fenced = _FENCE.fullmatch(text)
-        return fenced[1].strip() if fenced else text
-
-    def _wrong(self, what: str) -> ModelError:
-        return ModelError(f"{self.model} gave {what}")
+        text = fenced[1].strip() if fenced else text
+        if len(text) > most:
+            raise self._server.wrong(f"more than {most} characters for one page")
+        return "" if text.rstrip(".") == NOTHING else text

@@ -16,11 +16,7 @@ from typing import Any
 from penstock.answers.jobs import (
     CLOCK,
     CLOSE,
-    PLAN,
     RETRIES,
-    ROLES,
-    SEARCH,
-    WRITE,
     ids_of,
     job_id,
     log_of,
@@ -42,7 +38,6 @@ LATE = {
     Phase.SEARCH: "the search was not over in time",
     Phase.ANSWER: "the answer was not written in time",
 }
-_KINDS = {Phase.PLAN: PLAN, Phase.SEARCH: SEARCH, Phase.ANSWER: WRITE}
 
 
 class Ending:
@@ -83,7 +78,7 @@ class Ending:
     async def _out_of_reach(self, answer: Answer) -> bool:
         """Whether the phase waits for a service that is down: then its other models are not waited
         for either, as they have the same address."""
-        model = self._tools.models.get(ROLES[_KINDS[answer.phase]])
+        model = self._tools.models.get(answer.phase)
         if model is None:
             return False
         jobs = await self._tools.queue.get(ids_of(answer))
@@ -123,7 +118,7 @@ class Ending:
             if answer.state is AnswerState.COMPLETED:
                 await tools.note(answer, "answer", told(answer))
             await tools.note(answer, DONE if _answered(answer) else ERROR, ending(answer))
-        clocks = [job_id(answer, CLOCK, phase) for phase in _KINDS]
+        clocks = [job_id(answer, CLOCK, phase) for phase in LATE]
         await tools.queue.cancel(JobFilter(ids=clocks, tenant=tenant))
         return {"state": answer.state.value}
 

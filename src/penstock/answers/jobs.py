@@ -20,8 +20,6 @@ from penstock.model.job import Job, Priority
 
 PLAN, WEB, SEARCH, WRITE = "answers.plan", "answers.web", "answers.search", "answers.write"
 CLOCK, CLOSE = "answers.clock", "answers.close"
-ROLES = {PLAN: "plan", SEARCH: "search", WRITE: "answer"}
-"""Which model a job asks."""
 RETRIES = 10
 """Of the jobs that bring an answer to its end, which nobody does in their stead."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import NamedTuple
 
 from penstock.answers import prompts
+from penstock.answers.asking import asked_twice
 from penstock.answers.evidence import Gathered, not_found, within
+from penstock.answers.prompts import Verdict
 from penstock.corpus.search import Passage
 from penstock.ingest.library import Library
 from penstock.model.answer import Evidence, Round
@@ -23,13 +24,9 @@ from penstock.ports.provider import Asking
 
 PASSAGES = 8
 """Asked for by each query."""
-
-
-class Verdict(NamedTuple):
-    enough: bool
-    missing: tuple[str, ...]
-    queries: tuple[str, ...] = ()
-    note: str = ""
+LEAST_COSINE = 0.28
+"""Of a passage in another script, which only its meaning can have brought: with the offline
+embedder, those that answer have more. Other embedders give more to all."""
 
 
 class LocalLibrarian:
@@ -80,7 +77,7 @@ class LocalLibrarian:
             result = await self._library.search(
                 query, tenant=errand.tenant, collections=errand.collections, limit=PASSAGES
             )
-            found.append((query, result.passages))
+            found.append((query, [one for one in result.passages if _is_near(one)]))
             notes.append(result.note)
         return found, "; ".join(dict.fromkeys(note for note in notes if note))
 
@@ -100,19 +97,19 @@ class LocalLibrarian:
         messages = prompts.judge_messages(errand.question, errand.plan, asked, shown)
         try:
             async with asyncio.timeout(max(0.0, errand.ends_at - self._now())):
-                for _ in range(2):
-                    said = await self._model.complete(
-                        asking, messages, most=prompts.JUDGE_TOKENS, effort=effort
-                    )
-                    verdict = read_verdict(said)
-                    if verdict is not None:
-                        return await self._masked(verdict)
-                    messages = prompts.again(messages, said)
+                verdict = await asked_twice(
+                    self._model,
+                    asking,
+                    messages,
+                    prompts.read_verdict,
+                    most=prompts.JUDGE_TOKENS,
+                    effort=effort,
+                )
+                return await self._masked(verdict)
         except TimeoutError:
             return plain._replace(note="the model did not say in time whether that is enough")
         except ModelError as error:
             return plain._replace(note=f"whether that is enough is not known: {error}")
-        return plain._replace(note="the model did not say whether that is enough")
 
     async def _masked(self, verdict: Verdict) -> Verdict:
         """Models repeat what they were not given, too."""
@@ -128,10 +125,6 @@ def goes_on(verdict: Verdict, number: int, evidence: Sequence[Evidence]) -> bool
     return number < FIRST_ROUNDS or not evidence or bool(verdict.missing)
 
 
-def read_verdict(said: str) -> Verdict | None:
-    """What a model says of the evidence; None: nothing that can be read."""
-    known = prompts.read_object(said)
-    if known is None or not isinstance(known.get("enough"), bool):
-        return None
-    missing = prompts.read_lines(known, "missing", prompts.MOST_MISSING, prompts.LINE_LIMIT)
-    return Verdict(known["enough"], missing, prompts.read_queries(known))
+def _is_near(passage: Passage) -> bool:
+    why = passage.why
+    return not why.other_script or (why.vector_score or 0.0) >= LEAST_COSINE

@@ -15,12 +15,20 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.answers import prompts
+from penstock.answers.asking import asked_twice
 from penstock.answers.jobs import PLAN, SEARCH, WRITE
 from penstock.answers.tools import Tools, with_note
 from penstock.answers.write import Writer
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, Phase, Plan
-from penstock.model.errors import LaneBusy, ModelError, PenstockError, PermanentError, RunLater
+from penstock.model.errors import (
+    ConfigError,
+    LaneBusy,
+    ModelError,
+    PenstockError,
+    PermanentError,
+    RunLater,
+)
 from penstock.ports.language_model import LanguageModel
 from penstock.ports.librarian import Errand, Librarian
 
@@ -47,20 +55,20 @@ class Phases:
         self._tools = tools
 
     def register(self, job: Callable[..., Callable[[Any], Any]]) -> None:
-        @job(PLAN, lane=self._lane("plan"), timeout=MOST_SECONDS)
+        @job(PLAN, lane=self._lane(Phase.PLAN), timeout=MOST_SECONDS)
         async def plan(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.PLAN, until, self._plan)
 
-        @job(SEARCH, lane=self._lane("search"), timeout=MOST_SECONDS)
+        @job(SEARCH, lane=self._lane(Phase.SEARCH), timeout=MOST_SECONDS)
         async def search(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.SEARCH, until, self._search)
 
-        @job(WRITE, lane=self._lane("answer"), timeout=MOST_SECONDS)
+        @job(WRITE, lane=self._lane(Phase.ANSWER), timeout=MOST_SECONDS)
         async def write(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.ANSWER, until, self._write)
 
-    def _lane(self, role: str) -> str | None:
-        model = self._tools.models.get(role)
+    def _lane(self, phase: Phase) -> str | None:
+        model = self._tools.models.get(phase)
         return None if model is None else model.lane
 
     async def _run(
@@ -93,34 +101,27 @@ class Phases:
     # Plan
 
     async def _plan(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
-        model = self._tools.models.get("plan")
+        model = self._tools.models.get(Phase.PLAN)
         if model is None:
             return await self.unplanned(answer, "")
-        answer = _asked(answer, "plan", model)
+        answer = _asked(answer, model)
         try:
             plan = await self._in_time(ctx, answer, until, self._ask_plan(ctx, model, answer))
         except TimeoutError:
-            plan, why = None, TOO_SLOW.format("plan")
+            return await self.unplanned(answer, TOO_SLOW.format("plan"))
         except ModelError as error:
-            plan, why = None, f"without a plan: {error}"
+            return await self.unplanned(answer, f"without a plan: {error}")
         except PenstockError as error:
-            return await self._give_up(ctx, answer, error, lambda why: self.unplanned(answer, why))
-        else:
-            why = "" if plan is not None else "the model gave no plan that can be read"
-        if plan is None:
-            return await self.unplanned(answer, why)
-        return await self.planned(answer, plan, why)
+            return await self._give_up(ctx, error, lambda why: self.unplanned(answer, why))
+        return await self.planned(answer, plan, "")
 
-    async def _ask_plan(self, ctx: JobContext, model: LanguageModel, answer: Answer) -> Plan | None:
+    async def _ask_plan(self, ctx: JobContext, model: LanguageModel, answer: Answer) -> Plan:
         messages = prompts.plan_messages(answer.question)
-        for _ in range(2):
-            said = await model.complete(ctx, messages, most=prompts.PLAN_TOKENS, effort="low")
-            plan = prompts.read_plan(said)
-            if plan is not None:
-                enough, *queries = await self._tools.masked([plan.enough, *plan.queries])
-                return Plan(tuple(queries), enough)
-            messages = prompts.again(messages, said)
-        return None
+        plan = await asked_twice(
+            model, ctx, messages, prompts.read_plan, most=prompts.PLAN_TOKENS, effort="low"
+        )
+        enough, *queries = await self._tools.masked([plan.enough, *plan.queries])
+        return Plan(tuple(queries), enough)
 
     async def unplanned(self, answer: Answer, why: str) -> Answer | None:
         """The question itself is what is looked for."""
@@ -139,8 +140,8 @@ class Phases:
     # Search
 
     async def _search(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
-        model = self._tools.models.get("search")
-        answer = answer if model is None else _asked(answer, "search", model)
+        model = self._tools.models.get(Phase.SEARCH)
+        answer = answer if model is None else _asked(answer, model)
         ends_at = until - self._reserve(answer)
         try:
             rounds = await self._look(ctx, answer, self._tools.librarian, ends_at)
@@ -150,7 +151,7 @@ class Phases:
             if now is None or now.over or now.phase is not Phase.SEARCH:
                 return None
             there = now
-            return await self._give_up(ctx, there, error, lambda why: self.found(ctx, there, why))
+            return await self._give_up(ctx, error, lambda why: self.found(ctx, there, why))
         return None if rounds is None else await self.found(ctx, rounds, "")
 
     async def _look(
@@ -183,7 +184,7 @@ class Phases:
                     return None
                 answer = after
                 numbers = [found.number for found in one.evidence]
-                titles = list(dict.fromkeys(found.title for found in one.evidence))
+                titles = list(dict.fromkeys(found.title or found.document for found in one.evidence))
                 data = {"round": one.number, "numbers": numbers, "titles": titles}
                 await tools.note(answer, "evidence", data | {"missing": list(one.missing)})
                 if one.next:
@@ -218,12 +219,12 @@ class Phases:
     # Write
 
     async def _write(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
-        model = self._tools.models.get("answer")
+        model = self._tools.models.get(Phase.ANSWER)
         if model is None:
             return await self.written(ctx, answer, NO_MODEL.format("answers"))
         if not answer.evidence:
             return await self.written(ctx, answer, "nothing was found")
-        answer = _asked(answer, "answer", model)
+        answer = _asked(answer, model)
         try:
             writer = Writer(self._tools, ctx, answer)
             done = await self._in_time(ctx, answer, until, writer.by_model(model))
@@ -232,9 +233,7 @@ class Phases:
         except ModelError as error:
             return await self.written(ctx, answer, f"the model wrote no answer: {error}")
         except PenstockError as error:
-            return await self._give_up(
-                ctx, answer, error, lambda why: self.written(ctx, answer, why)
-            )
+            return await self._give_up(ctx, error, lambda why: self.written(ctx, answer, why))
         return await self._tools.store.save(done)
 
     async def written(self, ctx: JobContext, answer: Answer, why: str) -> Answer | None:
@@ -257,13 +256,12 @@ class Phases:
     async def _give_up(
         self,
         ctx: JobContext,
-        answer: Answer,
         error: PenstockError,
         without: Callable[[str], Awaitable[Answer | None]],
     ) -> Answer | None:
         """Go on without the model if it is not tried again; then let the engine, and so the lane,
         know all the same what went wrong."""
-        final = isinstance(error, PermanentError) or ctx.last_attempt
+        final = isinstance(error, PermanentError | ConfigError) or ctx.last_attempt
         if isinstance(error, _PASSING) or not final:
             raise error
         after = await without(f"without the model: {await self._tools.reason(error)}")
@@ -272,5 +270,5 @@ class Phases:
         raise error
 
 
-def _asked(answer: Answer, role: str, model: LanguageModel) -> Answer:
-    return replace(answer, models={**answer.models, role: model.name})
+def _asked(answer: Answer, model: LanguageModel) -> Answer:
+    return replace(answer, models={**answer.models, answer.phase.value: model.name})

@@ -8,12 +8,15 @@ search for, and a text.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from penstock.model.answer import Evidence, Plan
+from penstock.model.errors import ModelError
+from penstock.model.structured import structured
 from penstock.ports.language_model import Message
 
 PLAN_TOKENS, JUDGE_TOKENS, ANSWER_TOKENS = 400, 500, 1500
@@ -52,8 +55,6 @@ number of the passage that says so, as [1]; of several, as [1][3]. Say nothing t
 says. If the passages do not answer the question, say so in one sentence."""
 
 AGAIN = "That was not one JSON object of the form asked for. Answer with that object alone."
-
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 def plan_messages(question: str) -> list[Message]:
@@ -97,34 +98,45 @@ def fenced(evidence: Sequence[Evidence]) -> str:
     return "\n".join([f"<<<DATA {mark}", *lines, f"DATA {mark}>>>"])
 
 
-def read_object(said: str) -> dict[str, Any] | None:
-    """The JSON object in what a model said, with whatever it put around it; None: there is none."""
-    found = _OBJECT.search(said)
-    if found is None:
-        return None
-    try:
-        read = json.loads(found[0])
-    except (ValueError, RecursionError):
-        return None
-    return read if isinstance(read, dict) else None
+class _Planned(BaseModel):
+    queries: list[Any]
+    enough: Any = ""
 
 
-def read_plan(said: str) -> Plan | None:
-    known = read_object(said)
-    queries = read_queries(known)
-    if known is None or not queries:
-        return None
-    enough = known.get("enough")
-    return Plan(queries, _line(enough)[:LINE_LIMIT] if isinstance(enough, str) else "")
+class _Judged(BaseModel):
+    enough: bool
+    missing: Any = ()
+    queries: Any = ()
 
 
-def read_queries(known: dict[str, Any] | None) -> tuple[str, ...]:
-    return read_lines(known, "queries", MOST_QUERIES, QUERY_LIMIT)
+class Verdict(NamedTuple):
+    """Whether what was found is enough to answer."""
+
+    enough: bool
+    missing: tuple[str, ...]
+    queries: tuple[str, ...] = ()
+    """What to look for next."""
+    note: str = ""
 
 
-def read_lines(known: dict[str, Any] | None, name: str, most: int, longest: int) -> tuple[str, ...]:
+def read_plan(said: str) -> Plan:
+    """ModelError where a model has said no plan."""
+    known = structured(said, _Planned)
+    queries = read_lines(known.queries, MOST_QUERIES, QUERY_LIMIT)
+    if not queries:
+        raise ModelError("a plan without a query")
+    return Plan(queries, "".join(read_lines([known.enough], 1, LINE_LIMIT)))
+
+
+def read_verdict(said: str) -> Verdict:
+    """ModelError where a model has said none."""
+    known = structured(said, _Judged)
+    missing = read_lines(known.missing, MOST_MISSING, LINE_LIMIT)
+    return Verdict(known.enough, missing, read_lines(known.queries, MOST_QUERIES, QUERY_LIMIT))
+
+
+def read_lines(given: Any, most: int, longest: int) -> tuple[str, ...]:
     """The texts of a list, whatever else is in it: each once, on one line, cut."""
-    given = None if known is None else known.get(name)
     if not isinstance(given, list):
         return ()
     lines = [_line(one)[:longest].rstrip() for one in given if isinstance(one, str)]

@@ -7,14 +7,14 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from penstock.answers.ending import TERMINAL
-from penstock.answers.jobs import CLOCK, log_of
+from penstock.answers.jobs import CLOCK, PLAN, SEARCH, WRITE, log_of
 from penstock.answers.phases import MOST_SECONDS
 from penstock.answers.reconcile import Reconciler
 from penstock.answers.snapshots import AnswerView, Snapshots
 from penstock.answers.tools import Tools
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
-from penstock.model.answer import Answer, AnswerState, Sources
+from penstock.model.answer import Answer, AnswerState, Phase, Sources
 from penstock.model.change import Change
 from penstock.model.errors import AnswerNotFound, TaskNotFound, ValidationError, WaitTimeout
 from penstock.model.job import Priority, PriorityName
@@ -50,7 +50,11 @@ class Answers:
         await self._snapshots.close()
 
     def chores(self, kinds: Container[str]) -> list[Chore]:
-        """What a process that answers does beside its jobs."""
+        """What a process that answers does beside its jobs. ConfigError where it could not do
+        them: better none starts than every question is answered without a model."""
+        for kind, phase in ((PLAN, Phase.PLAN), (SEARCH, Phase.SEARCH), (WRITE, Phase.ANSWER)):
+            if kind in kinds and phase in self._tools.models:
+                self._tools.models[phase].check()
         return [Reconciler(self._tools)] if CLOCK in kinds else []
 
     async def ask(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from penstock.adapters.chat import open_models
 from penstock.answers import web
 from penstock.answers.ending import Ending
 from penstock.answers.jobs import Enqueue
@@ -15,7 +16,7 @@ from penstock.answers.tools import Tools
 from penstock.config import Config
 from penstock.engine.waiters import LogWaiters
 from penstock.ingest.library import Library
-from penstock.ports.language_model import LanguageModel
+from penstock.model.answer import Phase
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 from penstock.research.service import Research
@@ -33,7 +34,7 @@ def open_answers(
 ) -> Answers:
     """The answers of an app; registers the jobs that serve them."""
     settings = config.settings
-    models: Mapping[str, LanguageModel] = {}
+    models = open_models(config.llm)
     tokens = settings.evidence_tokens
     tools = Tools(
         queue=queue,
@@ -41,7 +42,7 @@ def open_answers(
         library=library,
         research=research,
         enqueue=enqueue,
-        librarian=LocalLibrarian(library, models.get("search"), queue.now, tokens),
+        librarian=LocalLibrarian(library, models.get(Phase.SEARCH), queue.now, tokens),
         unaided=LocalLibrarian(library, None, queue.now, tokens),
         models=models,
         loop_seconds=settings.search_loop_seconds,

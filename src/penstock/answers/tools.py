@@ -9,7 +9,7 @@ from typing import Any
 from penstock.answers import jobs
 from penstock.answers.jobs import Enqueue
 from penstock.ingest.library import Library
-from penstock.model.answer import Answer
+from penstock.model.answer import Answer, Phase
 from penstock.model.errors import PenstockError
 from penstock.model.job import Priority
 from penstock.ports.answers import AnswerStore
@@ -31,8 +31,8 @@ class Tools:
     librarian: Librarian
     unaided: Librarian
     """Who looks once, and asks no model."""
-    models: Mapping[str, LanguageModel]
-    """By role; what has none is done without."""
+    models: Mapping[Phase, LanguageModel]
+    """A phase that has none is done without."""
     loop_seconds: float
     evidence_tokens: int
 

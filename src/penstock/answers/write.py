@@ -13,7 +13,7 @@ from penstock.answers.sentences import cited, sentences, unsupported
 from penstock.answers.tools import Tools, with_note
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, AnswerState, Phase
-from penstock.model.errors import ModelError
+from penstock.model.errors import CutShort, ModelError
 from penstock.ports.language_model import LanguageModel
 
 PIECE_SECONDS = 0.1
@@ -21,6 +21,7 @@ PIECE_SECONDS = 0.1
 LONGEST = 50_000
 """Characters a model may write before it is taken to have lost its way."""
 
+CUT = "the model's answer was cut short"
 REMOVED = "citations of passages that are not there were taken out"
 
 
@@ -40,18 +41,21 @@ class Writer:
         shown = within(answer.evidence, tools.evidence_tokens)
         messages = prompts.answer_messages(answer.question, answer.missing, shown)
         await self._begin("model")
-        written, told, told_at = "", 0, 0.0
+        written, told, told_at, cut = "", 0, 0.0, False
         stream = model.stream(self._ctx, messages, most=prompts.ANSWER_TOKENS, effort="low")
-        async with aclosing(stream) as pieces:
-            async for piece in pieces:
-                written += piece
-                if len(written) > LONGEST:
-                    raise ModelError(f"{model.name} wrote more than {LONGEST:,} characters")
-                if time.monotonic() - told_at >= PIECE_SECONDS:
-                    whole = _whole(written, told)
-                    if whole > told:
-                        await self._tell(written[told:whole])
-                        told, told_at = whole, time.monotonic()
+        try:
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    written += piece
+                    if len(written) > LONGEST:
+                        raise ModelError(f"{model.name} wrote more than {LONGEST:,} characters")
+                    if time.monotonic() - told_at >= PIECE_SECONDS:
+                        whole = _whole(written, told)
+                        if whole > told:
+                            await self._tell(written[told:whole])
+                            told, told_at = whole, time.monotonic()
+        except CutShort:
+            cut = True
         if not written.strip():
             raise ModelError(f"{model.name} wrote nothing")
         if told < len(written):
@@ -59,9 +63,11 @@ class Writer:
         (masked,) = await tools.masked([written.strip()])
         text, citations, removed = cited(masked, self._numbers)
         done = replace(answer, text=text, citations=citations, mode="model")
+        if cut:
+            done = replace(done, notes=with_note(done.notes, CUT))
         if removed:
             done = replace(done, notes=with_note(done.notes, REMOVED))
-        return _ended(done, tools.now())
+        return _ended(replace(done, unsupported=unsupported(text, citations)), tools.now())
 
     async def extractive(self, why: str) -> Answer:
         """The answer as sentences of the evidence; `why` there is no better one."""
@@ -91,15 +97,11 @@ def _whole(written: str, told: int) -> int:
 
 
 def _ended(answer: Answer, now: float) -> Answer:
-    """Checked, and over."""
-    found = bool(answer.citations)
-    missing = answer.missing or (() if found else (answer.question,))
+    """Over. What cites nothing has answered nothing: then all of the question is missing."""
     return replace(
         answer,
         state=AnswerState.COMPLETED,
         phase=Phase.DONE,
-        # That nothing was found needs no citation.
-        unsupported=unsupported(answer.text, answer.citations) if answer.evidence else (),
-        missing=missing,
+        missing=answer.missing or (() if answer.citations else (answer.question,)),
         finished_at=now,
     )

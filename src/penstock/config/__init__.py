@@ -27,7 +27,8 @@ from penstock.config.yaml_file import read_mapping
 from penstock.model.browser import BROWSER_KEYS, BrowserConfig
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
-from penstock.model.llm import LlmConfig
+from penstock.model.llm import KEYS as LLM_KEYS
+from penstock.model.llm import MODEL_KEYS, LlmConfig
 from penstock.model.names import NamesConfig
 from penstock.model.providers import ProviderConfig
 from penstock.model.server import ServerConfig
@@ -80,10 +81,11 @@ class Config:
             rows += [(f"lanes.{lane}.{key}", keys[key], self.sources["lanes"]) for key in keys]
         for tenant, weight in self.tenant_weights.items():
             rows.append((f"tenant_weights.{tenant}", weight, self.sources["tenant_weights"]))
-        if self.llm.base_url is not None:
-            rows.append(("llm.base_url", hide_secrets(self.llm.base_url), self.sources["llm"]))
-        for role, model in self.llm.models.items():
-            rows.append((f"llm.models.{role}", model, self.sources["llm"]))
+        rows += [
+            (name, hide_secrets(value) if name.endswith("base_url") else value, self.sources[name])
+            for name, value in _llm_values(self.llm).items()
+            if name in self.sources
+        ]
         for name, provider in self.providers.items():
             if provider.base_url is not None:
                 shown_url = hide_secrets(provider.base_url)
@@ -105,10 +107,11 @@ class Config:
     @property
     def warnings(self) -> list[str]:
         """What a person should know of these settings."""
-        if self.settings.scans != "model" or self.llm.base_url is None:
+        reader = self.llm.model("ingest")
+        if self.settings.scans != "model" or reader is None:
             return []
         return [
-            f"scans: model sends pages without text to {hide_secrets(self.llm.base_url)} as they "
+            f"scans: model sends pages without text to {hide_secrets(reader.base_url)} as they "
             "are: pictures cannot be masked"
         ]
 
@@ -134,7 +137,8 @@ def load(
         values["fetch_allow"], sources["fetch_allow"] = allow, given["fetch"].source
     given.pop("fetch", None)
     names = read_names(given.pop("names"), path.parent) if "names" in given else None
-    llm = read_llm(given.pop("llm")) if "llm" in given else LlmConfig()
+    llm, said = read_llm(given.pop("llm", None), environment)
+    sources |= said
     providers = read_providers(given.pop("providers")) if "providers" in given else {}
     browser = read_browser(given.pop("browser")) if "browser" in given else BrowserConfig()
     if "browser" in sources:
@@ -168,6 +172,17 @@ def load(
         providers,
         browser,
     )
+
+
+def _llm_values(llm: LlmConfig) -> dict[str, Any]:
+    """By name; the keys themselves are not among them, only the variables that hold them."""
+    values = {f"llm.{key}": getattr(llm, key) for key in LLM_KEYS if key != "models"}
+    for role, model in llm.models.items():
+        name = f"llm.models.{role}"
+        values |= {
+            f"{name}.{key}".removesuffix(".model"): getattr(model, key) for key in MODEL_KEYS
+        }
+    return values
 
 
 def hide_secrets(url: str) -> str:

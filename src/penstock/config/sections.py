@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
 from penstock.model.llm import KEYS as LLM_KEYS
-from penstock.model.llm import LlmConfig
+from penstock.model.llm import MODEL_KEYS, ROLES, LlmConfig, ModelConfig
 from penstock.model.providers import KEYS as PROVIDER_KEYS
 from penstock.model.providers import ProviderConfig, check_provider
 from penstock.model.server import KEYS as SERVER_KEYS
@@ -114,20 +114,71 @@ def read_fetch(section: Located) -> str:
     return ",".join(items)
 
 
-def read_llm(section: Located) -> LlmConfig:
-    given: dict[str, Any] = {}
-    for key, located in _mapping(section, "llm", "a mapping of its settings").items():
+def read_llm(
+    section: Located | None, environment: Mapping[str, str]
+) -> tuple[LlmConfig, dict[str, str]]:
+    """The models, and where each value came from, by its name: `llm.models.plan.base_url`. The
+    environment wins: `PENSTOCK_LLM_BASE_URL`, `PENSTOCK_LLM_PLAN_MODEL` and the like."""
+    given = {} if section is None else _llm_of_file(section)
+    for role in ("", *ROLES):
+        for key in MODEL_KEYS if role else LLM_KEYS:
+            variable = "_".join(filter(None, ("PENSTOCK_LLM", role.upper(), key.upper())))
+            if key != "models" and environment.get(variable):
+                value = Located(environment[variable], f"environment {variable}")
+                given.setdefault(role, {})[key] = value
+    sources = {
+        ".".join(filter(None, ("llm", role and f"models.{role}", key))).removesuffix(".model"): (
+            located.source
+        )
+        for role, keys in given.items()
+        for key, located in keys.items()
+    }
+    own = given.pop("", {})
+    values = {key: _llm_value(key, located) for key, located in own.items()}
+    models = {role: _read_model(role, keys) for role, keys in given.items()}
+    try:
+        return LlmConfig(**values, models=models), sources
+    except ConfigError as error:
+        source = section.source if section else next(iter(sources.values()))
+        raise ConfigError(f"{source}: llm: {error}") from None
+
+
+def _llm_of_file(section: Located) -> dict[str, dict[str, Located]]:
+    """By role, then key; '' is the section itself. A name alone is a mapping with that model."""
+    own = dict(_mapping(section, "llm", "a mapping of its settings"))
+    for key, located in own.items():
         if key not in LLM_KEYS:
             raise _unknown("llm", key, located, LLM_KEYS)
-        if key == "models":
-            models = _mapping(located, "llm: models", "names of models by what they are used for")
-            given[key] = {role: _text(f"llm: models.{role}", one) for role, one in models.items()}
-        else:
-            given[key] = _text(f"llm: {key}", located)
+    models = own.pop("models", Located(None, section.source))
+    given = {"": own}
+    for role, one in _mapping(models, "llm: models", "models by what they are used for").items():
+        given[role] = one.value if isinstance(one.value, dict) else {"model": one}
+        for key, located in given[role].items():
+            if key not in MODEL_KEYS:
+                raise _unknown(f"llm: models.{role}", key, located, MODEL_KEYS)
+    return given
+
+
+def _read_model(role: str, keys: Mapping[str, Located]) -> ModelConfig:
+    name = f"llm: models.{role}"
+    values = {key: _llm_value(f"models.{role}.{key}", located) for key, located in keys.items()}
+    source = next((located.source for located in keys.values()), name)
+    if "model" not in values:
+        raise ConfigError(f"{source}: {name} has no model: `model` is its name")
     try:
-        return LlmConfig(**given)
+        return ModelConfig(**values)
     except ConfigError as error:
-        raise ConfigError(f"{section.source}: llm: {error}") from None
+        raise ConfigError(f"{source}: {name}: {error}") from None
+
+
+def _llm_value(name: str, located: Located) -> Any:
+    if name.endswith("reasoning"):
+        switches = {"true": True, "1": True, "false": False, "0": False}
+        value = switches.get(str(located.value).lower())
+        if value is None:
+            raise ConfigError(f"{located.source}: llm: {name} must be true or false")
+        return value
+    return _text(f"llm: {name.removesuffix('.model')}", located)
 
 
 def read_providers(section: Located) -> dict[str, ProviderConfig]:

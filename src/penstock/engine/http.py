@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -155,6 +155,30 @@ class JobHttp:
                 await asyncio.sleep(pause)
         raise AssertionError("unreachable")
 
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = BODY_LIMIT,
+        silence: float | None = None,
+        patience: float = PATIENCE,
+        **options: Any,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body as it comes, under one permit that is held until the block ends. Nothing is
+        tried again, and no redirect followed. Unavailable where it breaks off, or where nothing
+        comes for `silence` seconds once it has begun."""
+        name = lane or self._run.lease.lane or host_lane(_host(url))
+        async with self.exchange(method, url, name, options, patience) as response:
+            raise_for_status(response, name)
+            if response.status_code >= 300:
+                status = response.status_code
+                raise HttpError(f"{_shown(url)}: HTTP {status} is not followed", status)
+            async with aclosing(_parts(response, url, max_bytes, silence)) as parts:
+                yield parts
+
     async def _follow(
         self,
         method: str,
@@ -180,7 +204,7 @@ class JobHttp:
                 options = _without_secrets(options)
             if response.status_code == 303 or (response.status_code < 307 and method == "POST"):
                 method, options = "GET", {}
-        raise HttpError(f"{url}: more than {HOPS} redirects", 0)
+        raise HttpError(f"{_shown(url)}: more than {HOPS} redirects", 0)
 
     async def _once(
         self,
@@ -221,11 +245,11 @@ class JobHttp:
                 ):
                     yield response
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
-                raise HttpError(f"{url!r} cannot be requested: {error}", 0) from error
+                raise HttpError(f"{_shown(url)!r} cannot be requested: {error}", 0) from error
             except (httpx2.TransportError, TimeoutError) as error:
                 raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
-                raise HttpError(f"{url}: {error}", 0) from error
+                raise HttpError(f"{_shown(url)}: {error}", 0) from error
 
     def _check_time(self) -> None:
         """Not under a permit: that our own time is over says nothing of the lane."""
@@ -240,7 +264,8 @@ class JobHttp:
 
     def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)
-        problem = Unavailable(f"{parts.netloc}: {type(error).__name__}: {error}".rstrip(": "))
+        place = parts.netloc.rpartition("@")[2]
+        problem = Unavailable(f"{place}: {type(error).__name__}: {error}".rstrip(": "))
         problem.lane = lane
         if self._probed:
             port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -260,13 +285,31 @@ def host_lane(host: str) -> str:
     return f"host:{host}"
 
 
+async def _parts(
+    response: httpx2.Response, url: str, limit: int, silence: float | None = None
+) -> AsyncGenerator[bytes, None]:
+    """The body up to `limit`, whatever its length is said to be."""
+    body = response.aiter_bytes()
+    size, patience = 0, None
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                part = await anext(body, None)
+        except TimeoutError:
+            raise TimeoutError(f"nothing for {patience:g} s") from None
+        if part is None:
+            return
+        size, patience = size + len(part), silence
+        if size > limit:
+            raise HttpError(f"{_shown(url)}: body over {limit:,} bytes", response.status_code)
+        yield part
+
+
 async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Response:
-    """The answer with its body read up to `limit`, whatever its length is said to be."""
+    """The answer with its body read."""
     body = bytearray()
-    async for part in response.aiter_bytes():
+    async for part in _parts(response, url, limit):
         body += part
-        if len(body) > limit:
-            raise HttpError(f"{url}: body over {limit:,} bytes", response.status_code)
     headers = [  # the body is decoded now
         (name, value)
         for name, value in response.headers.multi_items()
@@ -287,6 +330,13 @@ def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
             if name.lower() not in SECRETS
         }
     return kept
+
+
+def _shown(url: str) -> str:
+    """As it may stand in an error: without the password that is in some."""
+    scheme, slashes, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
 
 
 def _host(url: str) -> str:

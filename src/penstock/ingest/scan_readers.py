@@ -81,10 +81,10 @@ def scan_reader(settings: Settings, llm: LlmConfig, limits: ParseLimits) -> Scan
     pool = ParserPool(settings.parsers, limits)
     if settings.scans == "ocr":
         return OcrReader(pool, settings.ocr_languages)
-    if llm.base_url is None or "ingest" not in llm.models:
+    config = llm.model("ingest")
+    if config is None:
         raise ConfigError(
             "`scans: model` needs a model: "
             "`llm: {base_url: http://localhost:8080/v1, models: {ingest: NAME}}`"
         )
-    model = VisionModel(llm.base_url, llm.models["ingest"], llm.key_variable)
-    return ModelReader(pool, model, limits.page_characters)
+    return ModelReader(pool, VisionModel(config), limits.page_characters)

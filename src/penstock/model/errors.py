@@ -23,6 +23,7 @@ PenstockError
 ├── LaneBusy                    no permit soon; the job is released and waits for the lane
 ├── BrowserLost                 the browser ended before the page was read; retried
 ├── ModelError                  a language model's answer is of no use; retried
+│   └── CutShort                it ended before its end
 ├── JobTimeout                  a run took longer than the job's timeout; retried
 └── PermanentError              never retried
     ├── ValidationError         a payload does not fit its handler, or a value is malformed
@@ -243,6 +244,11 @@ class ModelError(PenstockError):
 
     Retried, because the same question may be answered otherwise.
     """
+
+
+class CutShort(ModelError):
+    """A model's answer ended for want of tokens, or was withheld from some point on: what there is
+    of it is sound, and not all."""
 
 
 class JobTimeout(PenstockError, TimeoutError):

@@ -143,9 +143,20 @@ BUILT_IN: dict[str, LaneConfig] = {
     "browser.*": LaneConfig(
         min_interval_seconds=1.0, max_parallel=1, parent="browser", credentials=False
     ),
-    "llm": LaneConfig(min_interval_seconds=0.0, max_parallel=8),
+    # What models are asked for has its own lane each, also on one server, and the parent has room
+    # for all: scans that are read for minutes do not take the place of what somebody waits for.
+    "llm": LaneConfig(min_interval_seconds=0.0, max_parallel=16),
     "llm.ingest": LaneConfig(
         min_interval_seconds=0.0, max_parallel=2, timeout_seconds=300.0, parent="llm"
+    ),
+    "llm.plan": LaneConfig(
+        min_interval_seconds=0.0, max_parallel=4, timeout_seconds=20.0, parent="llm"
+    ),
+    "llm.search": LaneConfig(
+        min_interval_seconds=0.0, max_parallel=8, timeout_seconds=20.0, parent="llm"
+    ),
+    "llm.answer": LaneConfig(
+        min_interval_seconds=0.0, max_parallel=2, timeout_seconds=60.0, parent="llm"
     ),
     "llm.*": LaneConfig(min_interval_seconds=0.0, max_parallel=4, parent="llm"),
     "fetch": LaneConfig(min_interval_seconds=0.0, max_parallel=16),

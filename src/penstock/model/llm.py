@@ -5,10 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from penstock.model.endpoint import check_base_url, check_variable
 from penstock.model.errors import ConfigError
 
-ROLES = ("ingest", "plan", "search", "answer")
+PHASES = ("plan", "search", "answer")
+"""Of an answer."""
+ROLES = ("ingest", *PHASES)
 """What models are used for; each has its lane, `llm.ingest` and so on."""
+
+
+@dataclass(slots=True, frozen=True)
+class ModelConfig:
+    """The model of one role. What is not given is as in the section, except that a `base_url` of
+    its own takes nothing from there: a key goes only to the server that it was given for."""
+
+    model: str
+    """What its server calls it."""
+    base_url: str | None = None
+    """Of the server that has it, such as `http://localhost:8080/v1`."""
+    key_variable: str | None = None
+    """The environment variable that holds the key: `LLM_KEY`. None: no key is sent."""
+    reasoning: bool | None = None
+    """Whether it is a model that thinks first: then `reasoning_effort` and `max_completion_tokens`
+    are sent, in place of `temperature` and `max_tokens`, which such models refuse."""
+
+    def __post_init__(self) -> None:
+        _check(self.base_url, self.key_variable)
+
+
+@dataclass(slots=True, frozen=True)
+class ServedModel:
+    """A model, where it is, and how it is asked."""
+
+    name: str
+    base_url: str
+    key_variable: str | None = None
+    reasoning: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -16,17 +48,44 @@ class LlmConfig:
     """Any server with OpenAI's `/v1/chat/completions`. Nothing is asked of it by default."""
 
     base_url: str | None = None
-    models: Mapping[str, str] = field(default_factory=dict)
-    """By role."""
+    """Of the server, such as `http://localhost:8080/v1`."""
+    models: Mapping[str, ModelConfig] = field(default_factory=dict)
+    """By role (`ingest`, `plan`, `search`, `answer`): a name, or a mapping with the keys below.
+    Where `plan` or `search` have none, that of `answer` is used."""
     key_variable: str | None = None
     """The environment variable that holds the key; none: no key is sent."""
+    reasoning: bool = False
+    """Whether models think first; see below."""
 
     def __post_init__(self) -> None:
-        for role in self.models:
+        _check(self.base_url, self.key_variable)
+        for role, model in self.models.items():
             if role not in ROLES:
                 raise ConfigError(f"models has no {role!r}; there are: {', '.join(ROLES)}")
-        if self.models and self.base_url is None:
-            raise ConfigError("models need base_url, such as http://localhost:8080/v1")
+            if self.base_url is None and model.base_url is None:
+                raise ConfigError("models need base_url, such as http://localhost:8080/v1")
+        if "answer" not in self.models and any(role in self.models for role in PHASES):
+            raise ConfigError("models for plan and search are of no use without one for answer")
+
+    def model(self, role: str) -> ServedModel | None:
+        """That of a role, or None."""
+        own = self.models.get(role)
+        if own is None:
+            return self.model("answer") if role in ("plan", "search") else None
+        if own.base_url is not None:
+            return ServedModel(own.model, own.base_url, own.key_variable, bool(own.reasoning))
+        assert self.base_url is not None
+        reasoning = self.reasoning if own.reasoning is None else own.reasoning
+        key_variable = own.key_variable or self.key_variable
+        return ServedModel(own.model, self.base_url, key_variable, reasoning)
 
 
 KEYS = tuple(field.name for field in fields(LlmConfig))
+MODEL_KEYS = tuple(field.name for field in fields(ModelConfig))
+
+
+def _check(base_url: str | None, key_variable: str | None) -> None:
+    if base_url is not None:
+        check_base_url(base_url)
+    if key_variable is not None:
+        check_variable("key_variable", key_variable, "LLM_KEY")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
-from urllib.parse import urlsplit
 
+from penstock.model.endpoint import check_base_url, check_variable
 from penstock.model.errors import ConfigError
 
 ADDRESSES: dict[str, str | None] = {
@@ -19,8 +18,6 @@ ADDRESSES: dict[str, str | None] = {
 KEYED = ("openalex", "semantic_scholar", "crossref")
 """Providers that take a key."""
 
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-
 
 @dataclass(slots=True, frozen=True)
 class ProviderConfig:
@@ -33,14 +30,10 @@ class ProviderConfig:
     none."""
 
     def __post_init__(self) -> None:
-        if self.base_url is not None and not _is_address(self.base_url):
-            raise ConfigError("base_url must be like https://host/path, without ? and #")
-        # Not quoted: what does not look like a name is likely the key itself.
-        if self.api_key is not None and not _VARIABLE.fullmatch(self.api_key):
-            raise ConfigError(
-                "api_key names the environment variable that holds the key, such as "
-                "OPENALEX_API_KEY; the key itself does not belong into a file"
-            )
+        if self.base_url is not None:
+            check_base_url(self.base_url)
+        if self.api_key is not None:
+            check_variable("api_key", self.api_key, "OPENALEX_API_KEY")
 
 
 KEYS = tuple(field.name for field in fields(ProviderConfig))
@@ -52,13 +45,3 @@ def check_provider(name: str, config: ProviderConfig) -> None:
         raise ConfigError(f"there is no provider {name!r}; there are: {', '.join(ADDRESSES)}")
     if config.api_key is not None and name not in KEYED:
         raise ConfigError(f"{name} takes no key")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    whole = parts.scheme in ("http", "https") and bool(parts.hostname)
-    return whole and not parts.query and not parts.fragment

@@ -31,14 +31,22 @@ class LanguageModel(Protocol):
     @property
     def lane(self) -> str: ...
 
+    def check(self) -> None:
+        """ConfigError where it could not be asked for want of a key."""
+        ...
+
     async def complete(
         self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
     ) -> str:
-        """The model's whole answer, of at most so many tokens."""
+        """The model's whole answer, of at most so many tokens; CutShort where they did not do."""
         ...
 
     def stream(
         self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
     ) -> AsyncGenerator[str, None]:
-        """The answer as it comes, in pieces. ModelError in the middle where it breaks off."""
+        """The answer as it comes, in pieces. What goes wrong is raised behind those that came:
+        CutShort where the tokens did not do, Unavailable where it breaks off.
+
+        Who may not read to the end closes it, with `contextlib.aclosing`: that ends the request.
+        """
         ...

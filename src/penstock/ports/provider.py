@@ -25,6 +25,28 @@ class Http(Protocol):
         **options: Any,
     ) -> httpx2.Response: ...
 
+    async def post(
+        self,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = ...,
+        patience: float = ...,
+        **options: Any,
+    ) -> httpx2.Response: ...
+
+    def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = ...,
+        silence: float | None = None,
+        patience: float = ...,
+        **options: Any,
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
+
 
 class Lanes(Protocol):
     """How a provider that makes requests in its own way takes a permit for each."""
