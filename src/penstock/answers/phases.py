@@ -184,7 +184,9 @@ class Phases:
                     return None
                 answer = after
                 numbers = [found.number for found in one.evidence]
-                titles = list(dict.fromkeys(found.title or found.document for found in one.evidence))
+                titles = list(
+                    dict.fromkeys(found.title or found.document for found in one.evidence)
+                )
                 data = {"round": one.number, "numbers": numbers, "titles": titles}
                 await tools.note(answer, "evidence", data | {"missing": list(one.missing)})
                 if one.next:

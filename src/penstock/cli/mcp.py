@@ -67,7 +67,7 @@ def run_mcp(
         return
     pipes = Pipes()  # first of all: what the app's module prints is not for the client
     app = load_for_work(target, queue, config)
-    _ = app.corpus, app.research  # they have to be asked for before the app is opened
+    _ = app.answers  # with what it uses; it has to be asked for before the app is opened
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("mcp").setLevel(logging.WARNING)
     raise typer.Exit(asyncio.run(_serve(app, tenant, pipes, workers=not no_workers)))

@@ -14,7 +14,7 @@ AppArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="MODULE:APP",
-        help="Where the Penstock object is: shop:app. None: only documents and research.",
+        help="Where the Penstock object is: shop:app. None: only what is built in.",
     ),
 ]
 QueueOption = Annotated[
