@@ -45,6 +45,7 @@ TaskOption = Annotated[
 ]
 OwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents.")]
 TaskOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose tasks.")]
+AnswerOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose answers.")]
 CollectionOption = Annotated[
     str, typer.Option("--collection", metavar="NAME", help="The collection it is in.")
 ]
