@@ -44,7 +44,8 @@ def run_mcp(
     """Serve MCP tools on standard input and output, with workers in the same process.
 
     It is started by an MCP client, such as an editor or an assistant; --print-config prints what
-    to paste into its configuration. Research tasks, search in documents, ingestion.
+    to paste into its configuration. Research tasks, answers, search in documents,
+    ingestion.
 
     It ends when its input does, or on SIGTERM: what was asked is answered, running jobs finish
     within the grace. What is left stays in the queue, for the next start or another process.
