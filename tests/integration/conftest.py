@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
@@ -159,3 +160,15 @@ def reader(web: Web) -> Reader:
     """The site has no robots.txt, unless a test gives it one."""
     web.site.answers["/robots.txt"] = Answer(404)
     return Reader(web)
+
+
+@pytest.fixture
+def study(shelf: Shelf, model: ModelServer) -> Study:
+    """Questions about mills, answered by a model on loopback."""
+    return Study(shelf, model)
+
+
+@pytest.fixture
+def bare_study(shelf: Shelf) -> Study:
+    """The same without a model."""
+    return Study(shelf)

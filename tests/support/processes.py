@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from penstock import Penstock
 from penstock.adapters.life import started_jobs
 from tests.support.apps import (
+    answering,
     browsing,
     chaos,
     deadly,
@@ -34,6 +35,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 APPS = {
+    "answering": answering.build,
     "browsing": browsing.build,
     "chaos": chaos.build,
     "work": work.build,

@@ -21,6 +21,7 @@ hardest to tell), and what has only a word in common less."""
 BESIDE_BEST = 0.6
 """Of the best passage, and of the best sentence: what has less is left out."""
 
+FOREIGN = "what is quoted was found by its meaning alone: it is in another script"
 NOTHING = {
     "han": "この質問に答える記述は見つかりませんでした。",
     "hangul": "이 질문에 답하는 내용을 찾지 못했습니다.",
@@ -33,6 +34,8 @@ class Written(NamedTuple):
 
     text: str
     citations: tuple[Citation, ...]
+    note: str = ""
+    """What the reader should know of it."""
 
 
 class _Candidate(NamedTuple):
@@ -45,13 +48,15 @@ class _Candidate(NamedTuple):
 def extract(question: str, evidence: Sequence[Evidence]) -> Written:
     """The best sentences of the best passages, in the order of their numbers. Where no passage
     scored enough, it says that nothing was found."""
-    chosen = _best(_candidates(question, evidence)) or _foreign(question, evidence)
+    chosen, note = _best(_candidates(question, evidence)), ""
+    if not chosen:
+        chosen, note = _foreign(question, evidence), FOREIGN
     if not chosen:
         return Written(nothing(question), ())
     chosen.sort(key=lambda one: (one.evidence.number, one.start))
     written = "\n".join(f"{one.text} [{one.evidence.number}]" for one in chosen)
     text, citations, _ = cited(written, {one.evidence.number for one in chosen})
-    return Written(text, citations)
+    return Written(text, citations, note)
 
 
 def nothing(question: str) -> str:

@@ -48,11 +48,15 @@ class LocalLibrarian:
         gathered, number = Gathered(errand.found), errand.rounds_done
         queries = errand.plan.queries
         asked = {*queries, *(one.query for one in errand.found)}
+        missing: tuple[str, ...] = ()
         while queries and number < MOST_ROUNDS and self._now() < errand.ends_at:
             number += 1
             found, note = await self._look(errand, queries)
             new = gathered.add(found, number)
             verdict = await self._judge(asking, errand, sorted(asked), gathered.all, number)
+            if verdict.note and not verdict.missing:  # what the model said last still holds
+                verdict = verdict._replace(missing=missing)
+            missing = verdict.missing
             following = tuple(query for query in verdict.queries if query not in asked)
             if not goes_on(verdict, number, gathered.all):
                 following = ()

@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 MOST_SECONDS = 3600.0
 """An answer may take so long, if asked to; and so may each of its jobs."""
-RESERVE_SECONDS, RESERVE_SHARE = 1.0, 0.05
-"""Of a phase's time, what is kept to go on without a model before the clock does."""
+RESERVE_SECONDS, RESERVE_SHARE = 1.0, 0.1
+"""Of a phase's time, what is kept to go on without a model before the clock does: the lesser."""
 UNAIDED_SECONDS = 10.0
 """For a look without a model, also when the time is up: without evidence there is no answer."""
 LONGEST_QUERY = 1000
@@ -106,7 +106,7 @@ class Phases:
             return await self.unplanned(answer, "")
         answer = _asked(answer, model)
         try:
-            plan = await self._in_time(ctx, answer, until, self._ask_plan(ctx, model, answer))
+            plan = await self._in_time(ctx, until, self._ask_plan(ctx, model, answer))
         except TimeoutError:
             return await self.unplanned(answer, TOO_SLOW.format("plan"))
         except ModelError as error:
@@ -142,7 +142,7 @@ class Phases:
     async def _search(self, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
         model = self._tools.models.get(Phase.SEARCH)
         answer = answer if model is None else _asked(answer, model)
-        ends_at = until - self._reserve(answer)
+        ends_at = self._tools.now() + self._left(ctx, until)
         try:
             rounds = await self._look(ctx, answer, self._tools.librarian, ends_at)
         except PenstockError as error:
@@ -168,7 +168,7 @@ class Phases:
             tenant=answer.tenant,
             question=answer.question,
             plan=replace(answer.plan, queries=following),
-            ends_at=min(ends_at, tools.now() + ctx.remaining() - RESERVE_SECONDS),
+            ends_at=ends_at,
             collections=answer.collections,
             found=answer.evidence,
             rounds_done=len(answer.rounds),
@@ -184,10 +184,8 @@ class Phases:
                     return None
                 answer = after
                 numbers = [found.number for found in one.evidence]
-                titles = list(
-                    dict.fromkeys(found.title or found.document for found in one.evidence)
-                )
-                data = {"round": one.number, "numbers": numbers, "titles": titles}
+                titles = dict.fromkeys(found.title or found.document for found in one.evidence)
+                data = {"round": one.number, "numbers": numbers, "titles": list(titles)}
                 await tools.note(answer, "evidence", data | {"missing": list(one.missing)})
                 if one.next:
                     await self._tell_searching(answer, one.number + 1, one.next)
@@ -229,7 +227,7 @@ class Phases:
         answer = _asked(answer, model)
         try:
             writer = Writer(self._tools, ctx, answer)
-            done = await self._in_time(ctx, answer, until, writer.by_model(model))
+            done = await self._in_time(ctx, until, writer.by_model(model))
         except TimeoutError:
             return await self.written(ctx, answer, TOO_SLOW.format("write an answer"))
         except ModelError as error:
@@ -244,16 +242,16 @@ class Phases:
 
     # A model that does not do what it should
 
-    async def _in_time(
-        self, ctx: JobContext, answer: Answer, until: float, work: Awaitable[T]
-    ) -> T:
-        """TimeoutError before the phase's clock runs, or the job's own time is over."""
-        left = min(until - self._tools.now(), ctx.remaining()) - self._reserve(answer)
-        async with asyncio.timeout(max(0.0, left)):
+    async def _in_time(self, ctx: JobContext, until: float, work: Awaitable[T]) -> T:
+        """TimeoutError where it is not done in time."""
+        async with asyncio.timeout(self._left(ctx, until)):
             return await work
 
-    def _reserve(self, answer: Answer) -> float:
-        return min(RESERVE_SECONDS, RESERVE_SHARE * (answer.ends_at - answer.created_at))
+    def _left(self, ctx: JobContext, until: float) -> float:
+        """Seconds for a model, so that the phase is over before its clock runs, and before the
+        job's own time is."""
+        left = max(0.0, min(until - self._tools.now(), ctx.remaining()))
+        return left - min(RESERVE_SECONDS, RESERVE_SHARE * left)
 
     async def _give_up(
         self,

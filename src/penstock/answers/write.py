@@ -41,7 +41,7 @@ class Writer:
         shown = within(answer.evidence, tools.evidence_tokens)
         messages = prompts.answer_messages(answer.question, answer.missing, shown)
         await self._begin("model")
-        written, told, told_at, cut = "", 0, 0.0, False
+        written, told, looked_at, cut = "", 0, 0.0, False
         stream = model.stream(self._ctx, messages, most=prompts.ANSWER_TOKENS, effort="low")
         try:
             async with aclosing(stream) as pieces:
@@ -49,11 +49,11 @@ class Writer:
                     written += piece
                     if len(written) > LONGEST:
                         raise ModelError(f"{model.name} wrote more than {LONGEST:,} characters")
-                    if time.monotonic() - told_at >= PIECE_SECONDS:
+                    if time.monotonic() - looked_at >= PIECE_SECONDS:
                         whole = _whole(written, told)
                         if whole > told:
                             await self._tell(written[told:whole])
-                            told, told_at = whole, time.monotonic()
+                        told, looked_at = whole, time.monotonic()
         except CutShort:
             cut = True
         if not written.strip():
@@ -72,12 +72,12 @@ class Writer:
     async def extractive(self, why: str) -> Answer:
         """The answer as sentences of the evidence; `why` there is no better one."""
         answer = self._answer
-        text, citations = extract(answer.question, answer.evidence)
+        text, citations, note = extract(answer.question, answer.evidence)
         await self._begin("extractive")
         await self._tools.note(answer, "token", {"text": text, "attempt": self._ctx.token})
         done = replace(answer, text=text, citations=citations, mode="extractive")
-        done = replace(done, notes=with_note(done.notes, why))
-        return _ended(done, self._tools.now())
+        notes = with_note(with_note(done.notes, why), note)
+        return _ended(replace(done, notes=notes), self._tools.now())
 
     async def _begin(self, mode: str) -> None:
         """From here on the text starts anew, whatever was told before."""
