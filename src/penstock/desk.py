@@ -15,6 +15,8 @@ from penstock.ports.lanes import LaneInfo
 from penstock.ports.queue import JobFilter
 
 if TYPE_CHECKING:
+    from penstock.answers.service import Answers
+    from penstock.answers.snapshots import AnswerView
     from penstock.app import Penstock
     from penstock.ingest.library import Library
     from penstock.research.service import Research
@@ -46,6 +48,10 @@ class Desk:
     @property
     def research(self) -> Research:
         return self.app.research
+
+    @property
+    def answers(self) -> Answers:
+        return self.app.answers
 
     # Jobs
 
@@ -108,6 +114,11 @@ class Desk:
 
     async def task(self, task_id: str, **options: Any) -> TaskView:
         return await self.research.status(task_id, tenant=self.tenant, **options)
+
+    # Answers
+
+    async def answer(self, answer_id: str, **options: Any) -> AnswerView:
+        return await self.answers.get(answer_id, tenant=self.tenant, **options)
 
     # Logs
 

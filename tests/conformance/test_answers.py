@@ -129,6 +129,17 @@ async def test_answers_come_the_newest_first_without_rounds(answers: AnswerStore
     assert await answers.answers(TENANT, 3, before=older[-1].id) == []
 
 
+async def test_answers_whose_ids_tell_no_time_come_the_newest_first_too(
+    answers: AnswerStore,
+) -> None:
+    ids = [sign * 32 for sign in "4c08f"]
+    for number, answer_id in enumerate(ids):
+        await new_answer(answers, id=answer_id, created_at=NOW + number)
+    newest = [one.id for one in await answers.answers(TENANT, 2)]
+    older = [one.id for one in await answers.answers(TENANT, 9, before=newest[-1])]
+    assert newest + older == ids[::-1]
+
+
 async def test_a_tenant_sees_and_changes_only_its_own(answers: AnswerStore) -> None:
     answer = await new_answer(answers)
     assert await answers.get("other", answer.id) is None

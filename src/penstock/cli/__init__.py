@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.answers import group as answers_group
+from penstock.cli.ask import ask_question
 from penstock.cli.config import show_config
 from penstock.cli.dead_letters import group as dead_letters_group
 from penstock.cli.documents import group as documents_group
@@ -50,7 +52,8 @@ def penstock(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Penstock: durable background jobs, and what they do: documents made searchable, research.
+    """Penstock: durable background jobs, and what they do: documents made searchable,
+    research, answers.
 
     --queue, PENSTOCK_QUEUE or penstock.yaml say which queue, in this order; else it is
     sqlite:///penstock.db. Every command prints JSON with --json. These options may stand before
@@ -78,6 +81,8 @@ cli.command("search")(search_documents)
 cli.add_typer(documents_group, name="documents")
 cli.command("research")(research)
 cli.add_typer(tasks_group, name="tasks")
+cli.command("ask")(ask_question)
+cli.add_typer(answers_group, name="answers")
 cli.add_typer(keys_group, name="keys")
 cli.command("status")(show_status)
 cli.command("config")(show_config)

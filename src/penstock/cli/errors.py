@@ -12,6 +12,7 @@ import typer
 
 from penstock.cli.text import printable
 from penstock.model.errors import (
+    AnswerNotFound,
     DocumentNotFound,
     JobNotFound,
     LaneNotFound,
@@ -38,9 +39,10 @@ EXIT_CODES = """\b
 Exit codes:
   0    ok
   1    a job that was watched or waited for failed, was cancelled, or took too long;
-       a document could not be ingested; a research task failed or was stopped
+       a document could not be ingested; a research task failed or was stopped;
+       an answer failed or was cancelled
   2    wrong usage or invalid input
-  3    no such job, lane, document, task or key, or no such queue yet
+  3    no such job, lane, document, task, answer or key, or no such queue yet
   4    the queue or the store cannot be reached or used
   130  interrupted
   141  whoever read the output stopped reading"""
@@ -104,7 +106,9 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
 
 def _code_of(error: PenstockError) -> ExitCode:
     match error:
-        case JobNotFound() | LaneNotFound() | DocumentNotFound() | TaskNotFound() | NotFound():
+        case JobNotFound() | LaneNotFound() | DocumentNotFound() | NotFound():
+            return ExitCode.NOT_FOUND
+        case TaskNotFound() | AnswerNotFound():
             return ExitCode.NOT_FOUND
         case QueueError() | StoreUnavailable():
             return ExitCode.UNAVAILABLE

@@ -44,7 +44,8 @@ def run_mcp(
     """Serve MCP tools on standard input and output, with workers in the same process.
 
     It is started by an MCP client, such as an editor or an assistant; --print-config prints what
-    to paste into its configuration. Research tasks, search in documents, ingestion.
+    to paste into its configuration. Research tasks, answers, search in documents,
+    ingestion.
 
     It ends when its input does, or on SIGTERM: what was asked is answered, running jobs finish
     within the grace. What is left stays in the queue, for the next start or another process.
@@ -67,7 +68,7 @@ def run_mcp(
         return
     pipes = Pipes()  # first of all: what the app's module prints is not for the client
     app = load_for_work(target, queue, config)
-    _ = app.corpus, app.research  # they have to be asked for before the app is opened
+    _ = app.answers  # with what it uses; it has to be asked for before the app is opened
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("mcp").setLevel(logging.WARNING)
     raise typer.Exit(asyncio.run(_serve(app, tenant, pipes, workers=not no_workers)))

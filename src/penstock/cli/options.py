@@ -14,7 +14,7 @@ AppArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="MODULE:APP",
-        help="Where the Penstock object is: shop:app. None: only documents and research.",
+        help="Where the Penstock object is: shop:app. None: only what is built in.",
     ),
 ]
 QueueOption = Annotated[
@@ -45,6 +45,7 @@ TaskOption = Annotated[
 ]
 OwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents.")]
 TaskOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose tasks.")]
+AnswerOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose answers.")]
 CollectionOption = Annotated[
     str, typer.Option("--collection", metavar="NAME", help="The collection it is in.")
 ]

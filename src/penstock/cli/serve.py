@@ -58,7 +58,8 @@ def run_server(
             raise
         raise ConfigError("the server needs: pip install 'penstock[server]'") from None
     app = load_for_work(target, queue, config)
-    _ = app.corpus, app.research, app.access  # they have to be asked for before the app is opened
+    # With what they use; they have to be asked for before the app is opened.
+    _ = app.answers, app.access
     given: dict[str, Any] = {"host": host, "port": port}
     server = replace(
         app.config.server, **{name: value for name, value in given.items() if value is not None}

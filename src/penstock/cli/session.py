@@ -29,10 +29,11 @@ def opened(
     documents: bool = False,
     keys: bool = False,
     research: bool = False,
+    answers: bool = False,
 ) -> Iterator[tuple[Penstock, Run]]:
     """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
-    looking at a queue must not make one. `documents`, `keys`, `research`: with its corpus, its API
-    keys, its research tasks."""
+    looking at a queue must not make one. `documents`, `keys`, `research`, `answers`: with its
+    corpus, its API keys, its research tasks, its answers."""
     import asyncio
 
     from penstock.app import Penstock
@@ -44,6 +45,8 @@ def opened(
         _ = app.access
     if research:
         _ = app.research
+    if answers:
+        _ = app.answers
     with asyncio.Runner() as runner:
         if not create and not runner.run(app.queue.exists()):
             place = app.queue.url.removeprefix("sqlite:///")

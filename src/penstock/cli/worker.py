@@ -53,9 +53,9 @@ def run_worker(
 ) -> None:
     """Run the jobs of an app in this process.
 
-    Without an app it runs the built-in jobs: ingest.*, which make documents searchable, and
-    research.*, which search. An app that uses app.corpus or app.research runs these beside its
-    own.
+    Without an app it runs the built-in jobs: ingest.*, which make documents searchable,
+    research.*, which search, and answers.*, which answer. An app that uses app.corpus,
+    app.research or app.answers runs these beside its own.
 
     It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running
     jobs finish for the grace; what is still running then goes back to the queue and loses
@@ -80,14 +80,14 @@ def run_worker(
 
 
 def load_for_work(target: str | None, queue: str | None, config: str | None) -> Penstock:
-    """The app that `target` names, or one that knows only what documents and research need."""
+    """The app that `target` names, or one that knows only the built-in jobs."""
     from penstock.app import Penstock
     from penstock.cli.load_app import load_app
     from penstock.config import hide_secrets
 
     if target is None:
         app = Penstock(queue, config_file=config)
-        _ = app.research  # asking for it registers its jobs, and those of documents
+        _ = app.answers  # asking for it registers its jobs, and those of documents and research
         return app
     # By way of the environment: the module makes the app, and reads it only while it does.
     if queue is not None:

@@ -13,6 +13,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import ValidationError as InvalidArguments
 
 from penstock.model.errors import (
+    AnswerNotFound,
     BlobMissing,
     DocumentNotFound,
     DocumentTooLarge,
@@ -89,6 +90,8 @@ def _of_ours(error: PenstockError) -> Failure | None:
             )
         case TaskNotFound():
             return Failure("task-not-found", f"{said}; list_tasks names the tasks there are")
+        case AnswerNotFound():
+            return Failure("answer-not-found", f"{said}; give the answer_id that ask has told")
         case TaskStopped():
             return Failure("task-stopped", f"{error.task!r} is stopped; call resume_task first")
         case JobNotFound() | LaneNotFound():

@@ -38,7 +38,7 @@ class PenstockMCP(MCPServer[Service]):
         super().__init__(
             NAME,
             title="Penstock",
-            description="Durable research tasks, and a searchable corpus of documents.",
+            description="Durable research tasks, a searchable corpus, and answers from it.",
             instructions=INSTRUCTIONS,
             version=__version__,
             tools=tools,

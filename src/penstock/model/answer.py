@@ -132,6 +132,18 @@ class Answer:
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(one for turn in self.rounds for one in turn.evidence)
 
+    def as_line(self) -> dict[str, Any]:
+        """What a list tells of it."""
+        return {
+            "answer_id": self.id,
+            "question": self.question,
+            "sources": self.sources.value,
+            "state": self.state.value,
+            "mode": self.mode,
+            "created_at": self.created_at,
+            "finished_at": self.finished_at,
+        }
+
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form: the same over HTTP, MCP and on the command line."""
         known = asdict(self)

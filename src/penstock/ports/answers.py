@@ -28,8 +28,8 @@ class AnswerStore(Protocol):
     async def get(self, tenant: str, answer: str) -> Answer | None: ...
 
     async def answers(self, tenant: str, limit: int, before: str | None = None) -> list[Answer]:
-        """The newest first, without rounds; `before` is the id of the last one of the page before.
-        Ids sort by time."""
+        """The newest first, without rounds; `before` is the id of the last one of the page
+        before."""
         ...
 
     async def save(self, answer: Answer) -> Answer | None:

@@ -14,12 +14,24 @@ from penstock.server.depth import Depth
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
 from penstock.server.metrics import Metrics
-from penstock.server.routes import documents, events, health, jobs, lanes, mcp, search, tasks
+from penstock.server.routes import (
+    answers,
+    documents,
+    events,
+    health,
+    jobs,
+    lanes,
+    mcp,
+    search,
+    tasks,
+)
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
-ABOUT = "Durable jobs, lanes for every outside service, searchable documents, and research."
+ABOUT = (
+    "Durable jobs, lanes for every outside service, searchable documents, research, and answers."
+)
 
 
 def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
@@ -46,7 +58,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, events, health, lanes, mcp)
+    parts = (jobs, search, documents, tasks, answers, events, health, lanes, mcp)
     for part in parts:
         api.include_router(part.routes)
     state.routes = [route for part in parts for route in part.routes.routes]

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -47,8 +47,10 @@ class EventStream(Response):
         metrics: Metrics,
         config: ServerConfig,
         allowed: Callable[[], Awaitable[bool]],
+        headers: Mapping[str, str],
     ) -> None:
         super().__init__(media_type="text/event-stream")
+        self._more = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._events = events
         self._draining = draining
         self._metrics = metrics
@@ -75,6 +77,7 @@ class EventStream(Response):
                     (b"content-type", b"text/event-stream; charset=utf-8"),
                     (b"cache-control", b"no-store"),
                     (b"x-accel-buffering", b"no"),
+                    *self._more,
                 ],
             }
         )

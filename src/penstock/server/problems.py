@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from penstock.model.errors import (
+    AnswerNotFound,
     BlobMissing,
     DocumentNotFound,
     DocumentTooLarge,
@@ -88,6 +89,8 @@ def problem_of(error: PenstockError) -> Problem | None:
             return Problem(404, "not-found", said)
         case TaskNotFound():
             return Problem(404, "task-not-found", said)
+        case AnswerNotFound():
+            return Problem(404, "answer-not-found", said)
         case KeyConflict():
             return Problem(409, "key-conflict", said, id=error.job_id)
         case TaskStopped():

@@ -22,6 +22,7 @@ from penstock.model.answer import Answer
 T = TypeVar("T")
 
 _ONE = f"SELECT {COLUMNS} FROM penstock.answers WHERE (tenant, id) = ($1, $2)"
+_MADE = "SELECT created_at FROM penstock.answers WHERE (tenant, id) = ($1, $2)"
 _SAVE = (
     "UPDATE penstock.answers SET state = $3, saves = saves + 1, body = $5, rounds = $6"
     " WHERE (tenant, id, saves) = ($1, $2, $4) AND state = 'running' RETURNING 1"
@@ -66,11 +67,18 @@ class PostgresAnswers:
         return await read_answer(rows[0]) if rows else None
 
     async def answers(self, tenant: str, limit: int, before: str | None = None) -> list[Answer]:
-        older = "" if before is None else " AND id < $3"
-        values = [tenant, limit] if before is None else [tenant, limit, before]
+        older = ""
+        values: list[Any] = [tenant, limit]
+        if before is not None:
+            # Not in the statement itself: the index is searched for values only.
+            made = await self._fetch(_MADE, tenant, before)
+            if not made:
+                return []
+            older = " AND (created_at, id) < ($3, $4)"
+            values += [made[0][0], before]
         rows = await self._fetch(
             f"SELECT {WITHOUT_ROUNDS} FROM penstock.answers WHERE tenant = $1{older}"
-            " ORDER BY id DESC LIMIT $2",
+            " ORDER BY created_at DESC, id DESC LIMIT $2",
             *values,
         )
         return [answer_of(row) for row in rows]

@@ -24,6 +24,7 @@ from penstock.model.answer import Answer
 T = TypeVar("T")
 
 _ONE = f"SELECT {COLUMNS} FROM answers WHERE (tenant, id) = (:tenant, :id)"
+_MADE = "SELECT created_at, id FROM answers WHERE (tenant, id) = (:tenant, :before)"
 _SAVE = (
     "UPDATE answers SET state = :state, saves = saves + 1, body = :body, rounds = :rounds"
     " WHERE (tenant, id, saves) = (:tenant, :id, :saves) AND state = 'running'"
@@ -65,10 +66,10 @@ class SqliteAnswers:
         return await read_answer(rows[0]) if rows else None
 
     async def answers(self, tenant: str, limit: int, before: str | None = None) -> list[Answer]:
-        older = "" if before is None else " AND id < :before"
+        older = "" if before is None else f" AND (created_at, id) < ({_MADE})"
         rows = await self._rows(
             f"SELECT {WITHOUT_ROUNDS} FROM answers WHERE tenant = :tenant{older}"
-            " ORDER BY id DESC LIMIT :limit",
+            " ORDER BY created_at DESC, id DESC LIMIT :limit",
             {"tenant": tenant, "before": before, "limit": limit},
         )
         return [answer_of(row) for row in rows]

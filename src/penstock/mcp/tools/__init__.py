@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcp.server.mcpserver.tools import Tool
 
-from penstock.mcp.tools import corpus, status, tasks, upkeep
+from penstock.mcp.tools import ask, corpus, status, tasks, upkeep
 from penstock.mcp.tools.define import flowing
 
 INSTRUCTIONS = flowing("""
@@ -20,8 +20,10 @@ INSTRUCTIONS = flowing("""
     resume_task goes on. list_tasks finds earlier tasks: look there before beginning the same one
     again.
 
-    For a question about what is stored already, search_corpus alone is enough. ingest stores a
-    page, a file or a text of your own. Cite document, source and pages of what you use.
+    For a question about what is stored already, ask gives an answer with citations, and
+    search_corpus the passages alone. If ask does not answer in time, get_answer has it later.
+    ingest stores a page, a file or a text of your own. Cite document, source and pages of what you
+    use.
 
     If something takes long, waiting_for in get_status and lane_status say why: providers have
     limits, and what is down is tried again by itself. list_dead_letters shows what failed for good;
@@ -34,4 +36,11 @@ INSTRUCTIONS = flowing("""
 
 
 def all_tools() -> list[Tool]:
-    return [*tasks.BEGIN, *status.TOOLS, *corpus.TOOLS, *tasks.STEER, *upkeep.TOOLS]
+    return [
+        *tasks.BEGIN,
+        *status.TOOLS,
+        *ask.TOOLS,
+        *corpus.TOOLS,
+        *tasks.STEER,
+        *upkeep.TOOLS,
+    ]

@@ -8,25 +8,25 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.desk import Desk
 from penstock.ingest.jobs import log_of as document_log
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
-from penstock.model.errors import DocumentNotFound, QueueUnavailable, TooSlow, ValidationError
+from penstock.model.errors import DocumentNotFound, TooSlow, ValidationError
 from penstock.model.research import TaskStatus
 from penstock.ports.queue import FEED_SECONDS, Fed
 from penstock.research.tasks import SEARCH
 from penstock.research.tasks import log_of as task_log
 from penstock.research.views import TaskView
 from penstock.server.desk import ReadDesk
-from penstock.server.events import EventStream, event
-from penstock.server.problems import Problem, busy
+from penstock.server.events import event
 from penstock.server.routes.documents import Collection
+from penstock.server.streams import END, Resume, described, stream, version_of
 
 routes = APIRouter(tags=["events"])
 
@@ -42,35 +42,7 @@ SNAPSHOT = 100
 """Documents in the snapshot of a tenant."""
 TOLD = 2000
 """Events that are kept for those who have not been told yet."""
-END = "-end"
-EVENT = {
-    "type": "object",
-    "properties": {
-        "event": {"enum": ["change", "reset", "done", "bye"]},
-        "id": {"type": "string", "description": "To resume after it, as Last-Event-ID."},
-        "data": {
-            "type": "string",
-            "contentMediaType": "application/json",
-            "contentSchema": {"type": "object"},
-        },
-        "retry": {"type": "integer"},
-    },
-}
-STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/event-stream": {"schema": EVENT}}},
-    204: {"description": "The stream has ended, and its end was seen."},
-}
-
-
-async def _resume(
-    last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=2000)] = None,
-    last_event_id: Annotated[str | None, Query(max_length=2000)] = None,
-) -> str | None:
-    """Where a reader goes on: the header that browsers send, or the same as a query."""
-    return last if last is not None else last_event_id
-
-
-Resume = Annotated[str | None, Depends(_resume)]
+STREAM = described("change", "reset", "done")
 
 
 class Seen(NamedTuple):
@@ -144,39 +116,12 @@ async def task_events(request: Request, desk: ReadDesk, task_id: str, resume: Re
 
 
 async def _follow(request: Request, desk: Desk, subject: Subject, resume: str | None) -> Response:
-    since, ended = _version(resume)
+    since, ended = version_of(resume)
     if ended and since == await desk.version(subject.log):
         seen = await subject.look()
         if seen is not None and seen.finished:
             return Response(status_code=204)
-    return _stream(request, _of_log(desk, subject, since))
-
-
-def _version(resume: str | None) -> tuple[int | None, bool]:
-    """The version to go on after, and whether the end was seen there. None: no such id is ours."""
-    if resume is None:
-        return 0, False
-    number = resume.removesuffix(END)
-    if not number.isascii() or not number.isdigit() or len(number) > 18:
-        return None, False
-    return int(number), resume.endswith(END)
-
-
-def _stream(request: Request, events: AsyncGenerator[bytes]) -> EventStream:
-    state = request.app.state
-    if state.metrics.open_streams >= state.config.max_streams:
-        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
-
-    async def allowed() -> bool:
-        try:
-            await state.callers.caller(request)
-        except Problem:
-            return False
-        except QueueUnavailable:  # what the stores of keys raise, wherever they are
-            pass  # nobody is sent away because it cannot be asked
-        return True
-
-    return EventStream(events, state.draining, state.metrics, state.config, allowed)
+    return stream(request, _of_log(desk, subject, since))
 
 
 async def _of_log(desk: Desk, subject: Subject, since: int | None) -> AsyncGenerator[bytes]:
@@ -219,7 +164,7 @@ async def _of_log(desk: Desk, subject: Subject, since: int | None) -> AsyncGener
 async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Response:
     """Every change of everything the tenant has, from now on or after an id. It has no end."""
     end = await desk.app.queue.feed_end(desk.tenant)  # 503 before the stream begins
-    return _stream(request, _of_tenant(request, desk, resume, end))
+    return stream(request, _of_tenant(request, desk, resume, end))
 
 
 async def _of_tenant(

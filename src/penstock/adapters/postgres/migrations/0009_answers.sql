@@ -1,6 +1,6 @@
 -- needs 1
 --
--- answers: questions, and what was found and said. Found by tenant and id, which sorts by time.
+-- answers: questions, and what was found and said. Found by tenant and id.
 --   saves   how often it was stored; who saves it has to know
 --   body    JSON, as text, of all that is not a column: question, plan, text, citations, notes ...
 --   rounds  JSON list, as text, of what was looked for and found, some hundred KB at times
@@ -16,4 +16,5 @@ CREATE TABLE penstock.answers (
     rounds     text NOT NULL,
     PRIMARY KEY (tenant, id)
 );
+CREATE INDEX answers_newest ON penstock.answers (tenant, created_at, id);
 CREATE INDEX answers_running ON penstock.answers (tenant, id, created_at) WHERE state = 'running';

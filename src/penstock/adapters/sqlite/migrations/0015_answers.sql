@@ -1,4 +1,4 @@
--- answers: questions, and what was found and said. Found by tenant and id, which sorts by time.
+-- answers: questions, and what was found and said. Found by tenant and id.
 --   saves   how often it was stored; who saves it has to know
 --   body    JSON of all that is not a column: question, plan, text, citations, notes ...
 --   rounds  JSON list of what was looked for and found, some hundred KB at times
@@ -13,4 +13,5 @@ CREATE TABLE answers (
     rounds     TEXT NOT NULL,
     PRIMARY KEY (tenant, id)
 );
+CREATE INDEX answers_newest ON answers (tenant, created_at, id);
 CREATE INDEX answers_running ON answers (tenant, id, created_at) WHERE state = 'running';

@@ -1,0 +1,134 @@
+"""An answer while it is made: what happens on stderr, its text on stdout as it comes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+from penstock.answers.wording import in_words
+from penstock.cli.answer_view import print_grounds, write_text
+from penstock.cli.output import console, is_terminal, note, print_json, print_json_line, say
+from penstock.cli.text import printable
+from penstock.model.answer import Answer, AnswerState
+from penstock.model.change import Change
+
+
+class Show(Protocol):
+    def begin(self, answer: Answer) -> None:
+        """Told what was asked."""
+        ...
+
+    def tell(self, change: Change) -> None:
+        """Told each entry of the answer's log, once."""
+        ...
+
+    def end(self, answer: Answer) -> None:
+        """Told how it ended."""
+        ...
+
+    def left(self, answer: Answer, who: str) -> None:
+        """Told that it is not waited for any more, and who goes on with it."""
+        ...
+
+
+class JsonLines:
+    def begin(self, answer: Answer) -> None:
+        print_json_line({"event": "asked", **answer.as_line()})
+
+    def tell(self, change: Change) -> None:
+        print_json_line({"event": change.what, **change.data})
+
+    def end(self, answer: Answer) -> None:
+        print_json_line({"event": "summary", **_whole(answer)})
+
+    def left(self, answer: Answer, who: str) -> None:
+        print_json_line({"event": "left", "answer_id": answer.id})
+
+
+class JsonWhole:
+    """One value, in the end."""
+
+    def begin(self, answer: Answer) -> None:
+        """It waits for the end."""
+
+    def tell(self, change: Change) -> None:
+        """It waits for the end."""
+
+    def end(self, answer: Answer) -> None:
+        print_json(_whole(answer))
+
+    def left(self, answer: Answer, who: str) -> None:
+        print_json(answer.as_line())
+
+
+def _whole(answer: Answer) -> dict[str, object]:
+    known = answer.as_dict()
+    return {"answer_id": known.pop("id"), **known}
+
+
+class Reading:
+    """For people. `stream`: the text as it is written, else as a whole."""
+
+    def __init__(self, *, stream: bool) -> None:
+        self._stream = stream
+        self._written = ""
+
+    def begin(self, answer: Answer) -> None:
+        _aside(f"answer {answer.id}")
+
+    def tell(self, change: Change) -> None:
+        if change.what == "token":
+            self._write(str(change.data["text"]))
+        elif words := in_words(change):
+            if change.what == "writing":
+                self._begin_anew()
+            _aside(words)
+
+    def _write(self, piece: str) -> None:
+        if self._stream:
+            self._written += piece
+            write_text(piece)
+
+    def _begin_anew(self) -> None:
+        """What was written before does not count: whoever wrote it was interrupted."""
+        if self._written:
+            say()
+            _aside("interrupted; from the beginning:")
+            self._written = ""
+
+    def end(self, answer: Answer) -> None:
+        if self._written:
+            say()
+        if answer.text and answer.text.strip() != self._written.strip():
+            if self._written:
+                _aside("what was written is not what stands; this does:")
+            write_text(answer.text)
+            say()
+        print_grounds(answer)
+        sys.stdout.flush()
+        if answer.state is not AnswerState.COMPLETED:
+            note(f"{answer.state}: {printable(answer.error)}" if answer.error else answer.state)
+
+    def left(self, answer: Answer, who: str) -> None:
+        if self._written:
+            say()
+            sys.stdout.flush()
+        note(f"left before it was answered; {who} with it")
+        note(f"to look at it: penstock answers show {answer.id}")
+
+
+def _aside(words: str) -> None:
+    """A line beside the answer."""
+    if is_terminal(sys.stderr):
+        from rich.text import Text
+
+        line = Text(printable(words), "dim", no_wrap=True, overflow="ellipsis")
+        console(sys.stderr).print(line)
+    else:
+        note(printable(words))
+
+
+def show_for(*, as_json: bool, stream: bool) -> Show:
+    if as_json:
+        return JsonLines() if stream else JsonWhole()
+    return Reading(stream=stream)

@@ -1,0 +1,85 @@
+"""`penstock answers`: list, show, cancel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import (
+    AnswerOwnerOption,
+    ConfigOption,
+    JsonOption,
+    QueueOption,
+    new_group,
+)
+from penstock.cli.output import note, print_json, say
+from penstock.cli.session import opened
+
+group = new_group("List, show and cancel answers.")
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An answer's id.")]
+
+
+@group.command("list")
+def list_answers(
+    tenant: AnswerOwnerOption = "default",
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most this many.")
+    ] = 50,
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="ID", help="The next page: older than this.")
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List answers, the newest first."""
+    from penstock.cli.answer_view import print_answers
+
+    with opened(queue, config, answers=True) as (app, run):
+        found = run(app.answers.answers(tenant=tenant, limit=limit, before=before))
+    if as_json:
+        print_json([one.as_line() for one in found])
+    elif not found:
+        note("no answers older than that" if before else "no answers")
+    else:
+        print_answers(found)
+        if len(found) == limit:
+            note(f"there may be more: --before {found[-1].id}")
+
+
+@group.command("show")
+def show(
+    answer_id: IdArgument,
+    tenant: AnswerOwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show an answer: its text, what it cites, what was not found."""
+    from penstock.cli.answer_view import print_answer
+
+    with opened(queue, config, answers=True) as (app, run):
+        view = run(app.answers.get(answer_id, tenant=tenant))
+    if as_json:
+        print_json(view.as_dict())
+    else:
+        print_answer(view.answer)
+
+
+@group.command("cancel")
+def cancel(
+    answer_id: IdArgument,
+    tenant: AnswerOwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a question up. One that is over stays as it is."""
+    with opened(queue, config, answers=True) as (app, run):
+        answer = run(app.answers.cancel(answer_id, tenant=tenant))
+    if as_json:
+        print_json(answer.as_line())
+    else:
+        say(str(answer.state))

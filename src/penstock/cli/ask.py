@@ -1,0 +1,148 @@
+"""`penstock ask`: a question, answered with what was found and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from penstock.cli.options import AnswerOwnerOption, ConfigOption, JsonOption, QueueOption
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.app import Penstock
+    from penstock.cli.answer_watch import Show
+    from penstock.model.answer import Answer
+    from penstock.model.change import Change
+
+KINDS = ("answers.*", "research.*", "ingest.*")
+"""With `--sources web` pages are looked for, and read."""
+WAIT_SECONDS = 10.0
+"""For news, before looking whether it is over all the same."""
+
+
+def ask_question(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
+    sources: Annotated[
+        Literal["corpus", "web"],
+        typer.Option("--sources", help="What is stored; or also what providers find."),
+    ] = "corpus",
+    collection: Annotated[
+        list[str] | None,
+        typer.Option("--collection", metavar="NAME", help="Only this one; repeatable."),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", metavar="S", help="Answer in this time."),
+    ] = None,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream/--no-stream", help="Show the text as it is written, or whole."),
+    ] = True,
+    tenant: AnswerOwnerOption = "default",
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from the documents, with citations.
+
+    What is looked for and found is told on stderr, the answer on stdout: its text as it is
+    written, then what it cites, which sentences cite nothing, and what was not found. Without a
+    language model it is made of sentences of the documents.
+
+    The work is done by workers in this process, and by other worker processes if there are any.
+    After Ctrl-C those go on with it; `penstock answers show ID` shows it. The exit code is 1 if it
+    failed or somebody cancelled it.
+
+    \\b
+    penstock ask 'Where are the shear pins?' --collection manuals
+    """
+    import asyncio
+    import logging
+
+    from penstock.app import Penstock
+    from penstock.cli.answer_watch import show_for
+
+    app = Penstock(queue, config_file=config)
+    _ = app.answers  # before the app is opened
+    # What goes wrong is told of the answer; the log would tell it once more, by job.
+    logging.getLogger("penstock").setLevel(logging.ERROR)
+    asked = {
+        "sources": sources,
+        "collections": collection or None,
+        "seconds": seconds,
+        "tenant": tenant,
+    }
+    show = show_for(as_json=as_json, stream=stream)
+    raise typer.Exit(asyncio.run(_answer(app, question, asked, show)))
+
+
+async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Show) -> int:
+    """Ask, work on it and show it; the exit code."""
+    import asyncio
+
+    from penstock.cli.errors import ExitCode
+    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.worker import working
+    from penstock.model.answer import AnswerState
+    from penstock.tasks import end_tasks
+
+    signals = Signals()
+    async with app:
+        answer = await app.answers.ask(question, **asked)
+        show.begin(answer)
+        async with working(app, KINDS):
+            following = asyncio.create_task(_follow(app, answer, show))
+            told = asyncio.create_task(signals.stop.wait())
+            try:
+                await asyncio.wait([following, told], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await end_tasks([task for task in (following, told) if not task.done()])
+        if following.cancelled():
+            show.left(answer, await _others(app))
+            code = ExitCode.INTERRUPTED
+        else:
+            over = following.result()
+            show.end(over)
+            completed = over.state is AnswerState.COMPLETED
+            code = ExitCode.OK if completed else ExitCode.UNSUCCESSFUL
+    exit_after(EXIT_SECONDS, code)
+    return code
+
+
+async def _follow(app: Penstock, answer: Answer, show: Show) -> Answer:
+    """Show what happens until it is over; the answer then."""
+    async for change in _changes(app, answer):
+        show.tell(change)
+    return (await app.answers.get(answer.id, tenant=answer.tenant)).answer
+
+
+async def _changes(app: Penstock, answer: Answer) -> AsyncIterator[Change]:
+    from penstock.answers.ending import TERMINAL
+    from penstock.cli.watch import looks
+
+    since = 0
+
+    async def look() -> tuple[bool, list[Change]]:
+        over = (await app.answers.get(answer.id, tenant=answer.tenant)).answer.over
+        wait = 1.0 if over else WAIT_SECONDS  # its end is told a moment after it is over
+        told = await app.answers.events(answer.id, since, wait=wait, tenant=answer.tenant)
+        return over, told
+
+    async for over, told in looks(look):
+        for change in told:
+            since = change.version
+            yield change
+            if change.what in TERMINAL:
+                return
+        if over and not told:
+            return
+
+
+async def _others(app: Penstock) -> str:
+    """Who goes on with what is left."""
+    from penstock.answers.jobs import CLOCK
+
+    there = any(CLOCK in process.kinds for process in await app.processes())
+    return "workers elsewhere go on" if there else "`penstock worker` goes on"

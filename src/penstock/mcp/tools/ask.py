@@ -1,0 +1,205 @@
+"""Tools that answer a question from what is stored, with citations."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult
+from pydantic import BaseModel, Field
+
+from penstock.answers.phases import MOST_SECONDS
+from penstock.answers.service import LEAST_SECONDS, MOST_COLLECTIONS, QUESTION_LIMIT
+from penstock.answers.snapshots import AnswerView
+from penstock.answers.wording import cited_evidence, in_words
+from penstock.mcp.answers import NOTICE, Answer, Notice, Untrusted
+from penstock.mcp.cutting import fitting
+from penstock.mcp.desk import ReadDesk, Service, ToolDesk, WriteDesk
+from penstock.mcp.tools.corpus import Name
+from penstock.mcp.tools.define import define
+from penstock.mcp.waiting import MOST_WAIT, Wait, patience
+from penstock.model.fence import fenced
+
+PASSAGE = 2000
+"""Characters shown of a cited passage, or fewer where there are many."""
+MOST_TEXT = 8000
+"""Characters of an answer that are told at once."""
+BEAT_SECONDS = 10.0
+"""A client that wants to hear of progress is told this often that the wait goes on."""
+
+
+class CitedPassage(BaseModel):
+    number: int = Field(description="What `[1]` in the text means.")
+    document: str = Field(description="Its id: what get_page takes, with `collection`.")
+    collection: str
+    title: str
+    source: str = Field(description="Where it came from: an address or a file name.")
+    pages: list[int] | None = Field(description="First and last page, where it has pages.")
+    start: int = Field(description="Where in the document's text it begins ...")
+    end: int = Field(description="... and ends.")
+    text: str = Field(description="How it begins; get_page has the rest.")
+    untrusted: Untrusted = True
+
+
+class Answered(Answer):
+    answer_id: str = Field(description="What get_answer takes.")
+    question: str = Field(description="As it is stored: personal data is masked.")
+    state: Literal["running", "completed", "failed", "cancelled"]
+    phase: Literal["plan", "search", "answer", "done"]
+    text: str = Field(description="The answer; `[1]` cites passage 1. Some of it: see `total`.")
+    start: int = Field(description="Where in the whole text this begins.")
+    total: int = Field(description="Characters of the whole text.")
+    mode: Literal["", "model", "extractive"] = Field(
+        description="`extractive`: sentences as they stand in the passages, without a model."
+    )
+    cited: list[CitedPassage] = Field(description="The passages that the text cites.")
+    unsupported: list[str] = Field(description="Sentences of the text that cite nothing.")
+    missing: list[str] = Field(description="What was looked for and not found.")
+    notes: list[str] = Field(description="What to know about it.")
+    error: str | None
+    next_poll: float | None = Field(
+        description="Seconds that `wait` should be next; null: it is over."
+    )
+    notice: Notice = NOTICE
+    untrusted: Untrusted = True
+
+    def in_words(self) -> str:
+        if self.state == "running":
+            return (
+                f"Answer {self.answer_id} is being made (phase: {self.phase}). For it call "
+                f'get_answer(answer_id="{self.answer_id}", wait={MOST_WAIT:g}).'
+            )
+        if self.state != "completed":
+            return f"Answer {self.answer_id} is {self.state}" + _tail(self.error)
+        parts = [f"Answer {self.answer_id} ({self.mode}):\n{fenced(self.text, 'the answer')}"]
+        if (end := self.start + len(self.text)) < self.total:
+            parts.append(f"There is more of it: call get_answer with start={end}.")
+        parts += [_quoted(one) for one in self.cited]
+        lists = {
+            "Sentences without a citation": self.unsupported,
+            "Looked for and not found": self.missing,
+        }
+        parts += [
+            f"{what}:\n{fenced(_lines(some), what.lower())}" for what, some in lists.items() if some
+        ]
+        return "\n\n".join([*parts, f"Notes: {'; '.join(self.notes)}."] if self.notes else parts)
+
+
+def _tail(error: str | None) -> str:
+    return f": {error}" if error else "."
+
+
+def _lines(texts: list[str]) -> str:
+    return "\n".join(f"- {one}" for one in texts)
+
+
+def _quoted(passage: CitedPassage) -> str:
+    place = f"[{passage.number}] document {passage.document!r} in {passage.collection!r}"
+    if passage.pages:
+        place += f", pages {'-'.join(map(str, sorted(set(passage.pages))))}"
+    place += f", characters {passage.start}-{passage.end}"
+    return f"{place}\n{fenced(passage.text, passage.source or passage.document)}"
+
+
+async def ask(
+    desk: WriteDesk,
+    context: Context[Service, Any],
+    question: Annotated[
+        str,
+        Field(min_length=1, max_length=QUESTION_LIMIT, description="In any language."),
+    ],
+    sources: Annotated[
+        Literal["corpus", "web"],
+        Field(description="`corpus`: what is stored. `web`: providers are asked, too; it is slow."),
+    ] = "corpus",
+    collections: Annotated[
+        list[Name] | None,
+        Field(min_length=1, max_length=MOST_COLLECTIONS, description="Only these; null: all."),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        Field(
+            ge=LEAST_SECONDS,
+            le=MOST_SECONDS,
+            description="It is answered in this time; null: as configured.",
+        ),
+    ] = None,
+    wait: Wait = MOST_WAIT,
+) -> Annotated[CallToolResult, Answered]:
+    """Have a question answered from what is stored here, or with sources=`web` also from what
+    providers find: a short text in which `[1]` cites the passage of that number, the passages, and
+    what was not found. It answers when the answer is there, within `wait` seconds; else it gives
+    the answer_id, and get_answer(answer_id, wait=50) has it later: it is made in any case, also
+    when this call is given up. For passages alone search_corpus is faster; for research in several
+    steps use create_task."""
+    await desk.admit()
+    answer = await desk.answers.ask(
+        question, sources=sources, collections=collections, seconds=seconds, tenant=desk.tenant
+    )
+    return await _result(await _over(desk, context, answer.id, patience(wait)), 0)
+
+
+async def get_answer(
+    desk: ReadDesk,
+    context: Context[Service, Any],
+    answer_id: Annotated[str, Field(min_length=1, max_length=64, description="Of ask.")],
+    wait: Wait = 0,
+    start: Annotated[
+        int, Field(ge=0, le=10**9, description="Where to go on in a text that was cut.")
+    ] = 0,
+) -> Annotated[CallToolResult, Answered]:
+    """Tell how an answer stands that ask has begun. With `wait` it answers as soon as the answer is
+    over; call it with wait=50 until `state` is no longer `running`."""
+    return await _result(await _over(desk, context, answer_id, patience(wait)), start)
+
+
+async def _over(
+    desk: ToolDesk, context: Context[Service, Any], answer_id: str, seconds: float
+) -> AnswerView:
+    """The answer once it is over, or as it stands after `seconds` and when the server is told to
+    stop. Who wants to hear of progress is told what happens meanwhile."""
+    view, since, begun = await desk.answer(answer_id), 0, time.monotonic()
+    told_of = "progress_token" in (context.request_context.meta or {})
+    while not view.answer.over and (left := seconds - (time.monotonic() - begun)) > 0:
+        pause = min(BEAT_SECONDS, left)
+        events = await desk.unless_stopping(
+            desk.answers.events(answer_id, since, wait=pause, tenant=desk.tenant)
+        )
+        if events is None:
+            break
+        since = events[-1].version if events else since
+        if told_of:
+            words = [said for one in events if (said := in_words(one))]
+            spent = min(time.monotonic() - begun, seconds)
+            await context.report_progress(spent, seconds, words[-1] if words else None)
+        view = await desk.answer(answer_id)
+    return view
+
+
+async def _result(view: AnswerView, start: int) -> CallToolResult:
+    async def tell(length: int) -> Answered:
+        return _answered(view, start, length)
+
+    return (await fitting(tell, PASSAGE)).result()
+
+
+def _answered(view: AnswerView, start: int, length: int) -> Answered:
+    """With its text from `start` on, and so many characters of each passage."""
+    answer, end = view.answer, start + MOST_TEXT
+    cited = [asdict(one) | {"text": one.text[:length]} for one in cited_evidence(answer)]
+    shown = {
+        "text": answer.text[start:end],
+        "start": start,
+        "total": len(answer.text),
+        "cited": cited,
+        "unsupported": [answer.text[a:b] for a, b in answer.unsupported if start <= a < end],
+    }
+    return Answered.model_validate(view.as_dict() | shown)
+
+
+TOOLS = (
+    define(ask, "Answer a question", outside=True),
+    define(get_answer, "Read an answer", reads=True),
+)

@@ -1,0 +1,193 @@
+"""Answers: a question in, and what is said of it with which evidence; at once, or as it is made.
+
+Whoever asks may hang up: the answer is made all the same, and is found by its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from penstock.answers.ending import DONE, ERROR, TERMINAL, ending, told
+from penstock.answers.service import EVENTS, MOST_LISTED, MOST_WAIT
+from penstock.answers.snapshots import AnswerView
+from penstock.desk import Desk
+from penstock.model.answer import Answer, AnswerState
+from penstock.model.errors import WaitTimeout
+from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
+from penstock.server.answers import at, reply
+from penstock.server.bodies import parse, require, whole
+from penstock.server.desk import ReadDesk, WriteDesk
+from penstock.server.events import event
+from penstock.server.once import REPLAYED, digest, fingerprint, made_id, once
+from penstock.server.openapi import takes
+from penstock.server.streams import END, Resume, check_room, described, stream, version_of
+
+routes = APIRouter(tags=["answers"])
+
+SSE = "text/event-stream"
+STREAM = described("asked", *EVENTS, "reset")
+LOOK_SECONDS = 10.0
+"""A stream that is told nothing looks this often whether the answer is over."""
+SETTLE_SECONDS = 5.0
+"""How long the end of an answer that is over is waited for in its log."""
+
+
+@routes.post(
+    "/v1/answers",
+    status_code=201,
+    responses={201: {"model": AnswerOut}, 200: STREAM[200]},
+    openapi_extra=takes(Ask),
+)
+async def ask(
+    request: Request,
+    desk: WriteDesk,
+    wait: Annotated[
+        float,
+        Query(ge=0, le=86400, description="Seconds; then the answer as it stands. Not of streams."),
+    ] = 60.0,
+) -> Response:
+    """Have a question answered. Once this answers, the answer will be made, whoever hangs up. 201
+    once it is over, or as it stands after `wait`. With `Accept: text/event-stream` it is 200, and
+    a stream of its events as they come, which /v1/answers/{answer_id}/events goes on with."""
+    require(request, "application/json")
+    body = await whole(request)
+    new = parse(body, Ask)
+    made = made_id(request, desk.tenant)
+    streamed = SSE in request.headers.get("accept", "").lower()
+    if streamed:
+        check_room(request)  # nothing is made for who cannot be told
+
+    async def make() -> Response:
+        await request.app.state.depth.check()
+        await desk.answers.ask(
+            new.question,
+            sources=new.sources,
+            collections=new.collections,
+            seconds=new.seconds,
+            tenant=desk.tenant,
+            answer_id=made,
+        )
+        return reply({"answer_id": made}, 201)
+
+    # Only the asking is done once: who asks again gets the answer as it stands now.
+    asked = await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    headers = {"Location": at("answers", made)}
+    headers |= {name: asked.headers[name] for name in REPLAYED if name in asked.headers}
+    if streamed:
+        return stream(request, _events(desk, made, 0), headers)
+    seconds = min(wait, request.app.state.config.deadline_seconds)
+    view = await _over(request, desk, made, seconds)
+    return reply(view.as_dict(), 201, **headers)
+
+
+async def _over(request: Request, desk: Desk, answer_id: str, seconds: float) -> AnswerView:
+    """The answer once it is over, or as it stands when the wait is."""
+    if seconds:
+        state = request.app.state
+        waiting = desk.answers.wait(answer_id, timeout=seconds, tenant=desk.tenant)
+        try:
+            with state.metrics.long_poll():
+                await state.draining.unless(waiting, request.receive)
+        except WaitTimeout:
+            pass
+    return await desk.answer(answer_id)
+
+
+@routes.get("/v1/answers", responses={200: {"model": AnswerPage}})
+async def answers(
+    desk: ReadDesk,
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+    before: Annotated[
+        str | None, Query(max_length=64, description="`next` of the page before.")
+    ] = None,
+) -> Response:
+    """The newest first."""
+    found = await desk.answers.answers(tenant=desk.tenant, limit=limit, before=before)
+    following = found[-1].id if len(found) == limit else None
+    return reply({"answers": [one.as_line() for one in found], "next": following})
+
+
+@routes.get("/v1/answers/{answer_id:name}", responses={200: {"model": AnswerOut}})
+async def answer(
+    request: Request,
+    desk: ReadDesk,
+    answer_id: str,
+    wait: Annotated[
+        float, Query(ge=0, le=86400, description="Seconds; answers with the first change.")
+    ] = 0.0,
+    since: Annotated[
+        int | None,
+        Query(ge=0, le=2**62, description="A `version`: for a change after it, not after now."),
+    ] = None,
+) -> Response:
+    """The answer as it stands; with `wait`, as soon as it has changed, or as it stands then."""
+    found: AnswerView | None = None
+    if wait:
+        state = request.app.state
+        seconds = min(wait, state.config.wait_seconds, MOST_WAIT)
+        waiting = desk.answer(answer_id, wait=seconds, since=since)
+        with state.metrics.long_poll():
+            found = await state.draining.unless(waiting, request.receive)
+    if found is None:  # nobody waits, or the server is told to stop
+        found = await desk.answer(answer_id)
+    return reply(found.as_dict())
+
+
+@routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerOut}})
+async def cancel(desk: WriteDesk, answer_id: str) -> Response:
+    """Give a question up; the answer as it stands then, which may have been over just before."""
+    await desk.answers.cancel(answer_id, tenant=desk.tenant)
+    return reply((await desk.answer(answer_id)).as_dict())
+
+
+@routes.get("/v1/answers/{answer_id:name}/events", responses=STREAM, response_class=Response)
+async def answer_events(
+    request: Request, desk: ReadDesk, answer_id: str, resume: Resume
+) -> Response:
+    """What happens to an answer, from the question to its end: `done`, or `error`, once. 204 for
+    who has seen that."""
+    view = await desk.answer(answer_id)  # 404 before the stream begins
+    since, ended = version_of(resume)
+    if ended and view.answer.over:
+        return Response(status_code=204)
+    return stream(request, _events(desk, answer_id, since))
+
+
+async def _events(desk: Desk, answer_id: str, since: int | None) -> AsyncGenerator[bytes]:
+    """What its log tells after a version, up to its end."""
+    view = await desk.answer(answer_id)
+    answer = view.answer
+    if since is None or since > view.version:  # of a log that is gone by now: from the beginning
+        since = 0
+        yield event("reset", view.as_dict(), "0")
+    elif since == 0:
+        yield event("asked", answer.as_line(), "0")
+    while True:
+        wait = _patience(desk, answer)
+        told_now = await desk.answers.events(answer_id, since, wait=wait, tenant=desk.tenant)
+        for one in told_now:
+            since, over = one.version, one.what in TERMINAL
+            yield event(one.what, one.data, f"{since}{END if over else ''}")
+            if over:
+                return
+        if told_now:
+            continue
+        if answer.over:  # its log is gone, or nobody has told its end yet
+            if answer.state is AnswerState.COMPLETED:
+                yield event("answer", told(answer), str(since))
+            name = DONE if answer.state is AnswerState.COMPLETED else ERROR
+            yield event(name, ending(answer), f"{since}{END}")
+            return
+        answer = (await desk.answer(answer_id)).answer
+
+
+def _patience(desk: Desk, answer: Answer) -> float:
+    """How long news is waited for before looking again. The end of an answer is told a moment after
+    it is over."""
+    if answer.finished_at is None:
+        return LOOK_SECONDS
+    return max(0.0, answer.finished_at + SETTLE_SECONDS - desk.app.queue.now())

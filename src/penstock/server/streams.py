@@ -1,0 +1,85 @@
+"""What all streams share: who may open one, where its reader goes on, and how it is described."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Query, Request
+
+from penstock.model.errors import QueueUnavailable
+from penstock.server.events import EventStream
+from penstock.server.problems import Problem, busy
+
+NOTHING: Mapping[str, str] = {}
+END = "-end"
+"""How the id of the last event ends: who has seen it is not told it again."""
+
+
+async def _resume(
+    last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=2000)] = None,
+    last_event_id: Annotated[str | None, Query(max_length=2000)] = None,
+) -> str | None:
+    """Where a reader goes on: the header that browsers send, or the same as a query."""
+    return last if last is not None else last_event_id
+
+
+Resume = Annotated[str | None, Depends(_resume)]
+
+
+def described(*names: str) -> dict[int | str, dict[str, Any]]:
+    """A stream of these events, for `responses` of its route."""
+    event = {
+        "type": "object",
+        "properties": {
+            "event": {"enum": [*names, "bye"]},
+            "id": {"type": "string", "description": "To resume after it, as Last-Event-ID."},
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {"type": "object"},
+            },
+            "retry": {"type": "integer"},
+        },
+    }
+    return {
+        200: {"content": {"text/event-stream": {"schema": event}}},
+        204: {"description": "The stream has ended, and its end was seen."},
+    }
+
+
+def version_of(resume: str | None) -> tuple[int | None, bool]:
+    """The version to go on after, and whether the end was seen there. None: no such id is ours."""
+    if resume is None:
+        return 0, False
+    number = resume.removesuffix(END)
+    if not number.isascii() or not number.isdigit() or len(number) > 18:
+        return None, False
+    return int(number), resume.endswith(END)
+
+
+def check_room(request: Request) -> None:
+    """503 where there are streams enough."""
+    state = request.app.state
+    if state.metrics.open_streams >= state.config.max_streams:
+        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
+
+
+def stream(
+    request: Request, events: AsyncGenerator[bytes], headers: Mapping[str, str] = NOTHING
+) -> EventStream:
+    """The answer that tells these events for as long as its caller may read them; with `headers`
+    of its own."""
+    check_room(request)
+    state = request.app.state
+
+    async def allowed() -> bool:
+        try:
+            await state.callers.caller(request)
+        except Problem:
+            return False
+        except QueueUnavailable:  # what the stores of keys raise, wherever they are
+            pass  # nobody is sent away because it cannot be asked
+        return True
+
+    return EventStream(events, state.draining, state.metrics, state.config, allowed, headers)
