@@ -189,20 +189,22 @@ def _listen(server: grpc.aio.Server, config: LibrarianConfig) -> str:
 
 async def _watch(reports: health.aio.HealthServicer, ready: Callable[[], Awaitable[None]]) -> None:
     """Keep the health that is told in step with whether a search could be made."""
-    was: str | None = ""
+    was: int | None = None
     while True:
-        trouble: str | None = None
+        status, trouble = health_pb2.HealthCheckResponse.SERVING, ""
         try:
             async with asyncio.timeout(HEALTH_SECONDS):
                 await ready()
         except (PenstockError, TimeoutError) as error:
+            status = health_pb2.HealthCheckResponse.NOT_SERVING
             trouble = str(error) or type(error).__name__
-        if (trouble is None) != (was is None):
-            states = health_pb2.HealthCheckResponse
-            await _report(reports, states.SERVING if trouble is None else states.NOT_SERVING)
-            if trouble is not None:
+        if status != was:
+            await _report(reports, status)
+            if trouble:
                 log.warning("not ready: %s", trouble)
-        was = trouble
+            else:
+                log.info("ready")
+        was = status
         await asyncio.sleep(HEALTH_SECONDS)
 
 
