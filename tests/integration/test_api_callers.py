@@ -112,7 +112,15 @@ async def test_a_tenant_sees_only_its_own(host: Host) -> None:
         made = await mine.put("/v1/index/secret", json={"text": "The turbine's secret."})
         assert made.status_code == 200
         task = (await mine.post("/v1/tasks", json={"question": "What is it?"})).json()["task_id"]
-        ids = {"{document_id}": "secret", "{job_id}": job, "{task_id}": task}
+        asked_of = await mine.post("/v1/answers", json={"question": "What is the secret?"})
+        answer_id = asked_of.json()["answer_id"]
+        assert "secret" in asked_of.json()["text"]
+        ids = {
+            "{document_id}": "secret",
+            "{job_id}": job,
+            "{task_id}": task,
+            "{answer_id}": answer_id,
+        }
         paths = (await mine.get("/openapi.json")).json()["paths"]
         asked = 0
         for path, operations in paths.items():
@@ -128,14 +136,19 @@ async def test_a_tenant_sees_only_its_own(host: Host) -> None:
                 answer = await other.request(method, url, json=body)
                 assert answer.status_code == 404, (method, url, answer.status_code)
                 asked += 1
-        assert asked >= 13
-        for path in (f"/v1/tasks/{task}?wait=300", "/v1/pages?document=secret&collection=default"):
+        assert asked >= 16
+        for path in (
+            f"/v1/tasks/{task}?wait=300",
+            f"/v1/answers/{answer_id}?wait=300",
+            "/v1/pages?document=secret&collection=default",
+        ):
             assert (await other.get(path)).status_code == 404, path
         await _lists_hold_nothing(other, job)
         own = await other.put("/v1/index/secret", json={"text": "Another of that name."})
         assert own.status_code == 200
         assert (await mine.get(f"/v1/jobs/{job}")).json()["state"] == "failed"
         assert (await mine.get(f"/v1/tasks/{task}")).json()["status"] == "running"
+        assert (await mine.get(f"/v1/answers/{answer_id}")).json()["state"] == "completed"
         chunks = (await mine.get("/v1/documents/secret/chunks")).json()["chunks"]
         assert [one["text"] for one in chunks] == ["The turbine's secret."]
 
@@ -145,6 +158,9 @@ async def _lists_hold_nothing(other: httpx.AsyncClient, job: str) -> None:
     assert (await other.get("/v1/dead-letters")).json()["jobs"] == []
     assert (await other.get("/v1/documents")).json()["documents"] == []
     assert (await other.get("/v1/tasks")).json()["tasks"] == []
+    assert (await other.get("/v1/answers")).json()["answers"] == []
+    nothing = await other.post("/v1/answers", json={"question": "What is the turbine's secret?"})
+    assert nothing.json()["evidence"] == []
     found = await other.post("/v1/search", json={"question": "the turbine's secret"})
     assert found.json()["passages"] == []
     for verb in ("redrive", "discard"):

@@ -20,6 +20,7 @@ def requests(number: int) -> list[tuple[str, dict[str, object]]]:
         ("/v1/jobs", {"kind": "add", "payload": {"a": number}}),
         ("/v1/documents", {"text": f"Number {number}."}),
         ("/v1/tasks", {"question": f"Number {number}?"}),
+        ("/v1/answers?wait=0", {"question": f"Number {number}?"}),
     ]
 
 
@@ -63,6 +64,8 @@ async def test_a_server_killed_half_way_makes_nothing_twice(host: Host) -> None:
         assert {one["generation"] for one in documents} == set(range(1, KEYS + 1))
         tasks = (await client.get("/v1/tasks?limit=1000")).json()["tasks"]
         assert len(tasks) == len({one["question"] for one in tasks}) == KEYS
+        answers = (await client.get("/v1/answers?limit=1000")).json()["answers"]
+        assert len(answers) == len({one["question"] for one in answers}) == KEYS
     places = {one.headers["location"] for some in again for one in some}
     assert {one.headers["location"] for one in told if one.status != 409} <= places
     replayed = [await make(other, number) for number in range(5)]

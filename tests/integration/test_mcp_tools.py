@@ -87,9 +87,9 @@ async def test_what_tools_say_of_themselves(agents: Agents) -> None:
         readers = {name for name, tool in tools.items() if tool.annotations.read_only_hint}  # type: ignore[union-attr]
         assert readers == {
             *("get_status", "get_page", "search_corpus", "list_tasks"),
-            *("lane_status", "list_dead_letters"),
+            *("lane_status", "list_dead_letters", "get_answer"),
         }
-        assert len(tools) == 12
+        assert len(tools) == 14
 
 
 async def test_failed_jobs_are_listed_cut_and_tried_again(agents: Agents) -> None:

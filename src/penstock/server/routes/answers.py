@@ -78,7 +78,7 @@ async def ask(
     headers = {"Location": at("answers", made)}
     headers |= {name: asked.headers[name] for name in REPLAYED if name in asked.headers}
     if streamed:
-        return stream(request, _events(desk, made, 0), headers)
+        return stream(request, _events(desk, made, None), headers)
     seconds = min(wait, request.app.state.config.deadline_seconds)
     view = await _over(request, desk, made, seconds)
     return reply(view.as_dict(), 201, **headers)
@@ -151,20 +151,19 @@ async def answer_events(
     """What happens to an answer, from the question to its end: `done`, or `error`, once. 204 for
     who has seen that."""
     view = await desk.answer(answer_id)  # 404 before the stream begins
-    since, ended = version_of(resume)
-    if ended and view.answer.over:
+    if version_of(resume)[1] and view.answer.over:  # its end was seen
         return Response(status_code=204)
-    return stream(request, _events(desk, answer_id, since))
+    return stream(request, _events(desk, answer_id, resume))
 
 
-async def _events(desk: Desk, answer_id: str, since: int | None) -> AsyncGenerator[bytes]:
-    """What its log tells after a version, up to its end."""
-    view = await desk.answer(answer_id)
+async def _events(desk: Desk, answer_id: str, resume: str | None) -> AsyncGenerator[bytes]:
+    """What its log tells after an id, up to its end."""
+    view, (since, _) = await desk.answer(answer_id), version_of(resume)
     answer = view.answer
     if since is None or since > view.version:  # of a log that is gone by now: from the beginning
         since = 0
         yield event("reset", view.as_dict(), "0")
-    elif since == 0:
+    elif resume is None:
         yield event("asked", answer.as_line(), "0")
     while True:
         wait = _patience(desk, answer)
