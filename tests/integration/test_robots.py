@@ -11,7 +11,6 @@ from protego import Protego
 
 from penstock import ConfigError, JobState
 from penstock.engine.http import host_lane
-from penstock.lanes.registry import LaneRegistry
 from penstock.research import robots
 from tests.support.pages import page
 from tests.support.reader import PAGE, Reader
@@ -264,9 +263,13 @@ def test_many_names_over_many_rules_are_read_in_no_time() -> None:
     assert time.monotonic() - start < 5
 
 
-def test_without_the_extra_it_says_what_to_install(
+async def test_without_the_extra_it_says_what_to_install(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "protego", None)
-    with pytest.raises(ConfigError, match=r"penstock\[research\]"):
-        robots.Robots(LaneRegistry())
+    async with reader.running(max_retries=0):
+        job = await reader.ask(reader.site.url("/page/0"))
+        assert job.error is not None
+        assert job.error.type == ConfigError.__name__
+        assert "penstock[research]" in job.error.message
+    assert reader.site.hits == []
