@@ -25,12 +25,13 @@ setup: $(STAMP) ## make .venv with everything pinned (quick when nothing changed
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q src
 
 # --python: without it an activated environment elsewhere would be changed instead of .venv.
-$(STAMP): pyproject.toml requirements/dev.txt $(UV)
+$(STAMP): pyproject.toml requirements/dev.txt requirements/model.txt $(UV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode --editable .
 	$(BIN)/python -m tools.get_redis
 	$(BIN)/python -m tools.get_tesseract
 	$(BIN)/python -m tools.get_chromium
+	$(BIN)/python -m tools.get_model
 	@touch $@
 
 $(UV):

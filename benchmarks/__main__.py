@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import (
+    answers,
     claim,
     cli_help,
     enqueue,
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
     "retrieval": retrieval.run,
+    "answers": answers.run,
     "ingest": speed.run,
     "ingest_pdfs": hundred.run,
     "search": search.run,

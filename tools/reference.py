@@ -12,7 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,6 +24,7 @@ from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
 from penstock.model.browser import BrowserConfig, EngineConfig
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
+from penstock.model.llm import LlmConfig, ModelConfig
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
 from tools.reference_api import api_page, metrics_page
@@ -55,7 +56,7 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
 ([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
-`llm` ([guide](guide-documents.md#scans)); `fetch`, whose `allow` is a list for `fetch_allow`;
+`llm`, which is in the environment too; `fetch`, whose `allow` is a list for `fetch_allow`;
 `server`; `providers`; and `browser`.
 
 ## The server
@@ -66,6 +67,21 @@ used is in the [guide](guide-server.md).
 | setting | default | meaning |
 |---|---|---|
 {server}
+
+## Language models
+
+The section `llm` of `{file}`. In the environment `PENSTOCK_LLM_BASE_URL` and the like, which win.
+How they are used is in the [guide](guide-models.md).
+
+| setting | default | meaning |
+|---|---|---|
+{llm}
+
+A role, under `models`; in the environment `PENSTOCK_LLM_PLAN_MODEL` and the like:
+
+| setting | default | meaning |
+|---|---|---|
+{model}
 
 ## Search providers
 
@@ -194,6 +210,8 @@ def settings_page() -> str:
         providers=", ".join(f"`{name}`" for name in ADDRESSES),
         browser="\n".join(browser),
         engine="\n".join(_rows(EngineConfig)),
+        llm="\n".join(_rows(LlmConfig)),
+        model="\n".join(_rows(ModelConfig)),
     )
 
 
@@ -206,7 +224,7 @@ def _rows(of: type) -> list[str]:
 
 
 def _shown(default: Any) -> str:
-    return "none" if default in (None, "", ()) else f"`{_value(default)}`"
+    return "none" if default in (None, "", (), MISSING) else f"`{_value(default)}`"
 
 
 def _meanings(of: type) -> dict[str, str]:

@@ -4,10 +4,12 @@ from penstock.app import Penstock
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.model.agent import VERSION as _VERSION
+from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import (
     AddressRefused,
+    AnswerNotFound,
     AuthenticationError,
     BlobMissing,
     Blocked,
@@ -56,6 +58,9 @@ __version__ = _VERSION
 
 __all__ = [
     "AddressRefused",
+    "Answer",
+    "AnswerNotFound",
+    "AnswerState",
     "AuthenticationError",
     "BlobMissing",
     "Blocked",

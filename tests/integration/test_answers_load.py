@@ -8,7 +8,17 @@ import pytest
 
 from penstock import JobContext
 from penstock.ports.queue import JobFilter
-from tests.support.answering import ENOUGH, PLANNED, QUICK, SOON, Study, answered, citing
+from tests.support.answering import (
+    ENOUGH,
+    PLANNED,
+    QUESTION,
+    QUICK,
+    SOON,
+    Study,
+    add,
+    answered,
+    citing,
+)
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
 
 LIMITS = {PLAN: 3, SEARCH: 4, ANSWER: 2}
@@ -31,7 +41,7 @@ def narrow(study: Study, model: ModelServer) -> Study:
 async def test_under_fifty_questions_each_phase_keeps_to_its_lane(
     narrow: Study, model: ModelServer
 ) -> None:
-    async with narrow.running() as app:
+    async with narrow.running(max_workers=10) as app:
         asked = await asyncio.gather(
             *(app.answers.ask(f"How is overshot wheel {n} turned?") for n in range(MANY))
         )
@@ -60,7 +70,8 @@ async def test_phases_that_wait_for_their_lane_keep_no_worker(
         """Needs nothing from anybody."""
 
     async with app.running():
-        asked = [await app.answers.ask("Who?", seconds=60.0) for _ in range(6)]
+        await add(app, ["wheel"])
+        asked = [await app.answers.ask(QUESTION, seconds=60.0) for _ in range(6)]
         async with asyncio.timeout(SOON):
             while len(model.asked(ANSWER)) < LIMITS[ANSWER]:
                 await app.wait((await app.enqueue("noop")).id, SOON)

@@ -12,7 +12,7 @@ from penstock import Penstock
 from penstock.model.answer import Answer
 from penstock.model.change import Change
 from tests.support.model_server import ANSWER, PLAN, SEARCH, Asked, ModelServer
-from tests.support.shelf import LANE, Shelf, completed
+from tests.support.shelf import Shelf, completed
 
 SOON = 30.0
 """Seconds an answer may take; five times what it should."""
@@ -63,7 +63,7 @@ class Study:
         settings = shelf.farm.settings
         lanes = dict.fromkeys(("llm.plan", "llm.search", "llm.answer"), QUICK)
         free = {"min_interval_seconds": 0.0, "max_parallel": 40, **_timing(QUICK)}
-        settings |= {"lanes": {"embedder": LANE, "llm": free, **lanes}, "max_retries": 2}
+        settings |= {"lanes": settings["lanes"] | {"llm": free} | lanes, "max_retries": 2}
         if model is not None:
             content(model)
             self.add_config(model.config())

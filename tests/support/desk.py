@@ -30,14 +30,20 @@ class Desk:
         self.app.job("work", lane=lane, **options)(handler)
 
     async def run(
-        self, work: Work, *, lane: str | None = "api", deadline: float | None = None, **options: Any
+        self,
+        work: Work,
+        *,
+        lane: str | None = "api",
+        deadline: float | None = None,
+        patience: float = SOON,
+        **options: Any,
     ) -> Job:
         """One job, from beginning to end."""
         self.register(work, lane, **options)
         async with self.app, self.app.running():
             at = None if deadline is None else time.time() + deadline
             job = await self.app.enqueue("work", deadline=at)
-            return await self.app.wait(job.id, timeout=SOON)
+            return await self.app.wait(job.id, timeout=patience)
 
     def use_of(self, lane: str) -> int:
         """How many permits of a lane with a daily limit have been taken."""

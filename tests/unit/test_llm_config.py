@@ -89,7 +89,6 @@ def test_environment_alone_is_enough_and_wins_over_the_file(tmp_path: Path) -> N
         assert rows["llm.models.plan.key_variable"] == ("PLAN_KEY", variable)
         assert rows["llm.models.answer"] == ("of-env", "environment PENSTOCK_LLM_ANSWER_MODEL")
         assert "canary" not in str(rows)
-    assert rows["llm.models.ingest"] == ("looker", f"{tmp_path}/penstock.yaml line 4")
 
 
 @pytest.mark.parametrize(
@@ -104,6 +103,12 @@ def test_environment_alone_is_enough_and_wins_over_the_file(tmp_path: Path) -> N
 def test_wrong_variable_is_named(name: str, value: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load(environment={f"PENSTOCK_LLM_{name}": value})
+
+
+def test_wrong_variable_is_named_also_where_the_file_is_right(tmp_path: Path) -> None:
+    environment = {"PENSTOCK_LLM_BASE_URL": "nonsense"}
+    with pytest.raises(ConfigError, match=r"^environment PENSTOCK_LLM_BASE_URL: llm: base_url"):
+        load(file=config(tmp_path, SECTION), environment=environment)
 
 
 def test_key_in_place_of_its_variable_is_refused_and_not_quoted(tmp_path: Path) -> None:
@@ -144,8 +149,9 @@ def test_who_lets_a_model_read_scans_is_told_that_it_gets_them_unmasked(tmp_path
         ),
         (
             f"{MODELS} {{answer: {{model: a, base_url: y}}}}",
-            r"models\.answer: base_url must be like",
+            r"llm: models\.answer\.base_url must be like",
         ),
+        (f"{MODELS} {{answer: {{}}}}", r"llm: models\.answer has no model"),
         (f"{MODELS} {{plan: a}}", r"line 1: llm: models for plan and search are of no use without"),
         ("scans: tesseract", r"scans must be one of none, ocr, model"),
         ("scans: off", r"line 1: scans must be a text"),

@@ -25,7 +25,7 @@ _WORD = re.compile(
     r"[\u3005\u3400-\u9fff]+|[\u30a1-\u30fa\u30fc]+"  # of Japanese what is not grammar
     r"|[\uac00-\ud7a3]+|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:[-.'][^\W_]+)*"
 )
-_SMALL = re.compile(r"[a-z]{1,3}")
+_SMALL = re.compile(r"[A-Za-z][a-z]{0,2}")
 """Articles and the like; an abbreviation has capitals."""
 
 
@@ -98,11 +98,16 @@ def not_found(question: str, evidence: Sequence[Evidence]) -> tuple[str, ...]:
     asked = query_terms(question)
     if evidence and not any(script(one.text) == asked.script for one in evidence):
         return ()
-    there: set[str] = set()
-    for one in evidence:
-        there.update(index_terms(f"{one.title} {one.text}"))
+    there = {term for one in evidence for term in _terms(one)}
     missing = [word for word in words(question) if not _is_there(word, there)]
     return tuple(missing[:MOST_MISSING])
+
+
+def covered(question: str, one: Evidence) -> float:
+    """The share of the question's words that a passage has. Words that every text has are not
+    counted: they bring passages that have nothing else to do with it."""
+    asked, there = words(question), _terms(one)
+    return sum(_is_there(word, there) for word in asked) / len(asked) if asked else 1.0
 
 
 def words(question: str) -> list[str]:
@@ -113,6 +118,10 @@ def words(question: str) -> list[str]:
         for word in dict.fromkeys(_WORD.findall(question))
         if not _SMALL.fullmatch(word) and telling.intersection(index_terms(word))
     ]
+
+
+def _terms(one: Evidence) -> set[str]:
+    return set(index_terms(f"{one.title} {one.text}"))
 
 
 def _is_there(word: str, there: set[str]) -> bool:

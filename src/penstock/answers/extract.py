@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from penstock.answers.evidence import covered
 from penstock.answers.sentences import cited, sentences
 from penstock.corpus.query import query_terms
 from penstock.corpus.terms import index_terms, script
@@ -15,9 +16,9 @@ from penstock.model.answer import Citation, Evidence
 MOST_SENTENCES = 4
 LONGEST = 600
 """Characters of one sentence: a table may be one without an end."""
-LEAST_SCORE = 0.27
-"""Of a passage. What answers a question scored more in 95 of 100 (in Japanese, whose words are the
-hardest to tell), and what has only a word in common less."""
+LEAST_SCORE, LEAST_COVERED = 0.2, 0.15
+"""Of a passage: its score, and the share of the question's words that it has. In the benchmark
+nearly all that answer have more of both, and what answers nothing has none of the words."""
 BESIDE_BEST = 0.6
 """Of the best passage, and of the best sentence: what has less is left out."""
 
@@ -67,7 +68,13 @@ def nothing(question: str) -> str:
 def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
     """The sentences of passages that have to do with the question, in its own script."""
     asked, own = set(query_terms(question).terms), script(question)
-    near = [one for one in evidence if one.score >= LEAST_SCORE and script(one.text) == own]
+    near = [
+        one
+        for one in evidence
+        if script(one.text) == own
+        and one.score >= LEAST_SCORE
+        and covered(question, one) >= LEAST_COVERED
+    ]
     least = max((one.score for one in near), default=0.0) * BESIDE_BEST
     split = [
         (one, at, set(index_terms(one.text[slice(*at)])) & asked)

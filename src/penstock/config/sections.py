@@ -15,6 +15,7 @@ from penstock.model.errors import ConfigError
 from penstock.model.lane import KEYS, PROFILES, check_value
 from penstock.model.llm import KEYS as LLM_KEYS
 from penstock.model.llm import MODEL_KEYS, ROLES, LlmConfig, ModelConfig
+from penstock.model.llm import check_value as check_llm_value
 from penstock.model.providers import KEYS as PROVIDER_KEYS
 from penstock.model.providers import ProviderConfig, check_provider
 from penstock.model.server import KEYS as SERVER_KEYS
@@ -160,25 +161,28 @@ def _llm_of_file(section: Located) -> dict[str, dict[str, Located]]:
 
 
 def _read_model(role: str, keys: Mapping[str, Located]) -> ModelConfig:
-    name = f"llm: models.{role}"
-    values = {key: _llm_value(f"models.{role}.{key}", located) for key, located in keys.items()}
-    source = next((located.source for located in keys.values()), name)
+    name = f"models.{role}"
+    values = {key: _llm_value(key, located, f"{name}.") for key, located in keys.items()}
     if "model" not in values:
-        raise ConfigError(f"{source}: {name} has no model: `model` is its name")
-    try:
-        return ModelConfig(**values)
-    except ConfigError as error:
-        raise ConfigError(f"{source}: {name}: {error}") from None
+        source = "".join(f"{located.source}: " for located in list(keys.values())[:1])
+        raise ConfigError(f"{source}llm: {name} has no model: `model` is its name")
+    return ModelConfig(**values)
 
 
-def _llm_value(name: str, located: Located) -> Any:
-    if name.endswith("reasoning"):
+def _llm_value(key: str, located: Located, under: str = "") -> Any:
+    name = f"llm: {under}{key}"
+    if key == "reasoning":
         switches = {"true": True, "1": True, "false": False, "0": False}
         value = switches.get(str(located.value).lower())
         if value is None:
-            raise ConfigError(f"{located.source}: llm: {name} must be true or false")
+            raise ConfigError(f"{located.source}: {name} must be true or false")
         return value
-    return _text(f"llm: {name.removesuffix('.model')}", located)
+    text = _text(name.removesuffix(".model"), located)
+    try:
+        check_llm_value(key, text)
+    except ConfigError as error:
+        raise ConfigError(f"{located.source}: llm: {under}{error}") from None
+    return text
 
 
 def read_providers(section: Located) -> dict[str, ProviderConfig]:

@@ -9,6 +9,8 @@ from typing import Any
 
 
 class AnswerState(StrEnum):
+    """Whether there is an answer yet. All but the first are for good."""
+
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -24,6 +26,8 @@ class Sources(StrEnum):
 
 
 class Phase(StrEnum):
+    """What is being done for an answer."""
+
     PLAN = "plan"
     SEARCH = "search"
     ANSWER = "answer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from penstock.model.endpoint import check_base_url, check_variable
 from penstock.model.errors import ConfigError
@@ -14,6 +15,16 @@ ROLES = ("ingest", *PHASES)
 """What models are used for; each has its lane, `llm.ingest` and so on."""
 
 
+def check_value(key: str, value: Any) -> None:
+    """ConfigError unless `value` can be that of `key`, in the section or of a model."""
+    if value is None:
+        return
+    if key == "base_url":
+        check_base_url(value)
+    elif key == "key_variable":
+        check_variable(key, value, "LLM_KEY")
+
+
 @dataclass(slots=True, frozen=True)
 class ModelConfig:
     """The model of one role. What is not given is as in the section, except that a `base_url` of
@@ -22,15 +33,16 @@ class ModelConfig:
     model: str
     """What its server calls it."""
     base_url: str | None = None
-    """Of the server that has it, such as `http://localhost:8080/v1`."""
+    """Of the server that has it. None: that of the section, and so for the two below."""
     key_variable: str | None = None
-    """The environment variable that holds the key: `LLM_KEY`. None: no key is sent."""
+    """The environment variable that holds its key."""
     reasoning: bool | None = None
     """Whether it is a model that thinks first: then `reasoning_effort` and `max_completion_tokens`
-    are sent, in place of `temperature` and `max_tokens`, which such models refuse."""
+    are sent, in place of `temperature` and `max_tokens`, which some of them refuse."""
 
     def __post_init__(self) -> None:
-        _check(self.base_url, self.key_variable)
+        check_value("base_url", self.base_url)
+        check_value("key_variable", self.key_variable)
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,14 +63,15 @@ class LlmConfig:
     """Of the server, such as `http://localhost:8080/v1`."""
     models: Mapping[str, ModelConfig] = field(default_factory=dict)
     """By role (`ingest`, `plan`, `search`, `answer`): a name, or a mapping with the keys below.
-    Where `plan` or `search` have none, that of `answer` is used."""
+    Where `plan` or `search` has none, that of `answer` is used."""
     key_variable: str | None = None
-    """The environment variable that holds the key; none: no key is sent."""
+    """The environment variable that holds the key, such as `LLM_KEY`; none: no key is sent."""
     reasoning: bool = False
-    """Whether models think first; see below."""
+    """Whether these models think first; see below."""
 
     def __post_init__(self) -> None:
-        _check(self.base_url, self.key_variable)
+        check_value("base_url", self.base_url)
+        check_value("key_variable", self.key_variable)
         for role, model in self.models.items():
             if role not in ROLES:
                 raise ConfigError(f"models has no {role!r}; there are: {', '.join(ROLES)}")
@@ -82,10 +95,3 @@ class LlmConfig:
 
 KEYS = tuple(field.name for field in fields(LlmConfig))
 MODEL_KEYS = tuple(field.name for field in fields(ModelConfig))
-
-
-def _check(base_url: str | None, key_variable: str | None) -> None:
-    if base_url is not None:
-        check_base_url(base_url)
-    if key_variable is not None:
-        check_variable("key_variable", key_variable, "LLM_KEY")

@@ -1,0 +1,44 @@
+"""A real language model, asked by a real job: the protocol is the true one."""
+
+from collections.abc import Awaitable
+
+import pytest
+
+from penstock import CutShort, JobContext
+from penstock.adapters.chat import open_models
+from penstock.model.answer import Phase
+from penstock.model.llm import LlmConfig, ModelConfig
+from tests.support.desk import Desk
+from tests.support.phases import LANES, QUESTION, streamed
+from tests.support.processes import Farm
+from tests.support.small_model import NAME, small_model
+
+MOST = 24
+
+
+async def ending(text: Awaitable[str]) -> str:
+    try:
+        return await text
+    except CutShort:
+        return "cut short"
+
+
+@pytest.mark.alone
+async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
+    """What it says matters less than that it ends the same way, by itself or for want of tokens."""
+    desk = Desk(farm, lanes=LANES)
+    pieces: list[str] = []
+    with small_model() as url:
+        answer = open_models(LlmConfig(url, {"answer": ModelConfig(NAME)}))[Phase.ANSWER]
+
+        async def work(ctx: JobContext) -> list[str]:
+            return [
+                await ending(streamed(answer, ctx, pieces, most=MOST)),
+                await ending(answer.complete(ctx, QUESTION, most=MOST)),
+            ]
+
+        done = await desk.run(work, lane=None, timeout=100, patience=100)
+    assert done.error is None
+    in_pieces, whole = done.result
+    assert in_pieces == whole
+    assert len(pieces) > 3
