@@ -4,6 +4,7 @@ and servers that stop or are killed. The answer is made all the same, and its en
 import asyncio
 import json
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator
 
@@ -12,7 +13,7 @@ import pytest
 from tests.support.answering import QUESTION, content
 from tests.support.asking import MANY_WORDS, SSE, asking, fill, over, rest, settings, written
 from tests.support.model_server import ANSWER, ModelServer, Reply
-from tests.support.serving import Event, Host, events
+from tests.support.serving import Event, Host, Served, events
 from tests.support.waiting import until
 from tests.support.wire import Wire, request
 
@@ -176,33 +177,45 @@ async def test_a_server_that_stops_says_bye_and_the_next_one_goes_on(host: Host)
         assert written(seen + told).strip() == (await client.get(path)).json()["text"]
 
 
-async def test_a_reader_that_stops_reading_is_dropped_and_the_answer_is_made(
-    host: Host, model: ModelServer
-) -> None:
+async def test_readers_that_read_nothing_hold_nothing_up(host: Host, model: ModelServer) -> None:
+    """Neither the answer, nor who reads it, nor the server: their streams end."""
+    model.script[ANSWER] = "水車は川の流れで回る[1]。" * 3000  # three bytes for each character
     served = host.serve(stall_seconds=1, heartbeat_seconds=0.2)
     async with served.client() as client:
         await fill(client)
-        long = "The wheel turns by the weight of water in its buckets [1]. " * 400
-        model.script[ANSWER] = long
-        slow = []
-        for _ in range(5):
-            wire = await Wire.open(served.url)
-            wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            wire.writer.write(request("POST", "/v1/answers", BODY, SSE))
-            slow.append(wire)
+        slow = [await unread(served, request("POST", "/v1/answers", BODY, SSE)) for _ in range(5)]
 
-        async def made() -> bool:
-            listed = (await client.get("/v1/answers")).json()["answers"]
-            return [one["state"] for one in listed] == ["completed"] * 5
+        async def asked() -> bool:
+            return len((await client.get("/v1/answers")).json()["answers"]) == 5
 
-        await until(made, "all answers to be made", 60)
-        for wire in slow:
-            wire.close()
+        await until(asked, "all to be asked", 30)
+        [first, *_] = (await client.get("/v1/answers")).json()["answers"]
+        path = f"/v1/answers/{first['answer_id']}"
+        slow += [await unread(served, request("GET", f"{path}/events")) for _ in range(5)]
+        told = await asyncio.wait_for(rest(served, path, None), 60)
+        assert told[-1].name == "done"
+        answer = await over(client, path)
+        assert written(told) == answer["text"]
+        assert len(answer["citations"]) == 3000
 
         async def none_open() -> bool:
             return "penstock_http_streams 0.0" in (await client.get("/metrics")).text
 
-        await until(none_open, "no stream to be left", 30)
+        await until(none_open, "no stream to be left", 60)
+        for one in slow:
+            one.close()
+
+
+async def unread(served: Served, asked: bytes) -> socket.socket:
+    """A request by somebody who reads nothing, and has little room for what comes."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.setblocking(False)
+    host, _, port = served.url.removeprefix("http://").partition(":")
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(reader, (host, int(port)))
+    await loop.sock_sendall(reader, asked)
+    return reader
 
 
 async def test_a_stream_without_news_shows_that_it_lives(host: Host, model: ModelServer) -> None:
