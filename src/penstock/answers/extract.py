@@ -16,9 +16,10 @@ from penstock.model.answer import Citation, Evidence
 MOST_SENTENCES = 4
 LONGEST = 600
 """Characters of one sentence: a table may be one without an end."""
-LEAST_SCORE, LEAST_COVERED = 0.2, 0.15
-"""Of a passage: its score, and the share of the question's words that it has. In the benchmark
-nearly all that answer have more of both, and what answers nothing has none of the words."""
+LEAST_COVERED = 0.2
+"""Of a passage: the share of the question's words that it has. In the benchmark nearly all that
+answer have more, and what answers nothing has none. Scores do not tell: in a small corpus all are
+small."""
 BESIDE_BEST = 0.6
 """Of the best passage, and of the best sentence: what has less is left out."""
 
@@ -68,18 +69,17 @@ def nothing(question: str) -> str:
 def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
     """The sentences of passages that have to do with the question, in its own script."""
     asked, own = set(query_terms(question).terms), script(question)
-    near = [
-        one
+    shares = {one.number: covered(question, one) for one in evidence if script(one.text) == own}
+    worth = {
+        one.number: one.score + shares[one.number]
         for one in evidence
-        if script(one.text) == own
-        and one.score >= LEAST_SCORE
-        and covered(question, one) >= LEAST_COVERED
-    ]
-    least = max((one.score for one in near), default=0.0) * BESIDE_BEST
+        if shares.get(one.number, 0.0) >= LEAST_COVERED
+    }
+    least = max(worth.values(), default=0.0) * BESIDE_BEST
     split = [
         (one, at, set(index_terms(one.text[slice(*at)])) & asked)
-        for one in near
-        if one.score >= least
+        for one in evidence
+        if worth.get(one.number, -1.0) >= least
         for at in sentences(one.text)
     ]
     holding = Counter(term for _, _, terms in split for term in terms)
@@ -87,7 +87,7 @@ def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]
     weights = {term: math.log(1 + len(split) / count) for term, count in holding.items()}
     return [
         _Candidate(
-            one.score * sum(weights[term] for term in terms),
+            worth[one.number] * sum(weights[term] for term in terms),
             one,
             at[0],
             _short(one.text[slice(*at)]),
