@@ -1,12 +1,12 @@
 """Watch Penstock work: 400 jobs, two worker processes, and a SIGKILL in the middle; then documents
-in three languages, made searchable and found.
+in three languages, made searchable and found, and questions answered from them.
 
     python examples/demo.py               a live view on a terminal, plain lines elsewhere
     python examples/demo.py --keep DIR    keep the queue, to look at it afterwards
     python examples/demo.py --svg FILE    save a picture of what was shown
 
-Its exit code is 0 only if every job was found again, finished, and recorded once, and every
-document was found by its question.
+Its exit code is 0 only if every job was found again, finished, and recorded once, every document
+was found by its question, and every answer says only what stands where it cites it.
 """
 
 from __future__ import annotations

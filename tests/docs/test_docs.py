@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES = sorted(DOCS.glob("guide-*.md"))
-WITH_OTHERS = ("guide-server.md", "guide-research.md", "guide-mcp.md")
+WITH_OTHERS = ("guide-server.md", "guide-research.md", "guide-mcp.md", "guide-answers.md")
 ALONE = [guide for guide in GUIDES if guide.name not in WITH_OTHERS]
 """Those whose snippets need no server and no providers: the others have tests of their own."""
 RUN_BLOCKS = Path(__file__).parent / "run_blocks.py"

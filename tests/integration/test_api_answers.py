@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.support.answering import QUESTION, content
+from tests.support.answering import PLANNED, QUESTION, content
 from tests.support.asking import SSE, asking, check_cited, fill, over, settings
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
 from tests.support.serving import Host
@@ -84,15 +84,17 @@ async def test_a_model_plans_judges_and_writes_and_each_step_is_told(
 async def test_who_does_not_wait_is_given_the_id_and_the_answer_later(
     modelled: Host, model: ModelServer
 ) -> None:
-    model.script[PLAN] = Reply(model.script[PLAN], delay=1.0)
+    model.script[PLAN] = Reply(PLANNED, delay=1.0)
     served = modelled.serve()
     async with served.client() as client:
         await fill(client)
+        paths = []
         for wait in (0, 0.2):
             asked = await client.post(f"/v1/answers?wait={wait}", json={"question": QUESTION})
             assert (asked.status_code, asked.json()["state"]) == (201, "running")
             assert asked.json()["next_poll"] > 0
-        path = asked.headers["location"]
+            paths.append(asked.headers["location"])
+        path = paths[-1]
         assert (await over(client, path))["mode"] == "model"
         listed = (await client.get("/v1/answers?limit=1")).json()
         assert [one["answer_id"] for one in listed["answers"]] == [path.rpartition("/")[2]]

@@ -129,7 +129,8 @@ async def test_a_call_that_is_given_up_cancels_nothing(
 async def test_a_long_answer_is_told_in_parts_that_fit(
     modelled: Agents, model: ModelServer
 ) -> None:
-    model.script[ANSWER] = "The wheel turns by water. " * 1000
+    whole = "The wheel turns by water. " * 1000
+    model.script[ANSWER] = whole
     async with modelled.connect("http-new") as client:
         await fill(client)
         told = await call(client, "ask", question=QUESTION)
@@ -143,7 +144,7 @@ async def test_a_long_answer_is_told_in_parts_that_fit(
             assert part is not None
             assert part["start"] == len(text)
             text, parts = text + part["text"], parts + 1
-        assert text == model.script[ANSWER].strip()
+        assert text == whole.strip()
         assert parts == 4
         said = text_of(await client.call_tool("get_answer", {"answer_id": told["answer_id"]}))
         assert "call get_answer with start=8000" in said

@@ -21,7 +21,7 @@ class ServerConfig:
     require_key: bool = False
     """Ask for a key also on loopback, as behind a proxy on the same machine."""
     deadline_seconds: float = 90.0
-    """How long a synchronous upsert is waited for, whatever its caller does."""
+    """How long a synchronous upsert is waited for, whatever its caller does; and an answer."""
     wait_seconds: float = 300.0
     """The longest wait of a long poll."""
     head_seconds: float = 10.0
