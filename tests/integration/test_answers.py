@@ -118,7 +118,7 @@ async def test_without_a_model_sentences_of_the_evidence_are_the_answer(bare_stu
     [
         ("wheel", "Who composed the Goldberg Variations?", "Nothing was found"),
         ("suisha", "量子計算機の誤り訂正はどう行いますか。", "見つかりませんでした"),
-        ("mulle", "피아노 소나타를 작곡한 사람은 누구인가요?", "찾지 못했습니다"),
+        ("mulle", "교향곡은 언제 작곡되었나요?", "찾지 못했습니다"),
     ],
 )
 async def test_where_nothing_is_found_the_answer_says_so(
