@@ -47,12 +47,12 @@ demo: setup ## watch it work
 run: setup ## serve the quickstart example on localhost:8321
 	$(BIN)/penstock serve examples.quickstart:app
 
-# Most tests wait more than they compute: three at a time, then those that need the machine to
+# Most tests wait more than they compute: four at a time, then those that need the machine to
 # themselves. Both parts are run, whatever comes of the first. What fails among others is run once
 # more by itself, and has to pass: a small machine may have been too busy for it.
 test: check ## checks, then every test
 	failed=0; \
-	$(BIN)/python -m pytest -m 'not alone' -n 3 --dist worksteal --durations=10 \
+	$(BIN)/python -m pytest -m 'not alone' -n 4 --dist worksteal --durations=10 \
 		|| $(BIN)/python -m pytest -m 'not alone' --last-failed --last-failed-no-failures none \
 		|| failed=1; \
 	$(BIN)/python -m pytest -m alone --durations=10 || failed=1; \
@@ -76,7 +76,10 @@ $(PEERS_STAMP): requirements/bench.txt $(UV)
 	@touch $@
 
 chaos: setup ## kill things for longer than `make test` does
-	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10
+	failed=0; \
+	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10 || failed=1; \
+	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest -m long || failed=1; \
+	exit $$failed
 
 docs: setup ## check that the docs are true
 	$(BIN)/python -m pytest tests/docs -q

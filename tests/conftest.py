@@ -8,10 +8,14 @@ import pytest
 CHAOS = Path(__file__).parent / "chaos"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the long chaos tests unless `make chaos` asked for them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make chaos` asks for."""
     if os.environ.get("PENSTOCK_CHAOS") == "1":
         return
+    long = [item for item in items if item.get_closest_marker("long")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     skip = pytest.mark.skip(reason="long chaos test: run `make chaos`")
     for item in items:
         if CHAOS in item.path.parents and item.get_closest_marker("slow"):

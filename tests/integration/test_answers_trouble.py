@@ -154,6 +154,7 @@ async def test_a_model_that_is_away_for_a_moment_is_waited_for(
     async with study.running(max_retries=5) as app:
         answer = await answered(app)
         assert (answer.mode, answer.notes) == ("model", ())
+        await app.drain(SOON)  # the one that tells the end is among them
         jobs = await app.jobs(task=log_of(answer.id))
         assert {job.state for job in jobs} == {"completed"}
 

@@ -10,6 +10,7 @@ from penstock import JobState
 from penstock.model.finding import Finding
 from tests.support.result_server import HTML, SIZE, WAYS, ResultServer
 from tests.support.server import Answer
+from tests.support.some import some_of
 from tests.support.visits import Visits, titles, wheels
 
 COUNTED = ("page", "offset")
@@ -53,7 +54,7 @@ async def test_pages_are_followed_to_the_end_each_with_a_permit(
     assert len(results.at("/rows") + results.asked(way)) == pages
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some_of(WAYS, "page", "link"))
 async def test_no_more_pages_are_loaded_than_the_limit_needs(
     visits: Visits, results: ResultServer, way: str
 ) -> None:
@@ -63,7 +64,7 @@ async def test_no_more_pages_are_loaded_than_the_limit_needs(
     assert len(results.at("/rows") + results.asked(way)) == 2
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some_of(WAYS, "page", "link"))
 async def test_search_goes_on_where_an_earlier_one_ended(
     visits: Visits, results: ResultServer, way: str
 ) -> None:

@@ -12,6 +12,7 @@ from penstock import Blocked, JobContext, JobState
 from tests.support.desk import error_of
 from tests.support.result_server import HTML, ResultServer
 from tests.support.server import Answer, CountingServer, redirect
+from tests.support.some import some_of
 from tests.support.visits import LANE, Visits, browsers, titles, wheels
 from tests.support.waiting import until
 
@@ -56,7 +57,7 @@ async def caught(visits: Visits, limit: int = 10) -> Any:
     return (await visits.run(work)).result
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("block", some_of(BLOCKS, "selector", "forbidden", "sent away", "empty"))
 async def test_block_is_told_with_the_name_of_the_engine_and_pauses_its_lane(
     visits: Visits, results: ResultServer, block: str
 ) -> None:
@@ -110,7 +111,10 @@ async def test_block_on_a_later_page_keeps_what_was_found(
     assert (found, engine) == (wheels(10), LANE)
 
 
-@pytest.mark.parametrize("how", ["redirect", "script", "meta", "form", "popup", "frame"])
+@pytest.mark.parametrize(
+    "how",
+    some_of(["redirect", "script", "meta", "form", "popup", "frame"], "redirect", "script"),
+)
 async def test_no_page_leads_the_browser_into_the_network_behind(
     visits: Visits, results: ResultServer, server: CountingServer, how: str
 ) -> None:
@@ -160,12 +164,12 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("answer", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("name", some_of(ENDLESS, "no answer", "script without end", "download"))
 async def test_page_that_never_comes_to_rest_ends_in_time_and_the_next_search_works(
-    visits: Visits, results: ResultServer, answer: Answer
+    visits: Visits, results: ResultServer, name: str
 ) -> None:
     results.titles = wheels(1)
-    results.faults["/link"] = answer
+    results.faults["/link"] = ENDLESS[name]
     visits.use("link", browser={"timeout_seconds": 2.0})
     before = time.monotonic()
     kind, _ = error_of(await visits.search(1))

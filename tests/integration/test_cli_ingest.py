@@ -175,7 +175,7 @@ def test_accepted_documents_are_done_by_a_worker_without_an_app(cli: Cli, folder
     assert done.out.count("accepted   papers/") == 2
     assert "waiting         2  they are in the queue" in done.out
     worker = cli("worker", "--drain")
-    assert "for ingest.embed, ingest.fetch, ingest.parse" in worker.err
+    assert "ingest.embed, ingest.fetch, ingest.parse" in worker.err
     assert set(states(cli).values()) == {"completed"}
 
 

@@ -160,7 +160,7 @@ async def test_one_poisonous_document_does_not_hurt_those_it_shares_a_request_wi
 async def test_cancelling_the_job_that_makes_a_request_does_not_hurt_the_others(
     shelf: Shelf,
 ) -> None:
-    shelf.embedder.delay = 1.0
+    shelf.embedder.delay = 1.5
     async with shelf.running() as app:
         await add_many(app, 4)
 
@@ -171,9 +171,9 @@ async def test_cancelling_the_job_that_makes_a_request_does_not_hurt_the_others(
         await until(all_ask, "the jobs to ask together", SOON)
         # Whoever makes the request, it is one of these.
         asking = {job.payload["document"]: job.id for job in await app.jobs(kind=EMBED)}
-        shelf.embedder.delay = 0.0
         for name in ("d0", "d1", "d2"):
             await app.cancel(asking[name])
+        shelf.embedder.delay = 0.0
         await completed(app, "d3")
         for name in ("d0", "d1", "d2"):
             assert (await failed(app, name)).message == f"{EMBED} was cancelled"

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.agents import WAYS, Agents
 from tests.support.serving import Host
+from tests.support.some import some_of
 from tools import get_inspector
 
 pytestmark = [
@@ -39,7 +40,7 @@ def inspector() -> str:
     return str(get_inspector.BIN / "mcp-inspector")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some_of(WAYS, "stdio-old", "http-new"))
 async def test_inspector_finds_the_tools_and_calls_them(
     way: str, host: Host, inspector: str
 ) -> None:
@@ -70,7 +71,7 @@ async def test_inspector_finds_the_tools_and_calls_them(
         return json.loads(ended.stdout)
 
     listed = await inspect("--method", "tools/list", "--strict")
-    assert len(listed["tools"]) == 12
+    assert len(listed["tools"]) == 14
     call = ["--method", "tools/call", "--tool-name"]
     made = await inspect(*call, "create_task", "--tool-arg", "question=How do wheels turn?")
     assert made["structuredContent"]["status"] == "running"

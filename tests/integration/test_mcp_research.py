@@ -13,6 +13,7 @@ from tests.support.research import ResearchSite
 from tests.support.researching import settings
 from tests.support.server import Answer
 from tests.support.serving import Host
+from tests.support.some import some_of
 
 pytestmark = pytest.mark.timeout(120)
 NOBODY = "0" * 32
@@ -52,7 +53,7 @@ async def followed(client: Client, task_id: str) -> dict[str, Any]:
         since = told["version"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some_of(WAYS, "stdio-old", "http-new"))
 async def test_a_question_becomes_passages_that_can_be_cited(
     way: str, agents: Agents, library_site: ResearchSite
 ) -> None:
@@ -270,7 +271,7 @@ async def test_tasks_of_another_tenant_are_not_there(host: Host) -> None:
         assert (await call(other, "list_dead_letters", task_id=task_id))["dead_letters"] == []
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some_of(WAYS, "stdio-old", "http-new"))
 async def test_progress_is_told_while_a_client_waits(way: str, agents: Agents) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
