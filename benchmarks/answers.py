@@ -41,7 +41,7 @@ class Asked:
 
 def questions(language: str) -> list[Asked]:
     """Those that name a document."""
-    rows = _lines(retrieval.DATA / f"questions.{language}.jsonl")
+    rows = _lines(retrieval.DATA / "first" / f"questions.{language}.jsonl")
     return [Asked(row["question"], frozenset(row["relevant"])) for row in rows]
 
 
@@ -80,7 +80,7 @@ async def answered(folder: Path, asked: Sequence[Asked]) -> tuple[list[Answer], 
     answers = app.answers
     async with app.running():
         for language in LANGUAGES:
-            for row in _lines(retrieval.DATA / f"documents.{language}.jsonl"):
+            for row in _lines(retrieval.DATA / "first" / f"documents.{language}.jsonl"):
                 await app.corpus.add(row["text"], id=row["id"])
         await app.drain(SECONDS)
         begun = time.perf_counter()

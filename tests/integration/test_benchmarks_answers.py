@@ -14,7 +14,7 @@ def test_answers_without_a_model_meet_their_targets(tmp_path: Path) -> None:
 
 def test_labels_are_in_the_documents() -> None:
     for language in answers.LANGUAGES:
-        rows = answers._lines(retrieval.DATA / f"documents.{language}.jsonl")
+        rows = answers._lines(retrieval.DATA / "first" / f"documents.{language}.jsonl")
         texts = {row["id"]: row["text"] for row in rows}
         asked = answers.labelled(language)
         assert len(asked) >= 10

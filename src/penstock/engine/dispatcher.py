@@ -99,14 +99,14 @@ class Dispatcher:
         if want is None and not self._settling_due():
             await self._sleep()
             return False
-        settler = self._bench.settler
+        settler, member = self._bench.settler, self._bench.member
         load = settler.take()
         if want is not None:
             # Before the trip: a wake-up that comes meanwhile must count.
             self._may_claim = self._may_claim and not want.limit
             self._may_claim_lanes = self._may_claim_lanes and not want.lanes
         try:
-            exchange = await self._bench.member.exchange(
+            exchange = await member.exchange(
                 [settlement for settlement, _ in load.settlements],
                 load.progress,
                 want,
@@ -117,14 +117,18 @@ class Dispatcher:
             self._may_claim = self._may_claim_lanes = True
             raise
         settler.stored(load)
-        self._deliver(exchange, want)
+        if exchange.member:
+            self._deliver(exchange, want)
+        elif member is self._bench.member:
+            # Nothing can be claimed until it has joined again. A trip that took so long that it
+            # has by now tells of the membership before.
+            self._lapsed()
+        else:
+            self._may_claim = self._may_claim_lanes = True
         self._after(load.settlements, exchange)
         return True
 
     def _deliver(self, exchange: Exchange, want: Want | None) -> None:
-        if not exchange.member:
-            self._lapsed()  # nothing can be claimed until it has joined again
-            return
         for lease in exchange.leases:
             if lease.crashes:
                 self._bench.crashed.add(lease.ref)

@@ -277,8 +277,12 @@ class JobOrchestrator:
         def holds() -> list[Lease]:
             return list(bench.holds.values())
 
+        def look() -> None:
+            if bench.member is member:  # and has not joined again since
+                self._on_lapsed()
+
         def lapsed() -> None:
-            loop.call_soon_threadsafe(self._on_lapsed)
+            loop.call_soon_threadsafe(look)
 
         self._renewer = Renewer(
             member,
