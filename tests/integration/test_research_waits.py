@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from penstock import Penstock
 from penstock.model.errors import TaskNotFound
 from penstock.research.tasks import SEARCH, log_of
 from tests.support.provider_server import PATHS
@@ -16,6 +17,11 @@ from tests.support.waiting import until
 
 AT_ONCE = 5.0
 """Far less than the waits asked for."""
+
+
+def polls(app: Penstock) -> int:
+    """How many wait for a change now."""
+    return sum(map(len, app.research._snapshots._waiters._waiting.values()))
 
 
 async def test_unknown_and_finished_tasks_are_answered_at_once(bureau: Bureau) -> None:
@@ -32,8 +38,7 @@ async def test_wait_ends_with_the_first_change(bureau: Bureau) -> None:
     async with bureau.idle() as app, asyncio.timeout(SOON):
         task = await asked(app)
         waiting = asyncio.create_task(app.research.status(task, wait=300.0))
-        await asyncio.sleep(0.1)
-        assert not waiting.done()
+        await until(lambda: polls(app) == 1, "it waits")
         await app.research.queue_searches(task, ["water wheels"])
         view = await waiting
         assert view.progress == "0/1"
@@ -62,7 +67,7 @@ async def test_failure_stop_resume_and_cancel_all_wake(bureau: Bureau) -> None:
         async def change(doing: object) -> str:
             since = (await app.research.status(task)).version
             waiting = asyncio.create_task(app.research.status(task, wait=300.0, since=since))
-            await asyncio.sleep(0.05)
+            await until(lambda: polls(app) == 1, "it waits")
             await doing  # type: ignore[misc]
             view = await waiting
             assert view.version > since
@@ -121,7 +126,7 @@ async def test_whoever_leaves_a_wait_cancels_nothing(bureau: Bureau) -> None:
     async with bureau.running() as app:
         task = await asked(app, "water wheels")
         waits = [asyncio.create_task(app.research.status(task, wait=300.0)) for _ in range(20)]
-        await asyncio.sleep(0.05)
+        await until(lambda: polls(app) > 0, "some wait")
         for one in waits[:10]:
             one.cancel()
         left = await asyncio.gather(*waits[10:])
@@ -147,9 +152,7 @@ async def test_many_waiters_share_one_read(bureau: Bureau) -> None:
             asyncio.create_task(app.research.status(task, wait=60.0, since=since))
             for _ in range(500)
         ]
-        key = ("default", task, since)
-        waiting = app.research._snapshots._waiters._waiting
-        await until(lambda: len(waiting.get(key, ())) == 500, "all wait")
+        await until(lambda: polls(app) == 500, "all wait")
         before = reads
         await app.queue.note("default", log_of(task), "test", {})
         views = await asyncio.gather(*waits)

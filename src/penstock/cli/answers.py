@@ -8,9 +8,11 @@ import typer
 
 from penstock.cli.options import (
     AnswerOwnerOption,
+    BeforeOption,
     ConfigOption,
     JsonOption,
     QueueOption,
+    ThousandOption,
     new_group,
 )
 from penstock.cli.output import note, print_json, say
@@ -24,12 +26,8 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An answer's id.")
 @group.command("list")
 def list_answers(
     tenant: AnswerOwnerOption = "default",
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most this many.")
-    ] = 50,
-    before: Annotated[
-        str | None, typer.Option("--before", metavar="ID", help="The next page: older than this.")
-    ] = None,
+    limit: ThousandOption = 50,
+    before: BeforeOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,

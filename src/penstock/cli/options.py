@@ -56,9 +56,12 @@ MetadataOption = Annotated[
 LimitOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most this many.")
 ]
+ThousandOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most this many.")
+]
 BeforeOption = Annotated[
     str | None,
-    typer.Option("--before", metavar="ID", help="The next page: those older than this job."),
+    typer.Option("--before", metavar="ID", help="The next page: older than this."),
 ]
 
 

@@ -9,10 +9,12 @@ import typer
 
 from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import (
+    BeforeOption,
     ConfigOption,
     JsonOption,
     QueueOption,
     TaskOwnerOption,
+    ThousandOption,
     new_group,
 )
 from penstock.cli.output import note, print_json, print_json_line, say
@@ -28,12 +30,8 @@ Format = Literal["markdown", "json", "bibtex"]
 @group.command("list")
 def list_tasks(
     tenant: TaskOwnerOption = "default",
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most this many.")
-    ] = 50,
-    before: Annotated[
-        str | None, typer.Option("--before", metavar="ID", help="The next page: older than this.")
-    ] = None,
+    limit: ThousandOption = 50,
+    before: BeforeOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 
+from penstock.ingest.jobs import Enqueue
 from penstock.model.errors import TaskStopped
 from penstock.model.job import Job, JobState
 from penstock.model.research import Search, SearchRef, SearchState
 from penstock.research.jobs import Tools
-from penstock.research.tasks import Enqueue, job_id, log_of, start
+from penstock.research.tasks import job_id, log_of, start
 
 log = logging.getLogger("penstock.research")
 

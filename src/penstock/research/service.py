@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from penstock.engine.orchestrator import Chore
+from penstock.ingest.jobs import Enqueue
 from penstock.model.errors import TaskNotFound, TaskStopped, ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName
@@ -24,7 +25,6 @@ from penstock.research.tasks import (
     FIND,
     SEARCH,
     SEARCH_LANE,
-    Enqueue,
     job_id,
     log_of,
     new_task_id,

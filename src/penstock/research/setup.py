@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.config import Config
+from penstock.ingest.jobs import Enqueue
 from penstock.ingest.library import Library
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import ConfigError
@@ -16,7 +17,7 @@ from penstock.research.jobs import Tools
 from penstock.research.providers import Providers, open_providers
 from penstock.research.robots import Robots
 from penstock.research.service import Research
-from penstock.research.tasks import SEARCH_LANE, Enqueue
+from penstock.research.tasks import SEARCH_LANE
 
 
 def open_research(

@@ -10,17 +10,16 @@ from __future__ import annotations
 import os
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from penstock.ingest.jobs import Enqueue
 from penstock.model.ids import child_id
 from penstock.model.job import Job
 from penstock.model.research import Search, SearchRef
 
 SEARCH, FIND, PAGE = "research.search", "research.find", "research.page"
 SEARCH_LANE = "search"
-
-Enqueue = Callable[..., Awaitable[Job]]
 
 
 def new_task_id() -> str:

@@ -6,6 +6,7 @@ Whoever asks may hang up: the answer is made all the same, and is found by its i
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -24,6 +25,7 @@ from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.events import event
 from penstock.server.once import REPLAYED, digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
+from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.streams import END, Resume, check_room, described, stream, version_of
 
 routes = APIRouter(tags=["answers"])
@@ -87,13 +89,9 @@ async def ask(
 async def _over(request: Request, desk: Desk, answer_id: str, seconds: float) -> AnswerView:
     """The answer once it is over, or as it stands when the wait is."""
     if seconds:
-        state = request.app.state
         waiting = desk.answers.wait(answer_id, timeout=seconds, tenant=desk.tenant)
-        try:
-            with state.metrics.long_poll():
-                await state.draining.unless(waiting, request.receive)
-        except WaitTimeout:
-            pass
+        with suppress(WaitTimeout):
+            await long_poll(request, waiting)
     return await desk.answer(answer_id)
 
 
@@ -101,9 +99,7 @@ async def _over(request: Request, desk: Desk, answer_id: str, seconds: float) ->
 async def answers(
     desk: ReadDesk,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
-    before: Annotated[
-        str | None, Query(max_length=64, description="`next` of the page before.")
-    ] = None,
+    before: Before = None,
 ) -> Response:
     """The newest first."""
     found = await desk.answers.answers(tenant=desk.tenant, limit=limit, before=before)
@@ -116,22 +112,14 @@ async def answer(
     request: Request,
     desk: ReadDesk,
     answer_id: str,
-    wait: Annotated[
-        float, Query(ge=0, le=86400, description="Seconds; answers with the first change.")
-    ] = 0.0,
-    since: Annotated[
-        int | None,
-        Query(ge=0, le=2**62, description="A `version`: for a change after it, not after now."),
-    ] = None,
+    wait: WaitForChange = 0.0,
+    since: Since = None,
 ) -> Response:
     """The answer as it stands; with `wait`, as soon as it has changed, or as it stands then."""
     found: AnswerView | None = None
     if wait:
-        state = request.app.state
-        seconds = min(wait, state.config.wait_seconds, MOST_WAIT)
-        waiting = desk.answer(answer_id, wait=seconds, since=since)
-        with state.metrics.long_poll():
-            found = await state.draining.unless(waiting, request.receive)
+        seconds = min(wait, request.app.state.config.wait_seconds, MOST_WAIT)
+        found = await long_poll(request, desk.answer(answer_id, wait=seconds, since=since))
     if found is None:  # nobody waits, or the server is told to stop
         found = await desk.answer(answer_id)
     return reply(found.as_dict())

@@ -17,6 +17,7 @@ from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
+from penstock.server.queries import Before, long_poll
 from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, State, Which
 
 routes = APIRouter(tags=["jobs"])
@@ -25,7 +26,6 @@ AT_ONCE = 50
 PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
-Before = Annotated[str | None, Query(max_length=64, description="`next` of the page before.")]
 Wait = Annotated[
     float, Query(ge=0, le=86400, description="Seconds; answers as soon as it is finished.")
 ]
@@ -111,11 +111,9 @@ async def job(request: Request, desk: ReadDesk, job_id: str, wait: Wait = 0.0) -
 
 
 async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Job:
-    state = request.app.state
+    seconds = min(wait, request.app.state.config.wait_seconds)
     try:
-        with state.metrics.long_poll():
-            seconds = min(wait, state.config.wait_seconds)
-            ended = await state.draining.unless(desk.wait(found.id, seconds), request.receive)
+        ended = await long_poll(request, desk.wait(found.id, seconds))
     except WaitTimeout:
         ended = None
     return ended or await desk.job(found.id)

@@ -15,6 +15,7 @@ from penstock.server.bodies import parse, require, whole
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
+from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.task_schemas import (
     NewSearches,
     NewTask,
@@ -99,9 +100,7 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
 async def tasks(
     desk: ReadDesk,
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
-    before: Annotated[
-        str | None, Query(max_length=64, description="`next` of the page before.")
-    ] = None,
+    before: Before = None,
 ) -> Response:
     """The newest first."""
     found = await desk.research.tasks(tenant=desk.tenant, limit=limit, before=before)
@@ -114,13 +113,8 @@ async def task(
     request: Request,
     desk: ReadDesk,
     task_id: str,
-    wait: Annotated[
-        float, Query(ge=0, le=86400, description="Seconds; answers with the first change.")
-    ] = 0.0,
-    since: Annotated[
-        int | None,
-        Query(ge=0, le=2**62, description="A `version`: for a change after it, not after now."),
-    ] = None,
+    wait: WaitForChange = 0.0,
+    since: Since = None,
     limit: Annotated[int, Query(ge=0, le=MOST_LISTED, description="Of results.")] = 50,
     cursor: Cursor = None,
 ) -> Response:
@@ -128,11 +122,9 @@ async def task(
     shown: dict[str, Any] = {"limit": limit, "cursor": cursor}
     found: TaskView | None = None
     if wait:
-        state = request.app.state
-        seconds = min(wait, state.config.wait_seconds, MOST_WAIT)
+        seconds = min(wait, request.app.state.config.wait_seconds, MOST_WAIT)
         waiting = desk.task(task_id, wait=seconds, since=since, **shown)
-        with state.metrics.long_poll():
-            found = await state.draining.unless(waiting, request.receive)
+        found = await long_poll(request, waiting)
     if found is None:  # nobody waits, or the server is told to stop
         found = await desk.task(task_id, **shown)
     return reply(found.as_dict())
