@@ -59,7 +59,7 @@ class Browser:
     def check(self) -> None:
         """ConfigError where no browser could be started, and what to do about it."""
         _playwright()
-        self._executable()
+        self.executable()
 
     @asynccontextmanager
     async def tab(self, hosts: Collection[str]) -> AsyncIterator[Tab]:
@@ -120,7 +120,7 @@ class Browser:
             root = os.geteuid() == 0
             try:
                 chromium = await driver.chromium.launch(
-                    executable_path=self._executable(),
+                    executable_path=self.executable(),
                     proxy={"server": proxy},
                     args=list(ARGUMENTS),
                     # Chromium refuses to start as root with its sandbox.
@@ -162,7 +162,8 @@ class Browser:
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
 
-    def _executable(self) -> str:
+    def executable(self) -> str:
+        """Chromium's program. ConfigError where there is none."""
         named = self._config.executable
         found = (shutil.which(one) for one in ((named,) if named else PROGRAMS))
         program = next((one for one in found if one), None)

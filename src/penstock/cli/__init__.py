@@ -16,6 +16,7 @@ from penstock.cli.answers import group as answers_group
 from penstock.cli.ask import ask_question
 from penstock.cli.config import show_config
 from penstock.cli.dead_letters import group as dead_letters_group
+from penstock.cli.doctor import run_doctor
 from penstock.cli.documents import group as documents_group
 from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
@@ -86,6 +87,7 @@ cli.add_typer(answers_group, name="answers")
 cli.add_typer(keys_group, name="keys")
 cli.command("status")(show_status)
 cli.command("config")(show_config)
+cli.command("doctor")(run_doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

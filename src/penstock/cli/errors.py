@@ -40,7 +40,7 @@ Exit codes:
   0    ok
   1    a job that was watched or waited for failed, was cancelled, or took too long;
        a document could not be ingested; a research task failed or was stopped;
-       an answer failed or was cancelled
+       an answer failed or was cancelled; the doctor found something broken
   2    wrong usage or invalid input
   3    no such job, lane, document, task, answer or key, or no such queue yet
   4    the queue or the store cannot be reached or used

@@ -59,10 +59,11 @@ class Signals:
             return
 
 
-def exit_after(seconds: float, code: int) -> None:
+def exit_after(seconds: float, code: int) -> threading.Timer:
     """End the process then, if it has not ended by itself: a thread of a handler that never
-    returns must not keep it alive."""
+    returns must not keep it alive. Cancel what is returned to live on."""
     # Says nothing: writing to a pipe that nobody reads could block it too.
     timer = threading.Timer(seconds, os._exit, [code])
     timer.daemon = True
     timer.start()
+    return timer

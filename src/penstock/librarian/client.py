@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
@@ -44,6 +45,22 @@ class RemoteLibrarian:
         if self._channel is not None:
             await self._channel.close()
             self._channel = None
+
+    async def check(self, seconds: float) -> None:
+        """Unavailable where the service is not ready to search, AuthenticationError where it
+        refuses the token. It searches nothing: an errand that is none is refused as such, once the
+        token is accepted."""
+        search = self._search()
+        assert self._channel is not None
+        health = health_pb2_grpc.HealthStub(self._channel)
+        try:
+            told = await health.Check(health_pb2.HealthCheckRequest(), timeout=seconds)
+            if told.status != health_pb2.HealthCheckResponse.SERVING:
+                raise lost(f"librarian {self._address} says it is not ready", self._address)
+            await search(pb.Errand(), timeout=seconds, metadata=self._metadata).read()
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
+                raise own(error, self._address) from error
 
     async def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
         """The rounds as they come. At the deadline it ends with what has come."""

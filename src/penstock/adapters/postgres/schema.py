@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from penstock.adapters.facts import Schema
 from penstock.adapters.postgres.database import Connection, Database, in_schema
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.model.errors import QueueUnusable
@@ -122,8 +123,8 @@ async def _make_schema(connection: Connection, database: Database) -> None:
         await connection.execute(f"CREATE SCHEMA {database.address.schema}")
 
 
-async def _version(connection: Connection, database: Database, series: Series) -> int:
-    """How many migrations there are; 0 when there is none. QueueUnusable if it is too new."""
+async def noted(connection: Connection, database: Database, series: Series) -> Schema:
+    """Which migrations the database says it has. Only looks."""
     schema, known = database.address.schema, len(migrations(series))
     # From the catalogue itself: to_regclass may answer from memory, and somebody else may just
     # have made them.
@@ -133,13 +134,19 @@ async def _version(connection: Connection, database: Database, series: Series) -
         list(series.tables),
     )
     if found < len(series.tables):
-        return 0
+        return Schema(0, 0, known)
     version, needs = await connection.fetchrow(
         f"SELECT coalesce(max(version), 0), coalesce(max(needs), 0) FROM {schema}.{series.table}"
     )
-    if needs > known:
+    return Schema(version, needs, known)
+
+
+async def _version(connection: Connection, database: Database, series: Series) -> int:
+    """How many migrations there are; 0 when there is none. QueueUnusable if it is too new."""
+    found = await noted(connection, database, series)
+    if found.too_new:
         raise QueueUnusable(
-            f"{database.address.shown} has schema version {version}, which needs a newer Penstock "
-            f"(this one knows {known}); upgrade Penstock"
+            f"{database.address.shown} has schema version {found.version}, which needs a newer "
+            f"Penstock (this one knows {found.known}); upgrade Penstock"
         )
-    return int(version)
+    return found.version

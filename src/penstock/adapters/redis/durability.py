@@ -14,6 +14,17 @@ OLDEST = (7, 0)
 """Scripts say what they may do since Redis 7.0 (and in every Valkey)."""
 
 
+def parse_info(text: str) -> dict[str, str]:
+    """What INFO answers, by name."""
+    return dict(re.findall(r"^(\w+):(.*?)\r?$", text, re.MULTILINE))
+
+
+def version_of(info: dict[str, str]) -> tuple[int, ...] | None:
+    """Of Redis, which Valkey also names: the one it is like."""
+    text = info.get("redis_version")
+    return None if text is None else tuple(int(part) for part in text.split(".")[:2])
+
+
 async def check_server(connections: Connections, allow_volatile: bool) -> None:
     """QueueUnusable for a server that is too old, or that may lose jobs it has accepted."""
     shown = connections.address.shown
@@ -23,9 +34,8 @@ async def check_server(connections: Connections, allow_volatile: bool) -> None:
         await connections.command("PING")  # a login that fails everywhere fails here
         log.warning("%s does not tell how it is configured: it may lose jobs", shown)
         return
-    info = dict(re.findall(r"^(\w+):(.*?)\r?$", text, re.MULTILINE))
-    version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
-    if version < OLDEST:
+    info = parse_info(text)
+    if (version_of(info) or (0,)) < OLDEST:
         raise QueueUnusable(
             f"{shown} is version {info.get('redis_version')}; Redis 7.0 or Valkey 7.2 is needed"
         )

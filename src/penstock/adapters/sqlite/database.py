@@ -333,18 +333,23 @@ def refuse_foreign(path: Path) -> None:
         raise QueueUnusable(f"{path} is the database of another program; name another file")
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the schema to this version, whoever else opens the file at the same moment."""
-    steps = sorted(
+def migration_names() -> list[str]:
+    """Every migration this code knows, in order."""
+    return sorted(
         entry.name
         for entry in (files("penstock.adapters.sqlite") / "migrations").iterdir()
         if entry.name.endswith(".sql")
     )
-    if _version(connection) == len(steps):
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema to this version, whoever else opens the file at the same moment."""
+    steps = migration_names()
+    if version_of(connection) == len(steps):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(connection)
+        version = version_of(connection)
         if version > len(steps):
             raise QueueUnusable(
                 f"{path} has schema version {version}, this Penstock knows {len(steps)}; "
@@ -363,7 +368,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """How many migrations have been applied."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 

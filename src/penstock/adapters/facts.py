@@ -1,0 +1,43 @@
+"""What a look at a database tells, without changing anything in it."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+
+class Schema(NamedTuple):
+    """Which migrations have been applied."""
+
+    version: int
+    """The newest; 0: there is nothing yet."""
+    needs: int
+    """Code that knows fewer than this cannot use it."""
+    known: int
+    """How many this code knows."""
+
+    @property
+    def missing(self) -> bool:
+        return self.version == 0
+
+    @property
+    def too_new(self) -> bool:
+        return self.needs > self.known
+
+    @property
+    def older(self) -> bool:
+        """The next process that opens it would bring it up to date."""
+        return 0 < self.version < self.known
+
+
+class ClockSkew(NamedTuple):
+    """How far a server's clock is ahead of this machine's, and how wrong that may be."""
+
+    seconds: float
+    error: float
+
+    @classmethod
+    def of(cls, sent: float, server: float) -> ClockSkew:
+        """The answer to a question sent at `sent`, on this machine's clock, has just come."""
+        received = time.time()
+        return cls(server - (sent + received) / 2, (received - sent) / 2)

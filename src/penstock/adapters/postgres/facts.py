@@ -1,0 +1,76 @@
+"""A look at a PostgreSQL server and what is of ours in it. Changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.adapters.facts import ClockSkew, Schema
+from penstock.adapters.postgres.corpus import serving
+from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.errors import TROUBLE, explain
+from penstock.adapters.postgres.schema import CORPUS, QUEUE, noted
+from penstock.ports.corpus import Serving
+
+SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
+"""What decides whether a commit is kept when the power fails."""
+
+
+class Pgvector(NamedTuple):
+    installed: str | None
+    """Its version in this database."""
+    available: bool
+    """The server has it, so that it could be created here."""
+    creatable: bool
+    """And this user may do so."""
+
+
+class PostgresFacts(NamedTuple):
+    version: str
+    major: int
+    standby: bool
+    settings: Mapping[str, str]
+    clock: ClockSkew
+    queue: Schema
+    corpus: Schema
+    pgvector: Pgvector
+    serving: Serving | None
+    """None: it holds no documents' tables, or is not of this version."""
+
+
+async def look(database: Database) -> PostgresFacts:
+    """QueueError where the server cannot be reached, or refuses."""
+    connection = await database.connect("doctor")
+    try:
+        try:
+            return await _look(connection, database)
+        finally:
+            await connection.close(timeout=1.0)
+    except TROUBLE as error:
+        raise explain(error, database.address) from error
+
+
+async def _look(connection: Connection, database: Database) -> PostgresFacts:
+    sent = time.time()
+    server = await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8")
+    clock = ClockSkew.of(sent, server)
+    queue = await noted(connection, database, QUEUE)
+    corpus = await noted(connection, database, CORPUS)
+    current = corpus.version == corpus.known
+    return PostgresFacts(
+        version=await connection.fetchval("SHOW server_version"),
+        major=connection.get_server_version().major,
+        standby=await connection.fetchval("SELECT pg_is_in_recovery()"),
+        settings={name: await connection.fetchval(f"SHOW {name}") for name in SETTINGS},
+        clock=clock,
+        queue=queue,
+        corpus=corpus,
+        pgvector=await _pgvector(connection, database),
+        serving=await serving.read(database, connection) if current else None,
+    )
+
+
+async def _pgvector(connection: Connection, database: Database) -> Pgvector:
+    installed, available, creatable = await connection.fetchrow(database.sql("pgvector"))
+    return Pgvector(installed, available, creatable)

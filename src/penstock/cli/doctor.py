@@ -1,0 +1,79 @@
+"""`penstock doctor`: is each configured part as it should be, and if not, what to do."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.errors import ExitCode
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.output import Column, console, is_terminal, print_json, rich_table, say
+from penstock.cli.text import printable
+
+if TYPE_CHECKING:
+    from penstock.doctor.finding import Finding
+
+END_SECONDS = 1.0
+"""After all is said, how long the process may take to end."""
+STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "skipped": "dim"}
+
+
+def run_doctor(
+    network: Annotated[
+        bool, typer.Option("--network", help="Ask search providers, too, whether they are there.")
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at each configured part, and say what to do.
+
+    Config file, queue, store, durability, clocks, schema, disks, blobs, embedder, models,
+    librarian, browser, providers, server, workers, lanes, dead letters. It changes nothing, and
+    migrates nothing; passwords and keys are not shown. Each check has a time limit.
+
+    It ends with 1 if something is broken. Warnings alone end with 0.
+    """
+    import asyncio
+
+    from penstock.cli.stopping import exit_after
+    from penstock.doctor.examine import examine
+    from penstock.doctor.finding import Status, worst
+
+    with asyncio.Runner() as runner:
+        findings = runner.run(examine(queue, config, network=network))
+        status = worst(findings)
+        if as_json:
+            print_json({"status": status, "findings": [asdict(finding) for finding in findings]})
+        else:
+            _print(findings)
+        sys.stdout.flush()
+        code = ExitCode.UNSUCCESSFUL if status is Status.BROKEN else ExitCode.OK
+        # The runner waits for its threads, and one of them may wait for a name server that hangs.
+        ending = exit_after(END_SECONDS, code)
+    ending.cancel()
+    raise typer.Exit(code)
+
+
+def _print(findings: list[Finding]) -> None:
+    """A table for people, a line each for programs."""
+    rows = [(one.status, one.part, printable(one.found), printable(one.advice)) for one in findings]
+    if is_terminal():
+        columns = [
+            Column("status", style=STYLES.get),
+            Column("part"),
+            Column("found", fit="fold"),
+            Column("what to do", fit="fold"),
+        ]
+        console().print(rich_table(columns, rows))
+    else:
+        width = max(len(one.part) for one in findings)
+        for status, part, found, advice in rows:
+            todo = f". To do: {advice}" if advice else ""
+            say(f"{status:<7}  {part:<{width}}  {found}{todo}")
+    count = Counter(one.status for one in findings)
+    say(", ".join(f"{number} {status}" for status, number in sorted(count.items())))

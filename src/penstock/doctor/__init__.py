@@ -1,0 +1,1 @@
+"""`penstock doctor`: looks at each configured part, and says what to do. Changes nothing."""

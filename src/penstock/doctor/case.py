@@ -1,0 +1,112 @@
+"""What is examined, and how what may block is kept from blocking."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from penstock.config import Config
+from penstock.model.llm import LlmConfig, ModelConfig
+
+T = TypeVar("T")
+SQLITE = "sqlite:///"
+
+
+class DiskLimits(NamedTuple):
+    """Bytes free on a disk that something is kept on."""
+
+    warning: int = 2_000_000_000
+    broken: int = 200_000_000
+    """What a few uploads and the log of a SQLite file take in a minute."""
+
+
+DISK = DiskLimits()
+
+
+@dataclass(slots=True, frozen=True)
+class Case:
+    """A configuration, and how far to go with it."""
+
+    config: Config
+    file: Path
+    """The config file; it need not exist."""
+    network: bool = False
+    """Outside services that cost something, or count requests, may be asked, too."""
+    disk: DiskLimits = DISK
+
+    @property
+    def store(self) -> str | None:
+        """The URL of the store; None where the queue cannot be one, and no other is named."""
+        url = self.config.settings.store or self.config.queue
+        return url if url.startswith(("sqlite:", "postgresql:", "postgres:")) else None
+
+    @property
+    def blobs(self) -> Path | None:
+        """The folder for originals; None where they are in a bucket, or there is none."""
+        blobs, store = self.config.settings.blobs, self.store
+        if blobs:
+            return None if "://" in blobs else Path(blobs).expanduser().absolute()
+        if store is None or not store.startswith(SQLITE):
+            return None
+        return Path(f"{store.removeprefix(SQLITE)}-blobs").expanduser().absolute()
+
+    def secrets(self) -> Iterator[str]:
+        """Everything that must not be shown, as it might appear."""
+        config = self.config
+        models: list[LlmConfig | ModelConfig] = [config.llm, *config.llm.models.values()]
+        urls = [config.queue, config.settings.store, config.settings.blobs]
+        urls += [config.embedder.base_url or "", *(model.base_url or "" for model in models)]
+        urls += [provider.base_url or "" for provider in config.providers.values()]
+        for url in urls:
+            yield from _secrets_of(url)
+        variables = [config.embedder.key_variable, config.librarian.token_variable]
+        variables += [model.key_variable for model in models]
+        variables += [provider.api_key for provider in config.providers.values()]
+        for variable in variables:
+            if variable is not None and os.environ.get(variable):
+                yield os.environ[variable].strip()
+
+
+def _secrets_of(url: str) -> Iterator[str]:
+    with contextlib.suppress(ValueError):  # no URL: then the part that uses it says so
+        parts = urlsplit(url)
+        if parts.password:
+            yield parts.password
+            yield unquote(parts.password)
+        for name, value in parse_qsl(parts.query):
+            if any(word in name.lower() for word in ("pass", "secret", "token", "key")):
+                yield value
+
+
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """What `function` returns, from a thread that nobody waits for: a file system that hangs must
+    not keep the doctor from ending."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():  # the doctor has gone on without it
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast(T, result))
+
+    def run() -> None:
+        result, problem = None, None
+        try:
+            result = function(*arguments)
+        except BaseException as error:
+            problem = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody asks any more
+            loop.call_soon_threadsafe(settle, result, problem)
+
+    threading.Thread(target=run, name="penstock-doctor", daemon=True).start()
+    return await future

@@ -1,0 +1,46 @@
+"""All checks, in the order in which they are told. A new one is a function here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from penstock.doctor import (
+    config_file,
+    databases,
+    disk,
+    documents,
+    extras,
+    models,
+    services,
+    serving,
+    times,
+    work,
+)
+from penstock.doctor.case import Case
+from penstock.doctor.finding import Finding
+
+
+class Check(NamedTuple):
+    part: str
+    """What is said to be broken if the check itself comes to nothing."""
+    look: Callable[[Case], Awaitable[list[Finding]]]
+
+
+CHECKS = (
+    Check("config", config_file.look),
+    Check("settings", times.look),
+    Check("extras", extras.look),
+    Check("queue", databases.look_at_queue),
+    Check("store", databases.look_at_store),
+    Check("data folders", disk.look),
+    Check("blobs", documents.look_at_blobs),
+    Check("embedder", documents.look_at_embedder),
+    Check("scans", documents.look_at_scans),
+    Check("models", models.look),
+    Check("librarian", services.look_at_librarian),
+    Check("browser", services.look_at_browser),
+    Check("search providers", services.look_at_providers),
+    Check("server", serving.look),
+    Check("work", work.look),
+)

@@ -1,0 +1,57 @@
+"""The config file: where it is, and who else can read secrets in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.config import hide_secrets
+from penstock.doctor.case import Case, in_thread
+from penstock.doctor.finding import Finding, ok, warning
+
+
+async def look(case: Case) -> list[Finding]:
+    return await in_thread(_look, case.file, case.config.warnings)
+
+
+def _look(path: Path, warnings: list[str]) -> list[Finding]:
+    said = [warning("config", one, "make sure that this is meant") for one in warnings]
+    if not path.exists():
+        return [ok("config", f"there is no {path}: defaults and the environment hold"), *said]
+    mode = path.stat().st_mode
+    if mode & stat.S_IROTH and _holds_secret(path):
+        found = f"{path} holds a password, and every user of this machine can read it"
+        advice = f"chmod 640 {path}, or give the URL in the environment instead"
+        return [warning("config", found, advice), *said]
+    if mode & stat.S_IWOTH:
+        found = f"every user of this machine can change {path}"
+        return [warning("config", found, f"chmod o-w {path}"), *said]
+    return [ok("config", f"{os.path.abspath(path)} is understood"), *said]
+
+
+def _holds_secret(path: Path) -> bool:
+    import yaml
+
+    return any(_is_secret(text) for text in _texts(yaml.safe_load(path.read_text())))
+
+
+def _is_secret(text: str) -> bool:
+    try:
+        return hide_secrets(text) != text
+    except ValueError:  # no URL
+        return False
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)

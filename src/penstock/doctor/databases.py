@@ -1,0 +1,108 @@
+"""The queue and the store: looked at past the ports, because opening one may bring its tables up to
+date, and that is not a doctor's business."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from penstock.adapters.facts import Schema
+from penstock.config import hide_secrets
+from penstock.doctor.case import Case
+from penstock.doctor.finding import Finding, broken, ok, skipped
+from penstock.model.errors import ConfigError, PenstockError, QueueUnavailable
+from penstock.ports.corpus import Serving
+
+_DRIVERS = {
+    "sqlite": None,
+    "postgres": "asyncpg",
+    "postgresql": "asyncpg",
+    "redis": "redis",
+    "rediss": "redis",
+    "unix": "redis",
+    "valkey": "redis",
+}
+
+
+async def look_at_queue(case: Case) -> list[Finding]:
+    shared = case.store == case.config.queue
+    return await _look("queue", case.config.queue, case, documents=shared)
+
+
+async def look_at_store(case: Case) -> list[Finding]:
+    if case.store is None and case.config.settings.store:
+        found = f"`store` is {hide_secrets(case.config.settings.store)}, which cannot be one"
+        return [broken("store", found, "set it to sqlite:///corpus.db or postgresql://...")]
+    if case.store is None:
+        return [
+            skipped(
+                "store",
+                "there is none: documents, research, answers and API keys are refused",
+                "set `store: sqlite:///corpus.db` or `store: postgresql://...` to have them",
+            )
+        ]
+    if case.store == case.config.queue:
+        return [ok("store", "it is where the queue is")]
+    return await _look("store", case.store, case, documents=True)
+
+
+async def _look(part: str, url: str, case: Case, *, documents: bool) -> list[Finding]:
+    try:
+        match _kind(url):
+            case "sqlite":
+                from penstock.doctor import sqlite
+
+                return await sqlite.look(part, url, case)
+            case "redis":
+                from penstock.doctor import redis
+
+                return await redis.look(part, url, case)
+            case _:
+                from penstock.doctor import postgres
+
+                return await postgres.look(part, url, case, documents=documents)
+    except ConfigError as error:
+        return [broken(part, str(error), f"correct `{part}`")]
+    except QueueUnavailable as error:
+        return [broken(part, str(error), f"bring it up, or correct `{part}`")]
+    except PenstockError as error:
+        return [broken(part, str(error), f"do as it says, or name another `{part}`")]
+
+
+def _kind(url: str) -> str:
+    """sqlite, asyncpg or redis. ConfigError where there is no such database, or no driver."""
+    scheme = url.split(":", 1)[0]
+    if scheme not in _DRIVERS:
+        raise ConfigError(f"there is nothing for {scheme!r} URLs")
+    driver = _DRIVERS[scheme]
+    if driver is not None and find_spec(driver) is None:
+        raise ConfigError(f"the library {driver} is not installed, which {scheme}:// needs")
+    return driver or "sqlite"
+
+
+async def schemas(url: str) -> list[Schema]:
+    """What is noted of the tables at `url`; empty where there are none to be noted."""
+    match _kind(url):
+        case "sqlite":
+            from penstock.doctor import sqlite
+
+            return [(await sqlite.facts(url)).schema]
+        case "redis":
+            from penstock.doctor import redis
+
+            found = await redis.facts(url)
+            return [] if found.exists else [Schema(0, 0, 1)]
+        case _:
+            from penstock.doctor import postgres
+
+            return [(await postgres.facts(url)).queue]
+
+
+async def serving_at(url: str) -> Serving | None:
+    """Which model's vectors the store at `url` is searched by."""
+    if _kind(url) == "sqlite":
+        from penstock.doctor import sqlite
+
+        return (await sqlite.facts(url)).serving
+    from penstock.doctor import postgres
+
+    return (await postgres.facts(url)).serving

@@ -1,0 +1,98 @@
+"""Folders that something is kept in: writable, on a disk with room, not open to everybody."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from penstock.doctor.case import SQLITE, Case, DiskLimits, in_thread
+from penstock.doctor.finding import Finding, broken, ok, warning
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+
+async def look(case: Case) -> list[Finding]:
+    return await in_thread(_look, list(_folders(case)), case.disk)
+
+
+def _folders(case: Case) -> Iterator[tuple[str, Path]]:
+    """What is kept on this machine, and where."""
+    settings = case.config.settings
+    for part, url in (("queue", case.config.queue), ("store", settings.store)):
+        if url.startswith(SQLITE):
+            yield part, Path(url.removeprefix(SQLITE)).expanduser().absolute().parent
+    if settings.blobs and case.blobs is not None:  # else it is beside the store
+        yield "blobs", case.blobs
+    yield "temporary files", Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+
+
+def _look(folders: list[tuple[str, Path]], limits: DiskLimits) -> list[Finding]:
+    said = []
+    for part, folder in folders:
+        said.append(judge_space(part, folder, limits))
+        if (trouble := _permissions(part, folder)) is not None:
+            said.append(trouble)
+    return said
+
+
+def judge_space(part: str, folder: Path, limits: DiskLimits) -> Finding:
+    name, place = f"{part} disk", _existing(folder)
+    disk = os.statvfs(place)
+    free = disk.f_bavail * disk.f_frsize
+    found = f"{_size(free)} free for {folder}"
+    if free < limits.broken:
+        advice = f"free some space: under {_size(limits.broken)} writes are about to fail"
+        return broken(name, found, advice)
+    if free < limits.warning:
+        return warning(name, found, f"free some space: {_size(limits.warning)} is the least")
+    return ok(name, found)
+
+
+def _permissions(part: str, folder: Path) -> Finding | None:
+    if not folder.exists():
+        return None
+    name = f"{part} folder"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        found = f"{folder} cannot be written to"
+        return broken(name, found, "let the user that runs Penstock write to it")
+    mode = folder.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        found = f"every user of this machine can change and delete what is in {folder}"
+        return warning(name, found, f"chmod o-w {folder}")
+    return None
+
+
+def unwritable(path: Path) -> str | None:
+    """What keeps a file, or its folder, from being written; None: nothing does."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist"
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return f"{folder} is mounted read-only"
+    places = [folder, *(path.with_name(path.name + end) for end in ("", "-wal", "-shm"))]
+    closed = [one for one in places if one.exists() and not os.access(one, os.W_OK)]
+    return f"{closed[0]} cannot be written to" if closed else None
+
+
+def file_system(path: Path, mounts: str | None = None) -> str:
+    """The type of the file system that `path` is, or would be, on."""
+    place = _existing(path.absolute()).resolve()
+    best, kind = -1, "unknown"
+    for line in (MOUNTS.read_text() if mounts is None else mounts).splitlines():
+        before, _, after = line.partition(" - ")
+        point = Path(before.split()[4].replace("\\040", " "))
+        if place.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), after.split()[0]
+    return kind
+
+
+def _existing(path: Path) -> Path:
+    """The nearest that is there, `path` itself or above it."""
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

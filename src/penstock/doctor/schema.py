@@ -1,0 +1,24 @@
+"""The tables of a database against what this code knows."""
+
+from __future__ import annotations
+
+from penstock.adapters.facts import Schema
+from penstock.doctor.finding import Finding, broken, ok, warning
+
+
+def judge_schema(part: str, schema: Schema) -> Finding:
+    """Whether this code and the tables fit."""
+    name = f"{part} schema"
+    if schema.missing:
+        return ok(name, "there is nothing yet: the first process makes it")
+    if schema.too_new:
+        found = f"version {schema.version} needs a newer Penstock: this one knows {schema.known}"
+        return broken(name, found, "upgrade Penstock on this machine")
+    if schema.older:
+        found = f"version {schema.version}, and this Penstock makes it {schema.known}"
+        advice = "back it up, then start a process of this version, which brings it up to date"
+        return warning(name, found, advice)
+    if schema.version > schema.known:
+        found = f"version {schema.version} is newer than this Penstock, which can still use it"
+        return warning(name, found, "finish the upgrade: replace the processes of this version")
+    return ok(name, f"version {schema.version}, the newest this Penstock knows")

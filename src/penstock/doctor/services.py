@@ -1,0 +1,132 @@
+"""The librarian, the browser, and search providers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import AbstractAsyncContextManager
+
+from penstock.config import Config, hide_secrets
+from penstock.doctor.case import Case
+from penstock.doctor.finding import Finding, broken, ok, skipped, warning
+from penstock.model.errors import AuthenticationError, ConfigError, PenstockError
+from penstock.model.providers import ADDRESSES, ProviderConfig
+
+ANSWER_SECONDS = 5.0
+
+
+async def look_at_librarian(case: Case) -> list[Finding]:
+    config = case.config.librarian
+    if config.address is None:
+        return [skipped("librarian", "each process that answers searches by itself")]
+    try:
+        from penstock.librarian.client import RemoteLibrarian
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        return [skipped("librarian", "its library is not installed", "see extras")]
+    try:
+        librarian = RemoteLibrarian(config, time.time)
+        try:
+            await librarian.check(ANSWER_SECONDS)
+        finally:
+            await librarian.close()
+    except ConfigError as error:
+        return [broken("librarian", str(error), "correct it where this process runs")]
+    except AuthenticationError as error:
+        advice = f"set {config.token_variable or 'token_variable'} to the same token on both sides"
+        return [broken("librarian", str(error), advice)]
+    except PenstockError as error:
+        advice = "start `penstock librarian` there, or leave out librarian.address"
+        return [broken("librarian", str(error), advice)]
+    return [ok("librarian", f"{config.address} is ready, and takes what it is shown")]
+
+
+async def look_at_browser(case: Case) -> list[Finding]:
+    config = case.config.browser
+    if not config.engines:
+        return [skipped("browser", "no search engine is read in one")]
+    from penstock.adapters.browser import Browser
+
+    browser = Browser(config, _no_proxy)
+    try:
+        browser.check()
+        program = browser.executable()
+    except ConfigError as error:
+        return [broken("browser", str(error), "install what is missing")]
+    process = await asyncio.create_subprocess_exec(
+        program,
+        "--version",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        found = f"{program} does not tell its version within {ANSWER_SECONDS:g} s"
+        return [broken("browser", found, "run it by hand and see what it lacks")]
+    if process.returncode != 0:
+        found = f"{program} does not run (exit code {process.returncode})"
+        return [broken("browser", found, f"run `{program} --version` and see what it lacks")]
+    return [ok("browser", f"{program}, {said.decode(errors='replace').strip()}")]
+
+
+def _no_proxy() -> AbstractAsyncContextManager[str]:
+    raise AssertionError("the doctor opens no page")
+
+
+async def look_at_providers(case: Case) -> list[Finding]:
+    settings, config = case.config.settings, case.config
+    asked = [one.strip() for one in settings.search_providers.split(",") if one.strip()]
+    names = [one for one in asked or ADDRESSES if one in ADDRESSES and _address(config, one)]
+    if not asked and not config.providers and not settings.contact:
+        return [skipped("search providers", "nothing is configured for them")]
+    said = [finding for name in names if (finding := _key(name, config)) is not None]
+    if not settings.contact:
+        found = "`contact` is not set: providers and web servers are not told who asks"
+        said.append(warning("search providers", found, "set `contact` to a mail or web address"))
+    if case.network:
+        said += await asyncio.gather(*(_reach(name, config) for name in names))
+    elif not said:
+        found = f"{', '.join(names)}: configured, not asked"
+        said.append(ok("search providers", f"{found} (--network does)"))
+    return said
+
+
+def _address(config: Config, name: str) -> str | None:
+    return config.providers.get(name, ProviderConfig()).base_url or ADDRESSES[name]
+
+
+def _key(name: str, config: Config) -> Finding | None:
+    part, variable = f"provider {name}", config.providers.get(name, ProviderConfig()).api_key
+    if variable is not None and not os.environ.get(variable, "").strip():
+        found = f"{variable}, which is to hold its key, is not set"
+        return broken(part, found, f"set {variable} for every worker process")
+    if variable is None and name == "openalex" and _address(config, name) == ADDRESSES[name]:
+        found = "it has no key, without which OpenAlex answers few requests a day"
+        return warning(part, found, "set providers.openalex.api_key to the variable that holds one")
+    return None
+
+
+async def _reach(name: str, config: Config) -> Finding:
+    import httpx2
+
+    address = _address(config, name)
+    assert address is not None
+    part, place = f"provider {name}", hide_secrets(address)
+    async with httpx2.AsyncClient(timeout=ANSWER_SECONDS) as client:
+        try:
+            # Any answer will do: the root of an API often has none but 404.
+            answer = await client.get(address)
+        except httpx2.HTTPError as error:
+            what = f"{type(error).__name__}: {error}".rstrip(": ")
+            found = f"{place} cannot be reached ({what})"
+            return broken(part, found, "look at the network and at proxies")
+    if answer.status_code >= 500:
+        return warning(part, f"{place} answers {answer.status_code}", "wait; its lane waits, too")
+    return ok(part, f"{place} can be reached")
