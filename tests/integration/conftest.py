@@ -1,6 +1,7 @@
 """What the tests with real processes share."""
 
 import os
+import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.support.answering import Study
 from tests.support.cli import Cli
+from tests.support.clinic import Clinic
 from tests.support.desk import Desk
 from tests.support.embedder import EmbedderServer
 from tests.support.model_server import ModelServer
@@ -172,3 +174,27 @@ def study(shelf: Shelf, model: ModelServer) -> Study:
 def bare_study(shelf: Shelf) -> Study:
     """The same without a model."""
     return Study(shelf)
+
+
+@pytest.fixture
+def clinic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Clinic:
+    """Where `penstock doctor` is asked, in this process."""
+    return Clinic(tmp_path, capsys, monkeypatch)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, timeout=10).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("mounting a small tmpfs is not permitted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)

@@ -69,22 +69,6 @@ async def all_is_well_again(
     assert stored == {job.id for job in [*jobs, new]}
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, timeout=10).returncode == 0
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip("mounting a small tmpfs is not permitted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)
-
-
 def fill(folder: Path) -> Path:
     """Leave no byte free."""
     ballast = folder / "ballast"

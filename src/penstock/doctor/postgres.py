@@ -20,7 +20,7 @@ async def facts(url: str) -> PostgresFacts:
 
 async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Finding]:
     found = await facts(url)
-    said = [_server(part, parse(url).shown, found), judge_schema(part, found.queue)]
+    said = [judge_server(part, parse(url).shown, found), judge_schema(part, found.queue)]
     said += [judge_durability(part, found), judge_clock(part, found.clock)]
     if documents:
         said.append(judge_pgvector(found, wanted=bool(case.config.settings.store)))
@@ -29,7 +29,7 @@ async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Find
     return said
 
 
-def _server(part: str, place: str, facts: PostgresFacts) -> Finding:
+def judge_server(part: str, place: str, facts: PostgresFacts) -> Finding:
     if facts.major < OLDEST_SERVER:
         found = f"{place} is PostgreSQL {facts.version}"
         return broken(part, found, f"upgrade the server to {OLDEST_SERVER} or newer")
