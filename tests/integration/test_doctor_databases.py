@@ -23,11 +23,11 @@ HOUR = 3600.0
 PASSWORD = "sesame-open"
 
 
-def make(url: str, **settings: object) -> None:
+def make(url: str) -> None:
     """A queue with one job in it."""
 
     async def inside() -> None:
-        async with Penstock(url, **settings) as app:
+        async with Penstock(url) as app:
             await app.enqueue("mail")
 
     asyncio.run(inside())
@@ -231,7 +231,8 @@ def test_redis_that_is_fine_is_said_to_be(clinic: Clinic, locked_redis: RedisSer
 
 
 def test_redis_that_forgets_is_broken_unless_that_is_meant(clinic: Clinic) -> None:
-    server = RedisServer("valkey", appendonly="no", **{"maxmemory-policy": "allkeys-lru"}).start()
+    settings = {"appendonly": "no", "maxmemory-policy": "allkeys-lru"}
+    server = RedisServer("valkey", durable=False, **settings).start()
     try:
         report = clinic.ask(server.url)
         report.says("queue", "ok", "Valkey 9")
