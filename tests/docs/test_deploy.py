@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from configparser import ConfigParser
+from dataclasses import fields
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from penstock.adapters.postgres import address as postgres_address
 from penstock.adapters.redis import address as redis_address
 from penstock.cli import cli as commands
 from penstock.config import Config, load
+from penstock.doctor.case import DiskLimits
+from penstock.model.server import ServerConfig as Server
+from penstock.model.settings import Settings
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
 from tests.support.postgres import new_url
@@ -171,6 +175,9 @@ def test_paths_agree(ours: dict[str, Any], dockerfile: list[dict[str, Any]]) -> 
         assert service["ExecStart"].endswith(f"--config {CONFIG_FILE}")
         assert service["WorkingDirectory"] == f"/var/lib/{service['StateDirectory']}" == STATE
         assert service["Environment.1"] == f"XDG_RUNTIME_DIR=/run/{service['RuntimeDirectory']}"
+        assert (service["ProtectSystem"], service["PrivateTmp"]) == ("strict", "yes"), (
+            "without a /tmp of its own there would be none to write to"
+        )
 
 
 def test_stopping_is_given_longer_than_penstock_takes(ours: dict[str, Any]) -> None:
@@ -281,3 +288,16 @@ def test_what_compose_starts_serves_works_and_stops(tmp_path: Path, valkey: Redi
         assert worker.end().code == 0
     finally:
         cli.close()
+
+
+def test_the_page_names_metrics_settings_and_thresholds_that_exist() -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text()
+    metrics = (ROOT / "docs" / "reference-metrics.md").read_text()
+    for name in re.findall(r"penstock_\w+", page):
+        assert f"`{name}`" in metrics, name
+    known = {field.name for field in fields(Settings)} | {field.name for field in fields(Server)}
+    named = set(re.findall(r"`(\w+_\w+)`", page)) - {"max_connections"}
+    assert named <= known, named - known
+    limits = DiskLimits()
+    assert f"below {limits.warning // 10**9} GB free" in page
+    assert f"below {limits.broken // 10**6} MB" in page

@@ -17,7 +17,7 @@ from tools.reference import PAGES as REFERENCES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "deploy").glob("*.md")])
 GUIDES = sorted(DOCS.glob("guide-*.md"))
 WITH_OTHERS = ("guide-server.md", "guide-research.md", "guide-mcp.md", "guide-answers.md")
 ALONE = [guide for guide in GUIDES if guide.name not in WITH_OTHERS]
@@ -112,7 +112,7 @@ def test_yaml_of_a_guide_is_a_config(guide: Path, tmp_path: Path) -> None:
 
 def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
     run(["penstock", "enqueue", "mail", "--queue", "sqlite:///jobs.db"], tmp_path)
-    run([sys.executable, str(RUN_BLOCKS), str(DOCS / "operations.md")], tmp_path)
+    run([sys.executable, str(RUN_BLOCKS), str(DOCS / "deployment.md")], tmp_path)
     listed = run(["penstock", "jobs", "list", "--queue", "sqlite:///backup.db"], tmp_path)
     assert "mail" in listed
 

@@ -198,6 +198,18 @@ def test_postgres_schemas_of_other_versions_are_told_and_left_alone(
     report.says("work", "skipped")
 
 
+def test_a_store_that_cannot_be_one_and_originals_without_a_place_are_told(
+    clinic: Clinic, durable: PostgresServer
+) -> None:
+    clinic.config("store: redis://localhost:6379/0\n")
+    clinic.ask("sqlite:///jobs.db").says("store", "broken", "cannot be one", "postgresql://")
+    clinic.config(f"store: {new_url(durable.url)}\n")
+    report = clinic.ask("sqlite:///jobs.db")
+    report.says("store", "ok", "PostgreSQL 18")
+    report.says("store durability", "ok")
+    report.says("blobs", "warning", "documents are refused", "bucket")
+
+
 def test_a_newer_schema_that_old_code_can_use_is_only_a_warning() -> None:
     assert judge_schema("queue", Schema(9, 5, 7)).status == "warning"
 

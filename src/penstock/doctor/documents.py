@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator
@@ -25,6 +26,7 @@ from penstock.model.errors import (
     PenstockError,
     QueueError,
 )
+from penstock.ports.corpus import Serving
 
 ANSWER_SECONDS = 5.0
 TEXT = "A sluice is a gate for water."
@@ -87,12 +89,8 @@ async def look_at_embedder(case: Case) -> list[Finding]:
     if case.store is None:
         return [skipped("embedder", "there is no store, so there are no documents")]
     config = case.config.embedder
-    said = _offline(case) if config.provider == "offline" else [await _ask(config)]
     model = OfflineEmbedder.model if config.provider == "offline" else config.identity
-    try:
-        serving = await serving_at(case.store)
-    except (QueueError, ConfigError):  # told as that of the store
-        return said
+    said, serving = await asyncio.gather(_look_at_embedder(case), _serving(case.store))
     if serving is not None and serving.model not in (None, model):
         found = f"documents are searched by vectors of {serving.model}, the embedder is {model}"
         advice = (
@@ -101,6 +99,18 @@ async def look_at_embedder(case: Case) -> list[Finding]:
         )
         said.append(warning("embedder", found, advice))
     return said
+
+
+async def _look_at_embedder(case: Case) -> list[Finding]:
+    config = case.config.embedder
+    return _offline(case) if config.provider == "offline" else [await _ask(config)]
+
+
+async def _serving(store: str) -> Serving | None:
+    try:
+        return await serving_at(store)
+    except (QueueError, ConfigError):  # told as trouble of the store
+        return None
 
 
 def _offline(case: Case) -> list[Finding]:
