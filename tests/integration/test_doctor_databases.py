@@ -240,6 +240,8 @@ def test_redis_that_is_fine_is_said_to_be(clinic: Clinic, locked_redis: RedisSer
     report.says("store", "skipped", "documents", "store: postgresql://")
     assert report.code == 0
     assert PASSWORD not in report.text
+    clinic.config("server: {host: 0.0.0.0, port: 0}\n")
+    clinic.ask(url).says("keys", "broken", "nothing can keep one", "set `store`")
 
 
 def test_redis_that_forgets_is_broken_unless_that_is_meant(clinic: Clinic) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 END_SECONDS = 1.0
 """After all is said, how long the process may take to end."""
-STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "skipped": "dim"}
+STYLES = {"broken": "bold red", "warning": "yellow", "ok": "green", "skipped": "dim"}
+"""The worst first, as they are counted at the end."""
 
 
 def run_doctor(
@@ -76,4 +77,5 @@ def _print(findings: list[Finding]) -> None:
             todo = f". To do: {advice}" if advice else ""
             say(f"{status:<7}  {part:<{width}}  {found}{todo}")
     count = Counter(one.status for one in findings)
-    say(", ".join(f"{number} {status}" for status, number in sorted(count.items())))
+    order = sorted(count, key=list(STYLES).index)
+    say(", ".join(f"{count[status]} {status}" for status in order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.chat_server import ChatServer
@@ -20,8 +21,6 @@ SHOWN = 5
 
 
 async def look(case: Case) -> list[Finding]:
-    import asyncio
-
     used: dict[ServedModel, list[str]] = {}
     for role in ROLES:
         if (served := case.config.llm.model(role)) is not None:

@@ -11,7 +11,7 @@ from penstock.doctor.finding import Finding, broken, ok, skipped, warning
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import PenstockError, QueueError
 from penstock.model.job import JobState
-from penstock.model.server import is_loopback
+from penstock.model.server import ServerConfig, is_loopback
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.queue import JobFilter, JobQueue, KindCounts, ProcessInfo
@@ -37,14 +37,12 @@ async def look(case: Case) -> list[Finding]:
 async def _look(case: Case, queue: JobQueue, access: AccessStore | None) -> list[Finding]:
     counts, processes = await queue.counts(), await queue.processes()
     now = queue.now()
-    said = [
+    return [
         *judge_workers(processes, counts, now),
         *judge_lanes(await queue.lanes()),
         await _dead_letters(queue, counts, now),
+        await _keys(case.config.server, access),
     ]
-    if access is not None:
-        said.append(await _keys(case, access))
-    return said
 
 
 async def _closed(case: Case) -> str | None:
@@ -139,10 +137,12 @@ async def _dead_letters(queue: JobQueue, counts: Sequence[KindCounts], now: floa
     return warning("dead letters", found, advice)
 
 
-async def _keys(case: Case, access: AccessStore) -> Finding:
-    server = case.config.server
+async def _keys(server: ServerConfig, access: AccessStore | None) -> Finding:
     if is_loopback(server.host) and not server.require_key:
         return ok("keys", f"none is needed on {server.host}")
+    if access is None:
+        found = f"the server does not listen on {server.host} without, and nothing can keep one"
+        return broken("keys", found, "set `store`")
     valid = sum(1 for key in await access.keys() if key.revoked_at is None)
     if valid:
         return ok("keys", f"{valid} valid")
