@@ -1,4 +1,4 @@
-"""What the design asks for, and which measurements answer. The page `docs/proof.md` follows this."""
+"""What the design asks for, and which measurements answer: the rows of docs/proof.md."""
 
 from __future__ import annotations
 
