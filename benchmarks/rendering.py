@@ -45,7 +45,7 @@ class Report:
             "times as good as the peer we are. Under each heading: when it was measured, of which",
             "commit, and how busy the machine was.",
             "",
-            f"**{tally(self.results)}**",
+            f"**{tally([result.verdict for result in self.results])}**",
             "",
             *machine_table(self.sections),
         ]
@@ -65,8 +65,7 @@ class Report:
         console.print(table)
 
 
-def tally(results: Sequence[Result]) -> str:
-    verdicts = [result.verdict for result in results]
+def tally(verdicts: Sequence[Verdict]) -> str:
     return (
         f"{verdicts.count(Verdict.MET)} targets met, {verdicts.count(Verdict.MISSED)} missed, "
         f"{verdicts.count(Verdict.NOT_MEASURED)} not measured."

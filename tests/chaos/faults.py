@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.chaos import Cell
-from penstock import Job, JobState, Penstock, QueueUnavailable
+from penstock import Job, JobState, Penstock, QueueUnavailable, WaitTimeout
 from tests.chaos.small import SmallGround
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.waiting import until
@@ -126,9 +126,9 @@ async def jump(field: Field) -> float:
 
 async def spoil(field: Field) -> float:
     payloads = [{"n": int(f"{MARK}{n}")} for n in range(SPOILT)]
-    await field.app.enqueue_many("short", payloads, delay=SPOIL_DELAY)
+    since = time.monotonic() + SPOIL_DELAY
+    await field.app.enqueue_many("short", payloads, delay=SPOIL_DELAY, priority="high")
     await field.ground.spoil(MARK)
-    since = time.monotonic()
 
     async def buried() -> bool:
         counts = {kind.kind: kind.states for kind in await field.app.counts()}
@@ -157,7 +157,7 @@ FAULTS = (
     Fault("every connection cut", "the cut", cut, of_servers=True),
     Fault(f"network gone for {AWAY_SECONDS:g} s", "its return", leave, of_servers=True),
     Fault("disk or memory full", "room again", fill),
-    Fault("garbage in the queue", "the garbage", spoil),
+    Fault("garbage in the queue", "the garbage being due", spoil),
     Fault("clocks of the worker processes an hour ahead", "the jump", jump),
 )
 """The jump is last: it is not taken back."""
@@ -180,11 +180,12 @@ async def suffer(field: Field, fault: Fault, jobs: int) -> Cell:
     seconds = time.monotonic() - since
     if fault.heal:
         await fault.heal(field)
-    every = {job: await _ended(field.app, job) for job in ids | (field.begun() - before)}
+    accepted = ids | (field.begun() - before)
+    every = await asyncio.gather(*(_ended(field.app, job) for job in accepted))
     newest: dict[str, int] = {}
     for note in field.farm.side.notes():
         newest[note.job] = max(note.token, newest.get(note.job, 0))
-    done = {job.id: job.result for job in every.values() if job.state is JobState.COMPLETED}
+    done = {job.id: job.result for job in every if job.state is JobState.COMPLETED}
     return Cell(
         fault.name,
         fault.counted_from,
@@ -201,6 +202,8 @@ async def _ended(app: Penstock, job: str) -> Job:
     while True:
         try:
             return await app.wait(job, timeout=max(0.1, give_up - time.monotonic()))
+        except WaitTimeout:
+            return await app.get(job)
         except QueueUnavailable:
             assert time.monotonic() < give_up, "the queue did not come back"
             await asyncio.sleep(0.1)
