@@ -39,6 +39,8 @@ class Field:
     jump: Path
     """When this file is there, the clocks of the worker processes are an hour ahead."""
     workers: list[WorkerProcess] = field(default_factory=list)
+    accepted: set[str] = field(default_factory=set)
+    """The jobs that have to be done, by their ids."""
 
     @classmethod
     def on(cls, ground: SmallGround, folder: Path, settings: dict[str, Any]) -> Field:
@@ -103,12 +105,14 @@ async def leave(field: Field) -> float:
 
 
 async def fill(field: Field) -> float:
-    """Until a job is refused: those accepted meanwhile have to be done as well."""
+    """One by one until a job is refused: those accepted meanwhile have to be done as well."""
     await field.ground.fill()
     try:
         while True:
-            await field.app.enqueue_many("short", [{"n": n} for n in range(100)])
+            job = await field.app.enqueue("short", {"n": len(field.accepted)})
+            field.accepted.add(job.id)
     except QueueUnavailable:
+        await asyncio.sleep(AWAY_SECONDS)  # now the workers meet it, too
         await field.ground.free()
     return time.monotonic()
 
@@ -169,19 +173,17 @@ async def suffer(field: Field, fault: Fault, jobs: int) -> Cell:
         return Cell(fault.name, fault.counted_from, why_not="no server")
     if fault.strike is fill and not field.ground.fillable:
         return Cell(fault.name, fault.counted_from, why_not="no small disk permitted here")
-    before = field.begun()
     some = await field.app.enqueue_many(KIND, [{"n": n} for n in range(jobs)])
-    ids = {job.id for job in some}
+    field.accepted = {job.id for job in some}
     running = PROCESSES * WORKERS // 2
-    await until(lambda: len(field.begun() & ids) >= running, "jobs to run", PATIENCE)
-    interrupted = field.begun() & ids
+    await until(lambda: len(field.begun() & field.accepted) >= running, "jobs to run", PATIENCE)
+    interrupted = field.begun() & field.accepted
     since = await fault.strike(field)
     await asyncio.gather(*(_ended(field.app, job) for job in interrupted))
     seconds = time.monotonic() - since
     if fault.heal:
         await fault.heal(field)
-    accepted = ids | (field.begun() - before)
-    every = await asyncio.gather(*(_ended(field.app, job) for job in accepted))
+    every = await asyncio.gather(*(_ended(field.app, job) for job in field.accepted))
     newest: dict[str, int] = {}
     for note in field.farm.side.notes():
         newest[note.job] = max(note.token, newest.get(note.job, 0))

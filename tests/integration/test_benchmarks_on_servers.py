@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,13 @@ def test_a_late_write_is_looked_for_while_another_holds_the_job(arena: Arena) ->
     result = takeover.late_writes(arena, after_the_end=False)
     assert result.ours is not None
     assert result.ours.value == 0
+
+
+def test_a_process_on_another_host_takes_over_when_the_lease_is_over(arena: Arena) -> None:
+    leased = replace(arena.ours, base=arena.ours.leased)  # a second instead of 15
+    result = death.elsewhere(replace(arena, ours=leased))
+    assert result.ours is not None, result.note
+    assert 0.5 < result.ours.value < 15, "the lock of the dead proves nothing to it"
 
 
 def test_a_run_without_peers_names_each_of_them(tmp_path: Path) -> None:
