@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import chaos, kept
@@ -11,11 +11,15 @@ from benchmarks.kept import Section
 from benchmarks.pictures import PICTURES, Picture
 from benchmarks.rendering import cells, machine_table, tally
 from benchmarks.report import Result, Verdict
-from benchmarks.targets import TARGETS
+from benchmarks.targets import TARGETS, Answer, Wanted
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 PAGE, FOLDER = "proof.md", "proof"
+HEAD = (
+    "| measured | Penstock | best peer | times as good |  | when |",
+    "|---|---|---|---|---|---|",
+)
 NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
 INTRODUCTION = """\
 # Proof
@@ -67,44 +71,78 @@ def _page(
 
 
 def _targets(sections: Mapping[str, Section]) -> str:
-    """A row for each figure that a target asks for; one that nothing answers says so."""
+    """All targets at a glance, then a row for each figure that one asks for."""
     times: list[str] = []
-    rows: list[str] = []
     judged: list[Verdict] = []
+    glance: list[str] = []
+    figures: list[str] = []
     for wanted in TARGETS:
-        head = f"**{wanted.what}**: {wanted.target}"
-        for answer in wanted.answers:
-            found = answer.found(sections)
-            queue = f"{NAMES[answer.section]}: " if answer.section in NAMES else ""
-            if not found:
-                judged.append(Verdict.NOT_MEASURED)
-                what = answer.what.replace(".*", "").replace("|", " or ")
-                rows.append(f"| {head} | {queue}{what} | - | - | - | **not measured** | - |")
-                head = ""
-            for result in found:
-                when = sections[answer.section].when
-                if when not in times:
-                    times.append(when)
-                judged.append(result.verdict)
-                told = " | ".join([queue + result.what, *cells(result)[:3], _verdict(result)])
-                rows.append(f"| {head} | {told} | {times.index(when) + 1} |")
-                head = ""
+        rows, verdicts = _rows(wanted, sections, times)
+        judged += verdicts
+        told = _sum(verdicts) + _reservation(wanted.answers, sections)
+        glance.append(f"| {wanted.what} | {wanted.target} | {told} |")
+        figures += [f"### {wanted.what}", "", f"Wanted: {wanted.target}.", "", *HEAD, *rows, ""]
     return "\n".join(
         [
             "## Targets",
             "",
-            f"**{tally(judged)}** A dash where nothing is asked of a figure.",
+            f"**{tally(judged)}**",
+            "Targets are for full sizes; what was measured in quick ones is a first look, and says so.",
             "",
-            "| target | measured | Penstock | best peer | times as good |  | when |",
-            "|---|---|---|---|---|---|---|",
-            *rows,
+            "| target | wanted | figures |",
+            "|---|---|---|",
+            *glance,
             "",
-            "When, of which commit, and how busy the machine was (load: how many processes",
-            "wanted a core when it began; there are two):",
+            "## Figures",
+            "",
+            "A dash where nothing is asked of a figure. When it was measured, of which commit, and",
+            "how busy the machine was (load: how many processes wanted a core when it began; there",
+            "are two), by the number in the last column:",
             "",
             *(f"{number}. {when}" for number, when in enumerate(times, 1)),
+            "",
+            *figures,
         ]
-    )
+    ).rstrip()
+
+
+def _rows(
+    wanted: Wanted, sections: Mapping[str, Section], times: list[str]
+) -> tuple[list[str], list[Verdict]]:
+    """What answers a target. What nothing answers says so. New moments are added to `times`."""
+    rows: list[str] = []
+    verdicts: list[Verdict] = []
+    for answer in wanted.answers:
+        queue = f"{NAMES[answer.section]}: " if answer.section in NAMES else ""
+        found = answer.found(sections)
+        if not found:
+            verdicts.append(Verdict.NOT_MEASURED)
+            what = answer.what.replace(".*", "").replace("|", " or ")
+            rows.append(f"| {queue}{what} | - | - | - | **not measured** | - |")
+        for result in found:
+            when = sections[answer.section].when
+            if when not in times:
+                times.append(when)
+            verdicts.append(result.verdict)
+            verdict = _verdict(result) + _reservation([answer], sections)
+            told = " | ".join([queue + result.what, *cells(result)[:3], verdict])
+            rows.append(f"| {told} | {times.index(when) + 1} |")
+    return rows, verdicts
+
+
+def _reservation(answers: Sequence[Answer], sections: Mapping[str, Section]) -> str:
+    """A target is for full sizes: what was measured in others is a first look."""
+    sizes = {sections[one.section].sizes for one in answers if one.section in sections} - {"full"}
+    return f" ({', '.join(sorted(sizes))} sizes)" if sizes else ""
+
+
+def _sum(verdicts: Sequence[Verdict]) -> str:
+    counts = {
+        "met": verdicts.count(Verdict.MET),
+        "**missed**": verdicts.count(Verdict.MISSED),
+        "**not measured**": verdicts.count(Verdict.NOT_MEASURED),
+    }
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
 def _verdict(result: Result) -> str:

@@ -38,7 +38,7 @@ class Report:
 
     def markdown(self) -> str:
         lines = [
-            "# Benchmarks",
+            "# Report of the benchmarks",
             "",
             "Written by `python -m benchmarks`. Every figure is the median of several, with the",
             "least and the most in brackets, contenders taking turns. The ratio says how many",
