@@ -6,11 +6,14 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
+import typer
 
 from penstock import Penstock
+from penstock.cli import cli
 from penstock.model.settings import Settings
 from tests.docs.blocks import (
     NOT_RUN,
@@ -148,3 +151,37 @@ async def test_grants_let_a_worker_work() -> None:
                 assert (await owner.wait(job.id, timeout=20)).result == "sent"
     finally:
         server.remove()
+
+
+INLINE = re.compile(r"`(penstock [^`]+)`")
+CONNECTIONS = {"penstock corpus"}
+"""What connections to a server are called: no commands."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_in_a_sentence_exist(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for text in INLINE.findall(prose):
+        if text not in CONNECTIONS:
+            known(text.replace("\n", " "))
+
+
+def known(text: str) -> None:
+    """Fails unless the command line has this command, and the command these options."""
+    command: Any = typer.main.get_command(cli)
+    options = {"--help"}
+    for word in text.split()[1:]:
+        options |= {one for parameter in command.params for one in parameter.opts}
+        commands = getattr(command, "commands", {})
+        if word.startswith("--"):
+            assert word.partition("=")[0].rstrip(",.") in options, text
+        elif commands:
+            assert word in commands, text
+            command = commands[word]
+            options |= {one for parameter in command.params for one in parameter.opts}
+
+
+@pytest.mark.parametrize("text", ["penstock fly", "penstock jobs --wings", "penstock jobs lost"])
+def test_a_command_in_a_sentence_that_does_not_exist_is_found(text: str) -> None:
+    with pytest.raises(AssertionError):
+        known(text)
