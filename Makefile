@@ -81,7 +81,7 @@ $(PEERS_STAMP): requirements/bench.txt $(UV)
 
 chaos: setup ## kill things for longer than `make test` does
 	failed=0; \
-	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10 || failed=1; \
+	PENSTOCK_CHAOS=1 PENSTOCK_RESUME=$(RESUME) $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10 || failed=1; \
 	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest -m long || failed=1; \
 	$(BIN)/python -m benchmarks.proof || failed=1; \
 	exit $$failed
@@ -90,7 +90,7 @@ chaos: setup ## kill things for longer than `make test` does
 proof: ## everything docs/proof.md says, measured again; goes on where it was interrupted
 	failed=0; \
 	$(MAKE) bench RESUME=--resume || failed=1; \
-	$(MAKE) chaos || failed=1; \
+	$(MAKE) chaos RESUME=--resume || failed=1; \
 	exit $$failed
 
 # That what the docs say is true is part of `make test`. Here only the site is built, strictly.

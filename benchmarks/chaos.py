@@ -34,6 +34,10 @@ class Column:
     machine: Mapping[str, str]
     cells: Sequence[Cell]
 
+    def of(self, facts: Mapping[str, str]) -> bool:
+        """Whether it was counted at the same commit."""
+        return "commit" in facts and self.machine.get("commit") == facts["commit"]
+
 
 def read(file: Path = FILE) -> dict[str, Column]:
     """By queue."""

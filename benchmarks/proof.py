@@ -38,11 +38,12 @@ MATRIX = """\
 ## One fault at a time
 
 Two worker processes of four workers in the middle of their work, otherwise with the settings that
-everybody has; one fault; then the counting. **Lost** are jobs that were accepted and not done, **stale** are results written by a
-process that had lost the job. The seconds go until all jobs that the fault interrupted were done,
-and begin with what the second column says; a lease is 15 s, which is what a frozen process costs.
-Counted by [test_matrix.py](../tests/chaos/test_matrix.py), which `make chaos` runs; beside it,
-[test_chaos.py](../tests/chaos/test_chaos.py) does it at random, 120 times while 20,000 jobs run.
+everybody has; one fault; then the counting. **Lost** are jobs that were accepted and not done,
+**stale** are results written by a process that had lost the job. The seconds go until all jobs that
+the fault interrupted were done, and begin with what the second column says; a lease is 15 s, which
+is what a frozen process costs. Counted by [test_matrix.py](../tests/chaos/test_matrix.py), which
+`make chaos` runs; beside it, [test_chaos.py](../tests/chaos/test_chaos.py) does it at random, 120
+times while 20,000 jobs run.
 """
 
 

@@ -1,5 +1,6 @@
 """Every fault on every queue, one at a time: nothing is lost, no stale write is accepted."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,9 @@ async def test_every_fault_is_survived_with_the_usual_settings(
 ) -> None:
     """And counted, for docs/proof.md."""
     facts = machine.describe(tmp_path)
+    before = chaos.read().get(queue)
+    if os.environ.get("PENSTOCK_RESUME") and before and before.of(facts):
+        pytest.skip("this commit's have been counted already")
     cells = await every_fault(ground, tmp_path, 400, {})
     chaos.keep(queue, chaos.Column(facts, cells))
     check(cells, 400)
