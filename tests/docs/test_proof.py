@@ -92,6 +92,10 @@ def test_what_chaos_counted_is_kept_beside_what_was_counted_before(tmp_path: Pat
     chaos.keep("redis", two, file)
     assert chaos.read(file) == {"redis": two, "sqlite": one}
     assert json.loads(file.read_text())
+    of_commit = Column({"commit": "abc"}, [])
+    assert of_commit.of({"commit": "abc"})
+    assert not of_commit.of({"commit": "def"})
+    assert not one.of({}), "where nobody knows the commit nothing was counted already"
 
 
 def test_plots_stay_within_their_frame() -> None:
