@@ -14,7 +14,7 @@ PEERS_STAMP := $(PEERS)/.setup-stamp
 CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test check bench chaos docs lock proto clean
+.PHONY: help setup demo run test check bench chaos proof docs lock proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,8 +64,12 @@ check: setup ## lint, format, types, layers
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
 
+# RESUME=--resume leaves out what was measured of this commit already.
 bench: setup $(PEERS_STAMP) ## run the benchmarks beside the peers
-	$(BIN)/python -m benchmarks
+	failed=0; \
+	$(BIN)/python -m benchmarks $(RESUME) || failed=1; \
+	$(BIN)/python -m benchmarks.proof || failed=1; \
+	exit $$failed
 
 # The peers have an environment of their own, so that `make test` does not wait for it. Copies, because
 # nltk (of LlamaIndex) reads no file that is linked from elsewhere, as uv would have it.
@@ -77,12 +81,23 @@ $(PEERS_STAMP): requirements/bench.txt $(UV)
 
 chaos: setup ## kill things for longer than `make test` does
 	failed=0; \
-	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10 || failed=1; \
+	PENSTOCK_CHAOS=1 PENSTOCK_RESUME=$(RESUME) $(BIN)/python -m pytest tests/chaos --timeout=900 --durations=10 || failed=1; \
 	PENSTOCK_CHAOS=1 $(BIN)/python -m pytest -m long || failed=1; \
+	$(BIN)/python -m benchmarks.proof || failed=1; \
 	exit $$failed
 
-docs: setup ## check that the docs are true
-	$(BIN)/python -m pytest tests/docs -q
+# A missed target does not keep the rest from being measured; the page and the exit code tell it.
+proof: ## everything docs/proof.md says, measured again; goes on where it was interrupted
+	failed=0; \
+	$(MAKE) bench RESUME=--resume || failed=1; \
+	$(MAKE) chaos RESUME=--resume || failed=1; \
+	exit $$failed
+
+# That what the docs say is true is part of `make test`. Here only the site is built, strictly.
+docs: setup ## build the docs' site into build/site, and check it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m pytest tests/docs/test_site.py -q
+	@echo 'to read it: $(BIN)/python -m http.server --directory build/site'
 
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)

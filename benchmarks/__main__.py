@@ -1,4 +1,8 @@
-"""`python -m benchmarks`: measure, write the report, fail when a target is missed."""
+"""`python -m benchmarks`: measure, write the report, fail when a target is missed.
+
+What is measured replaces its section of results.json; the other sections stay. A section is
+written as soon as it is there, so that an interrupted run can be taken up again with --resume.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -23,15 +27,18 @@ from benchmarks import (
     idle,
     ingest_parts,
     jobs,
+    kept,
     lane_use,
     latency,
     machine,
     outage,
+    outage_course,
     recovery,
     retrieval,
     waiters,
 )
 from benchmarks.documents import hundred, search, speed
+from benchmarks.kept import Section
 from benchmarks.rendering import Report
 from benchmarks.report import Result
 from benchmarks.served import suite
@@ -51,6 +58,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lane_use": lane_use.run,
     "head_of_line": head_of_line.run,
     "outage": outage.run,
+    "outage_course": outage_course.run,
     "ingest_parts": ingest_parts.run,
     "redis": suite.on_redis,
     "postgres": suite.on_postgres,
@@ -72,27 +80,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size.add_argument("--quick", action="store_true", help="small sizes, about 20 minutes")
     size.add_argument("--tiny", action="store_true", help="for the harness's own tests")
     parser.add_argument("--only", action="append", choices=list(BENCHMARKS), metavar="NAME")
+    parser.add_argument("--resume", action="store_true", help="leave out what this commit has")
     parser.add_argument("--output", type=Path, help="folder for REPORT.md and results.json")
     options = parser.parse_args(arguments)
     sizes = QUICK if options.quick else TINY if options.tiny else FULL
-    # The report that is kept is a whole one: runs that leave something out write elsewhere.
-    partial = options.only or sizes is not FULL
-    output = options.output or (HERE / "partial" if partial else HERE)
+    # What is kept in git is measured in full, unless somebody asks for it in so many words.
+    output = options.output or (HERE if sizes is FULL else HERE / "partial")
 
     console = Console(stderr=True)
+    sections = kept.read(output)
+    measured: list[Section] = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         facts = machine.describe(Path(folder))
-        results: list[Result] = []
         for name in options.only or BENCHMARKS:
+            if options.resume and _is_there(sections.get(name), sizes, facts):
+                measured.append(sections[name])
+                continue
             console.print(f"[bold]{name}[/] ...", end=" ")
             start = time.monotonic()
-            results += _measure(name, sizes, Path(folder) / name)
+            now = {**facts, **machine.moment()}
+            results = _measure(name, sizes, Path(folder) / name)
+            sections[name] = Section(name, sizes.name, now, results)
+            measured.append(sections[name])
+            ordered = [sections[one] for one in BENCHMARKS if one in sections]
+            kept.write(output, ordered)
+            Report(ordered).write(output)
             console.print(f"{time.monotonic() - start:.0f} s")
-    report = Report(facts, sizes.name, results)
-    report.write(output)
+    report = Report(measured)
     report.print(Console(width=None if sys.stdout.isatty() else 160))
     console.print(f"written: {output / 'REPORT.md'}")
     return report.exit_code
+
+
+def _is_there(section: Section | None, sizes: Sizes, facts: Mapping[str, str]) -> bool:
+    return (
+        section is not None
+        and section.measured
+        and (section.sizes, section.machine.get("commit")) == (sizes.name, facts.get("commit"))
+    )
 
 
 def _measure(name: str, sizes: Sizes, folder: Path) -> list[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,17 @@ def _rates(seen: dict[str, list[float]], elapsed: float) -> list[Result]:
                 None,
                 Better.LESS,
                 AtMost(number, "requests"),
+                series={what: _windows(seen[name], interval, elapsed)},
             )
         )
     return results
+
+
+def _windows(times: list[float], interval: float, elapsed: float) -> list[tuple[float, float]]:
+    """(its start, the requests in it) of a window of `interval` at each request, for a plot."""
+    first = times[0]
+    whole = [at for at in times if at - first <= elapsed - interval]
+    return [(at - first, bisect_left(times, at + interval) - n) for n, at in enumerate(whole)]
 
 
 def _slots(seen: dict[str, list[float]], server: CountingServer, elapsed: float) -> Result:

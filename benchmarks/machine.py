@@ -23,7 +23,7 @@ PACKAGES = ("penstock", "huey")
 def describe(folder: Path) -> dict[str, str]:
     """Facts about this machine, and about the disk that `folder` is on."""
     facts = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        **moment(),
         "cores": f"{len(os.sched_getaffinity(0))}",
         "CPU": _cpu(),
         "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
@@ -32,7 +32,6 @@ def describe(folder: Path) -> dict[str, str]:
         "SQLite": sqlite3.sqlite_version,
         "file system": _file_system(folder),
         "fsync of 4 KiB": f"{_fsync_ms(folder):.2f} ms (median of {FSYNCS})",
-        "load when started": f"{os.getloadavg()[0]:.2f}",
     }
     for package in PACKAGES:
         try:
@@ -40,9 +39,17 @@ def describe(folder: Path) -> dict[str, str]:
         except PackageNotFoundError:
             facts[package] = "not installed"
     facts |= {package: peers.versions().get(package, "not installed") for package in peers.PACKAGES}
-    if commit := _commit():
-        facts["commit"] = commit
+    if changed := commit():
+        facts["commit"] = changed
     return facts
+
+
+def moment() -> dict[str, str]:
+    """What is another for each benchmark of a run."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "load when started": f"{os.getloadavg()[0]:.2f}",
+    }
 
 
 def _cpu() -> str:
@@ -74,15 +81,22 @@ def _fsync_ms(folder: Path) -> float:
     return statistics.median(spent) * 1000
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The newest commit that changed what is measured: committing results is not another one."""
+    code = [
+        "src",
+        "benchmarks",
+        "tests/chaos",
+        *(f":!benchmarks/*.{end}" for end in ("json", "md")),
+    ]
+    changed = _git("log", "-1", "--format=%h", "--", *code)
+    return f"{changed}-dirty" if changed and _git("status", "--porcelain", "--", *code) else changed
+
+
+def _git(*words: str) -> str:
+    root = Path(__file__).parents[1]
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()

@@ -25,7 +25,7 @@ POLL_SECONDS = 0.1
 
 def run(sizes: Sizes, folder: Path) -> list[Result]:
     place = fresh(folder)
-    port = _free_port()
+    port = free_port()
     base = f"http://127.0.0.1:{port}"
     settings: dict[str, Any] = {
         "lanes": {"service": {"min_interval_seconds": 0.0, "max_parallel": 4}},
@@ -128,7 +128,7 @@ def _most_attempts(place: Path) -> int:
     return most
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

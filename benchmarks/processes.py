@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +22,9 @@ LOOK_SECONDS = 0.005
 class WorkerProcess:
     """See `benchmarks.contenders.worker` for the other side. Leaving the block ends it."""
 
-    def __init__(self, command: list[str], folder: Path) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._errors = folder / f"worker-{time.monotonic_ns()}.stderr"
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
@@ -32,6 +35,7 @@ class WorkerProcess:
                 stderr=errors,
                 text=True,
                 bufsize=1,
+                env={**os.environ, **(environment or {})},
             )
 
     @property

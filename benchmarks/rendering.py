@@ -1,78 +1,90 @@
-"""How results are written down: Markdown to keep, JSON for programs, a table for the terminal."""
+"""How results are written down: Markdown to keep, a table for the terminal."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kept import Section
 from benchmarks.report import Cell, Figure, Result, Verdict
 
 COLUMNS = ("what", "penstock", "peer", "ratio", "target", "")
+OWN = ("date", "load when started", "fsync of 4 KiB", "commit")
+"""Facts that are each section's own."""
+ABSENT = "not installed"
 
 
 @dataclass(slots=True, frozen=True)
 class Report:
-    """All results of one run. It fails when a target is missed or could not be measured."""
+    """Sections, each as it was measured. It fails when a target is missed or not measured."""
 
-    machine: Mapping[str, str]
-    sizes: str
-    results: Sequence[Result]
+    sections: Sequence[Section]
+
+    @property
+    def results(self) -> list[Result]:
+        return [result for section in self.sections for result in section.results]
 
     @property
     def exit_code(self) -> int:
         return 0 if all(result.good for result in self.results) else 1
 
     def write(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / "REPORT.md").write_text(self.markdown())
-        (folder / "results.json").write_text(json.dumps(self.data(), indent=2) + "\n")
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "machine": dict(self.machine),
-            "sizes": self.sizes,
-            "results": [_data(result) for result in self.results],
-        }
 
     def markdown(self) -> str:
-        verdicts = [result.verdict for result in self.results]
         lines = [
-            "# Benchmarks",
+            "# Report of the benchmarks",
             "",
-            f"Written by `python -m benchmarks` ({self.sizes} sizes). Every figure was measured in",
-            "this run: the median of several, with the least and the most in brackets, contenders",
-            "taking turns. The ratio says how many times as good as the peer we are.",
+            "Written by `python -m benchmarks`. Every figure is the median of several, with the",
+            "least and the most in brackets, contenders taking turns. The ratio says how many",
+            "times as good as the peer we are. Under each heading: when it was measured, of which",
+            "commit, and how busy the machine was.",
             "",
-            f"**{verdicts.count(Verdict.MET)} targets met, "
-            f"{verdicts.count(Verdict.MISSED)} missed, "
-            f"{verdicts.count(Verdict.NOT_MEASURED)} not measured.**",
+            f"**{tally([result.verdict for result in self.results])}**",
             "",
-            "| machine | |",
-            "|---|---|",
-            *(f"| {name} | {value} |" for name, value in self.machine.items()),
+            *machine_table(self.sections),
         ]
-        for benchmark, results in groupby(self.results, lambda result: result.benchmark):
-            lines += ["", f"## {benchmark}", "", *_section(list(results))]
+        for section in self.sections:
+            for benchmark, results in groupby(section.results, lambda result: result.benchmark):
+                lines += ["", f"## {benchmark}", "", f"{section.when}.", ""]
+                lines += _table(list(results))
         return "\n".join(lines) + "\n"
 
     def print(self, console: Console) -> None:
-        table = Table(title=f"Benchmarks ({self.sizes} sizes)")
+        table = Table(title="Benchmarks")
         for column in COLUMNS:
             table.add_column(column)
         for result in self.results:
-            cells = [f"{result.benchmark}: {result.what}", *_cells(result), result.verdict.value]
-            table.add_row(*cells, style=None if result.good else "bold red")
+            told = [f"{result.benchmark}: {result.what}", *cells(result), result.verdict.value]
+            table.add_row(*told, style=None if result.good else "bold red")
         console.print(table)
 
 
-def _section(results: list[Result]) -> list[str]:
+def tally(verdicts: Sequence[Verdict]) -> str:
+    return (
+        f"{verdicts.count(Verdict.MET)} targets met, {verdicts.count(Verdict.MISSED)} missed, "
+        f"{verdicts.count(Verdict.NOT_MEASURED)} not measured."
+    )
+
+
+def machine_table(sections: Sequence[Section]) -> list[str]:
+    """What the sections have in common; where they differ, each value there was."""
+    names = dict.fromkeys(name for section in sections for name in section.machine)
+    lines = ["| machine | |", "|---|---|"]
+    for name in names:
+        if name not in OWN:
+            seen = dict.fromkeys(section.machine.get(name, ABSENT) for section in sections)
+            values = [value for value in seen if value != ABSENT] or [ABSENT]
+            lines.append(f"| {name} | {', '.join(values)} |")
+    return lines
+
+
+def _table(results: list[Result]) -> list[str]:
     """A table and its notes. Several peers have a column each, and units go to the first."""
     names = list(dict.fromkeys(name for result in results for name in result.peers))
     columns = ["what", "penstock", *names, *COLUMNS[3:]] if names else list(COLUMNS)
@@ -83,10 +95,10 @@ def _section(results: list[Result]) -> list[str]:
         if names:
             what = f"{result.what}, {result.unit}" if result.unit else result.what
             peers = [_cell(result.peers.get(name)) for name in names]
-            cells = [_figure(result.ours), *peers, *_comparison(result)]
+            told = [figure_text(result.ours), *peers, *comparison(result)]
         else:
-            what, cells = result.what, _cells(result)
-        lines.append(_row([what + _reference(result, notes), *cells, mark]))
+            what, told = result.what, cells(result)
+        lines.append(_row([what + _reference(result, notes), *told, mark]))
     return [*lines, *_footnotes(notes)]
 
 
@@ -94,12 +106,12 @@ def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _cells(result: Result) -> list[str]:
-    peer = f"{_figure(result.peer, result.unit)} ({result.peer.who})" if result.peer else "-"
-    return [_figure(result.ours, result.unit), peer, *_comparison(result)]
+def cells(result: Result) -> list[str]:
+    peer = f"{figure_text(result.peer, result.unit)} ({result.peer.who})" if result.peer else "-"
+    return [figure_text(result.ours, result.unit), peer, *comparison(result)]
 
 
-def _comparison(result: Result) -> list[str]:
+def comparison(result: Result) -> list[str]:
     ratio = "-" if result.ratio is None else f"{result.ratio:.3g}x"
     if result.peers and result.peer and result.ratio is not None:
         ratio += f" {result.peer.who}"
@@ -107,10 +119,10 @@ def _comparison(result: Result) -> list[str]:
 
 
 def _cell(cell: Cell | None) -> str:
-    return cell if isinstance(cell, str) else _figure(cell)
+    return cell if isinstance(cell, str) else figure_text(cell)
 
 
-def _figure(figure: Figure | None, unit: str = "") -> str:
+def figure_text(figure: Figure | None, unit: str = "") -> str:
     if figure is None:
         return "-"
     text = f"{_number(figure.value)} {unit}".rstrip()
@@ -135,33 +147,3 @@ def _reference(result: Result, notes: list[str]) -> str:
 def _footnotes(notes: list[str]) -> list[str]:
     lines = [f"{number}. {note}" for number, note in enumerate(notes, 1)]
     return ["", *lines] if lines else []
-
-
-def _data(result: Result) -> dict[str, Any]:
-    return {
-        "benchmark": result.benchmark,
-        "what": result.what,
-        "unit": result.unit,
-        "ours": _figure_data(result.ours),
-        "peer": _figure_data(result.peer),
-        "ratio": result.ratio,
-        "target": None if result.target is None else str(result.target),
-        "verdict": result.verdict.value,
-        "note": result.note,
-        "peers": {
-            name: cell if isinstance(cell, str) else _figure_data(cell)
-            for name, cell in result.peers.items()
-        },
-    }
-
-
-def _figure_data(figure: Figure | None) -> dict[str, Any] | None:
-    if figure is None:
-        return None
-    return {
-        "who": figure.who,
-        "median": figure.value,
-        "low": figure.low,
-        "high": figure.high,
-        "runs": figure.runs,
-    }

@@ -59,6 +59,14 @@ class AtLeast:
 Target = TimesThePeer | AtMost | AtLeast
 
 
+def parse_target(text: str) -> Target:
+    """What `str` made of a target."""
+    sign, value, unit = (text + " ").split(" ", 2)
+    if unit.strip() == "the peer":
+        return TimesThePeer(float(value.removesuffix("x")))
+    return (AtMost if sign == "<=" else AtLeast)(float(value), unit.strip())
+
+
 Cell = Figure | str
 """A figure, or in words what was seen instead, or why nothing was."""
 
@@ -84,6 +92,8 @@ class Result:
     note: str = ""
     peers: Mapping[str, Cell] = field(default_factory=dict)
     """Where several peers were measured: each by its name. `peer` is then the best of them."""
+    series: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    """What it was seen in, for a plot: points (x, y), by name."""
 
     @classmethod
     def beside(

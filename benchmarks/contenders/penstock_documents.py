@@ -36,10 +36,10 @@ async def _work(app: Penstock, every: Sequence[Path]) -> None:
     async with app.running():
         await _ingest(app, [first])
         wait_for_go()
-        start = time.perf_counter()
+        start, began = time.perf_counter(), time.time()
         await _ingest(app, files)
         print(json.dumps({"seconds": time.perf_counter() - start}), flush=True)
-        print(json.dumps(await _told(app)), flush=True)
+        print(json.dumps(await _told(app, began)), flush=True)
         await asyncio.to_thread(until_told)
 
 
@@ -59,7 +59,7 @@ async def _ingest(app: Penstock, files: Sequence[Path]) -> None:
             raise RuntimeError(f"{file.name} {document.state}: {document.message}")
 
 
-async def _told(app: Penstock) -> dict[str, Any]:
+async def _told(app: Penstock, began: float) -> dict[str, Any]:
     """What the harness wants to know, without the document that warmed up: it was first."""
     documents: list[Document] = []
     before = None
@@ -70,6 +70,7 @@ async def _told(app: Penstock) -> dict[str, Any]:
     return {
         "documents": len(documents),
         "chunks": sum(one.chunks for one in documents),
+        "found": [(one.finished_at or 0) - began for one in documents],
         "waits": [(one.finished_at or 0) - one.accepted_at for one in documents],
         "work": await _work_seconds(app) / (len(documents) + 1),
     }

@@ -42,9 +42,16 @@ class Served:
         settings = {**self.base, **settings, "url": url}
         return Sender([self.python, *program, str(folder), json.dumps(settings)], folder)
 
-    def worker(self, url: str, folder: Path, settings: Mapping[str, Any]) -> WorkerProcess:
+    def worker(
+        self,
+        url: str,
+        folder: Path,
+        settings: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+    ) -> WorkerProcess:
         settings = {**self.base, **settings, "url": url}
-        return WorkerProcess(worker_command(self._module(), folder, settings, self.python), folder)
+        command = worker_command(self._module(), folder, settings, self.python)
+        return WorkerProcess(command, folder, environment)
 
     def _module(self) -> str:
         return f"benchmarks.contenders.{self.module}"

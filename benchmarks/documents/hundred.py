@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.documents import runs
@@ -14,6 +16,7 @@ TIMES = 10
 FLAT = 1.25
 """How many times the memory ten times as many documents may take."""
 WORK_SECONDS = 10.0
+POINTS = 100
 
 
 def run(sizes: Sizes, folder: Path) -> list[Result]:
@@ -44,6 +47,9 @@ def run(sizes: Sizes, folder: Path) -> list[Result]:
             second.peak / first.peak,
             flat,
             AtMost(FLAT, "times"),
+            series={
+                f"{one.told['documents']:,} documents": _course(one) for one in (first, second)
+            },
         ),
         _result(
             f"completed of {TIMES} times as many",
@@ -63,6 +69,16 @@ def _result(
     note: str = "",
     target: Target | None = None,
     better: Better = Better.LESS,
+    series: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> Result:
     figure = Figure.of("penstock", [value])
-    return Result(NAME, what, unit, figure, better=better, target=target, note=note)
+    return Result(
+        NAME, what, unit, figure, better=better, target=target, note=note, series=series or {}
+    )
+
+
+def _course(run: runs.Run) -> list[tuple[float, float]]:
+    """(documents that can be found, megabytes of all processes), as often as a plot needs."""
+    found = sorted(run.told["found"])
+    every = max(1, len(run.memory) // POINTS)
+    return [(bisect_right(found, at), megabytes) for at, megabytes in run.memory[::every]]

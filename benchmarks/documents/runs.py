@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ class Run:
     """Megabytes of all its processes."""
     growth: float
     """Megabytes a minute, later on."""
+    memory: Sequence[tuple[float, float]]
+    """(seconds since it started, megabytes of all its processes)."""
     asked: Asked
     """What it asked of the embedder."""
     processor: float
@@ -91,4 +93,4 @@ def _run(
             clock = json.loads(worker.go().told())
         spent = processor_seconds(worker.pid) - before
         told = {**clock, **json.loads(worker.told())}
-        return Run(told, memory.peak, memory.growth, embedder.asked(), spent)
+        return Run(told, memory.peak, memory.growth, memory.seen, embedder.asked(), spent)

@@ -27,8 +27,14 @@ class Run:
     settings: Mapping[str, Any]
     sender: Sender
 
-    def worker(self) -> WorkerProcess:
-        return self.contender.worker(self.url, self.folder, self.settings)
+    def worker(self, host: str = "") -> WorkerProcess:
+        """Hosts have names. What proves a process dead on one is out of sight of the others."""
+        environment = {}
+        if host:
+            runtime = self.folder / host
+            runtime.mkdir()
+            environment["XDG_RUNTIME_DIR"] = str(runtime)
+        return self.contender.worker(self.url, self.folder, self.settings, environment)
 
 
 @dataclass(slots=True, frozen=True)

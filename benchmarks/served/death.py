@@ -66,13 +66,33 @@ def recovery(arena: Arena) -> list[Result]:
     ]
 
 
-def _restart(arena: Arena, contender: Served) -> tuple[float, int]:
+def elsewhere(arena: Arena) -> Result:
+    """The same where the heir is on another host, so that only the lease tells of the death."""
+    seconds, left = _restart(arena, arena.ours, ("one", "other"))
+    note = (
+        "The heir cannot see the lock of the dead process, as if it were another machine: the "
+        f"default lease has to run out. {left} jobs were not done."
+    )
+    return Result(
+        arena.server.title(),
+        "after SIGKILL, taken over by another host: all done",
+        "s",
+        None if left else Figure.of("penstock", [seconds]),
+        better=Better.LESS,
+        target=AtMost(20, "s"),
+        note=note,
+    )
+
+
+def _restart(
+    arena: Arena, contender: Served, hosts: tuple[str, str] = ("", "")
+) -> tuple[float, int]:
     """The seconds until the last job was done, and how many were not."""
     count, bound = arena.sizes.recovery_jobs, arena.sizes.recovery_bound
     with arena.run(contender, {}) as run:
         finished = run.sender.finished
         run.sender.fill("nap", {"seconds": JOB_SECONDS}, count)
-        with run.worker() as victim:
+        with run.worker(hosts[0]) as victim:
             victim.ready().go()
             first = KILLED_AFTER * count
             # In the middle of some jobs: they start in step, and between two steps none runs.
@@ -83,7 +103,7 @@ def _restart(arena: Arena, contender: Served) -> tuple[float, int]:
             )
             start = time.monotonic()
             victim.kill()
-        with run.worker() as heir:
+        with run.worker(hosts[1]) as heir:
             heir.ready().go()
             while (left := count - finished()) and time.monotonic() < start + bound:
                 if heir.dead:

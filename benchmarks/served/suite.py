@@ -31,6 +31,7 @@ def _every(arena: Arena, *, jobs: float, enqueue: float, connections: int) -> li
         *speed.latency(arena),
         death.connections(arena, connections),
         *death.recovery(arena),
+        death.elsewhere(arena),
         takeover.late_writes(arena, after_the_end=False),
         takeover.late_writes(arena, after_the_end=True),
     ]

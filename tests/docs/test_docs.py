@@ -9,6 +9,7 @@ import pytest
 
 from penstock.config import load
 from penstock.model.lane import KEYS as CONFIGURABLE
+from tests.docs.blocks import PAGES, Block, blocks_of, name, pages_of
 from tests.docs.commands import run, run_console
 from tests.docs.run_blocks import blocks
 from tests.support.servers import postgres_url
@@ -17,20 +18,12 @@ from tools.reference import PAGES as REFERENCES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "deploy").glob("*.md")])
 GUIDES = sorted(DOCS.glob("guide-*.md"))
-WITH_OTHERS = ("guide-server.md", "guide-research.md", "guide-mcp.md", "guide-answers.md")
-ALONE = [guide for guide in GUIDES if guide.name not in WITH_OTHERS]
-"""Those whose snippets need no server and no providers: the others have tests of their own."""
 RUN_BLOCKS = Path(__file__).parent / "run_blocks.py"
 
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-
-
-def name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
 
 
 def links(page: Path) -> list[str]:
@@ -54,6 +47,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.is_relative_to(ROOT), link
         if anchor:
             assert anchor in anchors(target), link
+
+
+CITED = re.compile(r"`((?:src|tests|benchmarks|examples|tools|docs|proto)/[\w./*-]+)(?:::(\w+))?`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_and_tests_that_are_cited_exist(page: Path) -> None:
+    for path, test in CITED.findall(FENCED.sub("", page.read_text())):
+        found = list(ROOT.glob(path.rstrip("/")))
+        assert found or path == "benchmarks/partial/", path
+        if test:
+            assert re.search(rf"def {test}\(", found[0].read_text()), f"{path}::{test}"
 
 
 def test_every_page_and_example_can_be_reached_from_the_readme() -> None:
@@ -90,24 +95,23 @@ def test_program_of_the_readme_runs(tmp_path: Path) -> None:
     assert run([sys.executable, "program.py"], tmp_path).startswith("completed {")
 
 
-@pytest.mark.parametrize("guide", ALONE, ids=name)
-def test_snippets_of_a_guide_run(
-    guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", pages_of("test_snippets_of_a_page_run"), ids=name)
+def test_snippets_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "DATABASE_URL" in guide.read_text():
+    if "DATABASE_URL" in page.read_text():
         monkeypatch.setenv("DATABASE_URL", postgres_url())
-    run([sys.executable, str(RUN_BLOCKS), str(guide)], tmp_path)
+    run([sys.executable, str(RUN_BLOCKS), str(page)], tmp_path)
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=name)
-def test_yaml_of_a_guide_is_a_config(guide: Path, tmp_path: Path) -> None:
-    for language, text, line in blocks(guide.read_text()):
-        if language == "yaml":
-            (tmp_path / "lanes.yaml").write_text("catalogue: {max_parallel: 2}\n")
-            (tmp_path / "penstock.yaml").write_text(text)
-            config = load({}, file=tmp_path / "penstock.yaml", environment={})
-            known = any(str(tmp_path) in source for source in config.sources.values())
-            assert known, f"{name(guide)} line {line}"
+@pytest.mark.parametrize(
+    "block", blocks_of("test_yaml_of_a_page_is_a_config"), ids=lambda block: block.where
+)
+def test_yaml_of_a_page_is_a_config(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "lanes.yaml").write_text("catalogue: {max_parallel: 2}\n")
+    (tmp_path / "penstock.yaml").write_text(block.text)
+    config = load({}, file=tmp_path / "penstock.yaml", environment={})
+    assert any(str(tmp_path) in source for source in config.sources.values())
 
 
 def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
@@ -129,12 +133,12 @@ def test_quickstart_runs_as_written(tmp_path: Path) -> None:
             run_console(text, tmp_path)
 
 
-@pytest.mark.parametrize("guide", ["guide-documents.md", "guide-keys.md"])
-def test_commands_of_a_guide_run_as_written(guide: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", pages_of("test_commands_of_a_page_run_as_written"), ids=name)
+def test_commands_of_a_page_run_as_written(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "documents", tmp_path / "examples" / "documents")
-    for language, text, _ in blocks((DOCS / guide).read_text()):
-        if language == "console":
-            run_console(text, tmp_path)
+    for block in blocks_of("test_commands_of_a_page_run_as_written"):
+        if block.page == page:
+            run_console(block.text, tmp_path)
 
 
 def test_every_guarantee_has_limits_and_a_test_that_attacks_it() -> None:
@@ -164,7 +168,7 @@ def test_reference_of_lanes_explains_every_key() -> None:
 
 
 def test_pictures_load_nothing_from_elsewhere() -> None:
-    pictures = {picture.name: picture.read_text() for picture in DOCS.glob("*.svg")}
+    pictures = {picture.name: picture.read_text() for picture in DOCS.rglob("*.svg")}
     assert {"demo.svg", "outage.svg"} <= set(pictures)
     for picture, text in pictures.items():
         assert text.startswith("<svg "), picture

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from penstock.model.server import ServerConfig
+from tests.docs.blocks import Block, all_blocks
 from tests.docs.commands import run, run_console
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli, Running, wait_until
@@ -66,17 +67,18 @@ def test_guide_to_the_server_runs_as_written(started: Started) -> None:
     assert started.running.err.count("\n") == 1, "it says nothing more on a good day"
 
 
+WITH_REQUESTS = [
+    block
+    for block in all_blocks()
+    if block.language == "sh" and re.search(r"^curl ", block.text, re.MULTILINE)
+]
+
+
 @needs_curl
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_requests_of_a_page_run_against_a_server(page: str, started: Started) -> None:
-    asked = [
-        line
-        for language, text, _ in blocks((ROOT / page).read_text())
-        for line in text.splitlines()
-        if language == "sh" and line.startswith("curl ")
-    ]
-    assert len(asked) >= 2
-    for line in asked:
+@pytest.mark.parametrize("block", WITH_REQUESTS, ids=lambda block: block.where)
+def test_requests_of_a_page_run_against_a_server(block: Block, started: Started) -> None:
+    for line in block.text.splitlines():
+        assert line.startswith("curl "), "requests have a block of their own"
         command = started.here(line).replace("curl ", "curl --fail ", 1)
         run(["bash", "-c", command], started.folder)
 

@@ -1,7 +1,6 @@
 """What the tests with real processes share."""
 
 import os
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
 from tests.support.desk import Desk
+from tests.support.disk import small_disk
 from tests.support.embedder import EmbedderServer
 from tests.support.model_server import ModelServer
 from tests.support.processes import Farm
@@ -185,16 +185,9 @@ def clinic(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 2 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, timeout=10).returncode == 0
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip("mounting a small tmpfs is not permitted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)
+    with small_disk(tmp_path / "disk", 2) as mounted:
+        if not mounted:
+            pytest.skip("mounting a small tmpfs is not permitted here")
+        yield tmp_path / "disk"

@@ -46,9 +46,12 @@ def test_ten_times_as_many_pdfs_are_completed(tmp_path: Path) -> None:
     every = found["completed of 10 times as many"]
     assert every.ours is not None
     assert every.ours.value == 10
-    memory = found["memory with 10 times the documents"].ours
-    assert memory is not None
-    assert memory.value > 0.5
+    memory = found["memory with 10 times the documents"]
+    assert memory.ours is not None
+    assert memory.ours.value > 0.5
+    course = memory.series["10 documents"]
+    assert all(megabytes > 50 for _, megabytes in course)
+    assert [documents for documents, _ in course] == sorted(documents for documents, _ in course)
 
 
 def test_search_is_measured_in_every_condition(

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.contenders.served import Served
+from benchmarks.kept import Section
 from benchmarks.rendering import Report
 from benchmarks.report import Better, Figure, Result, TimesThePeer, Verdict
 from benchmarks.served import death, peers, speed, takeover
@@ -61,6 +63,13 @@ def test_a_late_write_is_looked_for_while_another_holds_the_job(arena: Arena) ->
     assert result.ours.value == 0
 
 
+def test_a_process_on_another_host_takes_over_when_the_lease_is_over(arena: Arena) -> None:
+    leased = replace(arena.ours, base=arena.ours.leased)  # a second instead of 15
+    result = death.elsewhere(replace(arena, ours=leased))
+    assert result.ours is not None, result.note
+    assert 0.5 < result.ours.value < 15, "the lock of the dead proves nothing to it"
+
+
 def test_a_run_without_peers_names_each_of_them(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--tiny", "--output", str(tmp_path)]
     done = subprocess.run(
@@ -71,8 +80,8 @@ def test_a_run_without_peers_names_each_of_them(tmp_path: Path) -> None:
         text=True,
         timeout=60,
     )
-    data = json.loads((tmp_path / "results.json").read_text())
-    cells = [line["peers"]["SAQ"] for line in data["results"] if line["peers"]]
+    data = json.loads((tmp_path / "results.json").read_text())["head_of_line"]
+    cells = [line["peers"]["SAQ"] for line in data["results"] if "peers" in line]
     assert cells == ["not measured: not installed"], done.stderr
     assert data["machine"]["saq"] == "not installed"
     assert "not measured: not installed" in (tmp_path / "REPORT.md").read_text()
@@ -98,6 +107,8 @@ def test_a_target_is_not_measured_while_a_peer_is_not() -> None:
 
 
 def test_every_peer_has_a_column() -> None:
-    report = Report({}, "tiny", [beside(one=2, two="not installed")]).markdown()
+    machine = {"date": "today", "load when started": "0"}
+    section = Section("b", "tiny", machine, [beside(one=2, two="not installed")])
+    report = Report([section]).markdown()
     assert "| what | penstock | one | two | ratio | target |  |" in report
     assert "| speed, jobs/s | 12 | 2 | not installed | 6x one | >= 4x the peer |" in report

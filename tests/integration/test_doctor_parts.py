@@ -66,8 +66,8 @@ def test_settings_that_do_not_go_together_are_warnings(clinic: Clinic) -> None:
 # Disks and folders
 
 
-def test_a_full_disk_is_broken(clinic: Clinic, small_disk: Path) -> None:
-    report = clinic.ask(f"sqlite:///{small_disk}/jobs.db")
+def test_a_full_disk_is_broken(clinic: Clinic, disk: Path) -> None:
+    report = clinic.ask(f"sqlite:///{disk}/jobs.db")
     report.says("queue disk", "broken", "2 MB free", "under 200 MB")
     assert report.code == 1
 
@@ -79,10 +79,10 @@ def test_a_disk_with_little_room_is_a_warning(tmp_path: Path) -> None:
     assert disk.judge_space("queue", tmp_path / "not" / "there", DiskLimits(1, 1)).status == "ok"
 
 
-def test_a_read_only_folder_is_broken(clinic: Clinic, small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    clinic.config(f"blobs: {small_disk}\n")
-    report = clinic.ask(f"sqlite:///{small_disk}/jobs.db")
+def test_a_read_only_folder_is_broken(clinic: Clinic, disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    clinic.config(f"blobs: {disk}\n")
+    report = clinic.ask(f"sqlite:///{disk}/jobs.db")
     report.says("queue", "broken", "read-only")
     report.says("queue folder", "broken", "cannot be written to")
     report.says("blobs", "broken", "does not take files")

@@ -22,6 +22,7 @@ from penstock import (
 )
 from penstock.adapters.sqlite import database
 from tests.support.cpu import cpu_share
+from tests.support.disk import fill
 from tests.support.processes import Farm
 from tests.support.side import Side
 from tests.support.waiting import until
@@ -69,20 +70,11 @@ async def all_is_well_again(
     assert stored == {job.id for job in [*jobs, new]}
 
 
-def fill(folder: Path) -> Path:
-    """Leave no byte free."""
-    ballast = folder / "ballast"
-    with ballast.open("ab", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    return ballast
-
-
-async def test_disk_full_is_said_and_survived(small_disk: Path, tmp_path: Path) -> None:
-    farm = Farm(small_disk)
+async def test_disk_full_is_said_and_survived(disk: Path, tmp_path: Path) -> None:
+    farm = Farm(disk)
     farm.side, farm.gate = Side(tmp_path / "side.jsonl"), tmp_path / "gate"
     async with two_jobs_running(farm) as (app, orchestrator, jobs):
-        ballast = fill(small_disk)
+        ballast = fill(disk)
         with pytest.raises(QueueUnavailable, match=r"disk full.*free some space"):  # noqa: PT012
             while True:  # what space the file has left inside is used first
                 jobs.append(await app.enqueue("gated", {"gate": str(farm.gate) + " " * 1000}))
@@ -93,13 +85,13 @@ async def test_disk_full_is_said_and_survived(small_disk: Path, tmp_path: Path) 
 
 
 async def test_a_worker_cannot_start_on_a_full_disk_and_says_why(
-    small_disk: Path, tmp_path: Path
+    disk: Path, tmp_path: Path
 ) -> None:
-    farm = Farm(small_disk)
+    farm = Farm(disk)
     app = farm.app()
     async with app:
         job = await app.enqueue("work", {"n": 1})
-        ballast = fill(small_disk)
+        ballast = fill(disk)
         with pytest.raises(QueueUnavailable, match="No space left on device"):
             await app.orchestrator().start()
         ballast.unlink()

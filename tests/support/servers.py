@@ -125,8 +125,7 @@ class PostgresServer(PrivateServer):
         super().__init__("postgres")
         self._durable = durable
         self._bin = _postgres_home(self.folder, self._user()) / "bin"
-        if user := self._user():
-            shutil.chown(self.folder, user)
+        self.own(self.folder)
         subprocess.run(
             [
                 *(str(self._bin / "initdb"), "-D", str(self.folder / "data"), "-U", "penstock"),
@@ -137,6 +136,11 @@ class PostgresServer(PrivateServer):
             cwd=self.folder,
             user=self._user(),
         )
+
+    def own(self, folder: Path) -> None:
+        """Let the server write there."""
+        if user := self._user():
+            shutil.chown(folder, user)
 
     @property
     def url(self) -> str:

@@ -1,0 +1,229 @@
+"""Writes docs/proof.md and its plots from results.json and chaos.json, and from nothing else:
+`python -m benchmarks.proof`. A test looks that the page is what this would write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks import chaos, kept
+from benchmarks.kept import Section
+from benchmarks.pictures import PICTURES, Picture
+from benchmarks.rendering import cells, machine_table, tally
+from benchmarks.report import Result, Verdict
+from benchmarks.targets import TARGETS, Answer, Wanted
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
+PAGE, FOLDER = "proof.md", "proof"
+HEAD = (
+    "| measured | Penstock | best peer | times as good |  | when |",
+    "|---|---|---|---|---|---|",
+)
+NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
+INTRODUCTION = """\
+# Proof
+
+<!-- Written by `python -m benchmarks.proof` from results.json and chaos.json in benchmarks/. -->
+
+Every target of the design with what was measured, beside the peer and in the same run; what was
+missed stays in and is marked. Then the same as pictures, and what came of every fault on every
+queue.
+
+`make proof` measures all of it again on your machine (more than an hour, in which nothing else
+should use the cores) and writes this page; once more, it goes on where it was interrupted. The
+details, with how each figure was measured: the [report](../benchmarks/REPORT.md), and
+[how to read it](../benchmarks/README.md)."""
+MATRIX = """\
+## One fault at a time
+
+Two worker processes of four workers in the middle of their work, otherwise with the settings that
+everybody has; one fault; then the counting. **Lost** are jobs that were accepted and not done,
+**stale** are results written by a process that had lost the job. The seconds go until all jobs that
+the fault interrupted were done, and begin with what the second column says; a lease is 15 s, which
+is what a frozen process costs. Counted by [test_matrix.py](../tests/chaos/test_matrix.py), which
+`make chaos` runs; beside it, [test_chaos.py](../tests/chaos/test_chaos.py) does it at random, 120
+times while 20,000 jobs run.
+"""
+
+
+def files() -> dict[str, str]:
+    """The page and its plots, by their path from docs/."""
+    sections, columns = kept.read(HERE), chaos.read()
+    drawn = {picture: picture.draw(sections) for picture in PICTURES}
+    plots = {f"{FOLDER}/{one.name}.svg": svg for one, svg in drawn.items() if svg is not None}
+    return {PAGE: _page(sections, columns, drawn), **plots}
+
+
+def _page(
+    sections: Mapping[str, Section],
+    columns: Mapping[str, chaos.Column],
+    drawn: Mapping[Picture, str | None],
+) -> str:
+    parts = [
+        INTRODUCTION,
+        _targets(sections),
+        _missed(sections),
+        _pictures(drawn),
+        _matrix(columns),
+        "\n".join(["## The machine", "", *machine_table(list(sections.values()))]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _targets(sections: Mapping[str, Section]) -> str:
+    """All targets at a glance, then a row for each figure that one asks for."""
+    times: list[str] = []
+    judged: list[Verdict] = []
+    glance: list[str] = []
+    figures: list[str] = []
+    for wanted in TARGETS:
+        rows, verdicts = _rows(wanted, sections, times)
+        judged += verdicts
+        told = _sum(verdicts) + _reservation(wanted.answers, sections)
+        glance.append(f"| {wanted.what} | {wanted.target} | {told} |")
+        figures += [f"### {wanted.what}", "", f"Wanted: {wanted.target}.", "", *HEAD, *rows, ""]
+    return "\n".join(
+        [
+            "## Targets",
+            "",
+            f"**{tally(judged)}**",
+            "Targets are for full sizes. What was measured in quick ones is a first look, and",
+            "is marked.",
+            "",
+            "| target | wanted | figures |",
+            "|---|---|---|",
+            *glance,
+            "",
+            "## Figures",
+            "",
+            "A dash where nothing is asked of a figure. When it was measured, of which commit, and",
+            "how busy the machine was (load: how many processes wanted a core when it began; there",
+            "are two), by the number in the last column:",
+            "",
+            *(f"{number}. {when}" for number, when in enumerate(times, 1)),
+            "",
+            *figures,
+        ]
+    ).rstrip()
+
+
+def _rows(
+    wanted: Wanted, sections: Mapping[str, Section], times: list[str]
+) -> tuple[list[str], list[Verdict]]:
+    """What answers a target. What nothing answers says so. New moments are added to `times`."""
+    rows: list[str] = []
+    verdicts: list[Verdict] = []
+    for answer in wanted.answers:
+        queue = f"{NAMES[answer.section]}: " if answer.section in NAMES else ""
+        found = answer.found(sections)
+        if not found:
+            verdicts.append(Verdict.NOT_MEASURED)
+            what = answer.what.replace(".*", "").replace("|", " or ")
+            rows.append(f"| {queue}{what} | - | - | - | **not measured** | - |")
+        for result in found:
+            when = sections[answer.section].when
+            if when not in times:
+                times.append(when)
+            verdicts.append(result.verdict)
+            verdict = _verdict(result) + _reservation([answer], sections)
+            told = " | ".join([queue + result.what, *cells(result)[:3], verdict])
+            rows.append(f"| {told} | {times.index(when) + 1} |")
+    return rows, verdicts
+
+
+def _reservation(answers: Sequence[Answer], sections: Mapping[str, Section]) -> str:
+    """A target is for full sizes: what was measured in others is a first look."""
+    sizes = {sections[one.section].sizes for one in answers if one.section in sections} - {"full"}
+    return f" ({', '.join(sorted(sizes))} sizes)" if sizes else ""
+
+
+def _sum(verdicts: Sequence[Verdict]) -> str:
+    counts = {
+        "met": verdicts.count(Verdict.MET),
+        "**missed**": verdicts.count(Verdict.MISSED),
+        "**not measured**": verdicts.count(Verdict.NOT_MEASURED),
+    }
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def _verdict(result: Result) -> str:
+    words = {Verdict.MISSED: "**missed**", Verdict.NOT_MEASURED: "**not measured**"}
+    return words.get(result.verdict, result.verdict.value)
+
+
+def _missed(sections: Mapping[str, Section]) -> str:
+    bad = [result for section in sections.values() for result in section.results if not result.good]
+    lines = [f"- {one.benchmark}, {one.what}: {_verdict(one)}, {_ours(one)}" for one in bad]
+    why = (
+        "Why: [where the time goes](../benchmarks/README.md#where-the-time-goes-where-a-target-is-"
+        "missed)."
+    )
+    told = [*lines, "", why] if lines else ["Nothing that was measured."]
+    return "\n".join(
+        ["## Missed", "", "Of all that was measured, targets of the design or not:", "", *told]
+    )
+
+
+def _ours(result: Result) -> str:
+    ours, peer, ratio, target = cells(result)
+    beside = "" if peer == "-" else f" beside {peer}, {ratio}"
+    return f"{ours}{beside}; wanted {target}"
+
+
+def _pictures(drawn: Mapping[Picture, str | None]) -> str:
+    lines = ["## Pictures"]
+    for picture, svg in drawn.items():
+        lines += ["", f"### {picture.title}", ""]
+        lines.append(
+            f"**Not measured**: `python -m benchmarks --only {picture.sections[0]}` draws it."
+            if svg is None
+            else f"![{picture.title}]({FOLDER}/{picture.name}.svg)"
+        )
+        if picture.remark:
+            lines += ["", picture.remark]
+    return "\n".join(lines)
+
+
+def _matrix(columns: Mapping[str, chaos.Column]) -> str:
+    lines = [*MATRIX.splitlines(), ""]
+    if not columns:
+        return "\n".join([*lines, "**Not measured**: `make chaos` counts it."])
+    order = [queue for queue in NAMES if queue in columns]
+    faults: dict[str, str] = {}
+    for column in columns.values():
+        faults |= {cell.fault: cell.counted_from for cell in column.cells}
+    lines.append(f"| fault | from | {' | '.join(NAMES[queue] for queue in order)} |")
+    lines.append("|---" * (len(order) + 2) + "|")
+    for fault, since in faults.items():
+        told = [_cell(columns[queue], fault) for queue in order]
+        lines.append(f"| {fault} | {since} | {' | '.join(told)} |")
+    whens = [(NAMES[queue], columns[queue].machine) for queue in order]
+    lines += ["", *(f"- {name}: {_when(facts)}" for name, facts in whens)]
+    return "\n".join(lines)
+
+
+def _cell(column: chaos.Column, fault: str) -> str:
+    cell = next((one for one in column.cells if one.fault == fault), None)
+    if cell is None:
+        return "**not measured**"
+    if cell.why_not:
+        return cell.why_not
+    bad = "**" if cell.lost or cell.stale else ""
+    counted = f"{cell.jobs:,} jobs, {cell.lost} lost, {cell.stale} stale"
+    return f"{bad}{counted}{bad}, {cell.seconds:.1f} s"
+
+
+def _when(facts: Mapping[str, str]) -> str:
+    commit = facts.get("commit", "unknown")
+    return f"{facts['date']}, commit {commit}, load {facts['load when started']}"
+
+
+def main() -> None:
+    (DOCS / FOLDER).mkdir(exist_ok=True)
+    for name, text in files().items():
+        (DOCS / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
