@@ -1,15 +1,18 @@
 """Messages of Kafka become what they ask for: each once, in order, or a dead letter."""
 
 import asyncio
+import hashlib
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock import JobContext, Penstock
-from penstock.intake.run import redrive_all
+from penstock.intake.once import ROUTE
+from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError, DocumentNotFound
+from penstock.model.errors import ConfigError, DocumentNotFound, StoreUnavailable
 from penstock.model.intake import KafkaConfig
 from tests.support.kafka import Cluster, Value, drained, raw, reading
 from tests.support.waiting import until
@@ -174,6 +177,83 @@ async def test_what_cannot_be_carried_out_is_a_dead_letter_and_the_rest_goes_on(
         assert len(await app.jobs(kind="noop")) == count
 
 
+async def test_header_that_cannot_be_read_is_a_dead_letter(cluster: Cluster, url: str) -> None:
+    topic = cluster.topic()
+    cluster.mock.send_with_header(topic, b'{"kind": "job", "job": "noop"}', b"bad\xff")
+    cluster.send(topic, jobs(1))
+    intake = await drained(new_app(url), cluster.config(topic))
+    assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
+    assert [one.reason for one in cluster.dead_letters(topic)] == ["header"]
+
+
+async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
+    cluster: Cluster, url: str
+) -> None:
+    """Once the dead one's lease is over."""
+    topic, said = cluster.topic(), document("a", "text")
+    cluster.send(topic, [said], headers=[("message-id", "one")])
+    app = new_app(url)
+    intake = KafkaIntake(app, cluster.config(topic))
+    print_of = hashlib.sha256(raw(said) or b"").hexdigest()
+    async with app, asyncio.timeout(30):
+        await app.access.begin("default", ROUTE, "id:one", print_of, "dead", lease_seconds=1.0)
+        begun = time.monotonic()
+        await intake.run(asyncio.Event(), drain=True)
+        assert time.monotonic() - begun >= 1.0
+        assert intake.tally.stored == 1
+        assert (await app.corpus.get("a")).state is DocumentState.PROCESSING
+
+
+async def test_answer_of_the_store_that_is_lost_repeats_nothing(
+    cluster: Cluster, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.topic()
+    cluster.send(topic, [document("a", "first"), document("a", "second")])
+    app = new_app(url)
+    finish, lost = app.access.finish, iter([True, False, True, True, False])
+
+    async def losing(*arguments: Any) -> bool:
+        done = await finish(*arguments)
+        if next(lost):
+            raise StoreUnavailable("the answer was lost")
+        return done
+
+    monkeypatch.setattr(app.access, "finish", losing)
+    intake = await drained(app, cluster.config(topic))
+    assert intake.tally.stored + intake.tally.duplicates == 2
+    async with app:
+        assert (await app.corpus.get("a")).generation == 2
+
+
+async def test_message_that_fails_for_no_known_reason_is_a_dead_letter_in_the_end(
+    cluster: Cluster, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, tries = cluster.topic(), []
+    cluster.send(topic, [document("a", "text"), *jobs(1)])
+    app = new_app(url)
+
+    async def broken(*arguments: Any, **options: Any) -> None:
+        tries.append(1)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(app.corpus, "add", broken)
+    intake = await drained(app, cluster.config(topic))
+    assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
+    assert len(tries) == 3
+    (dead,) = cluster.dead_letters(topic)
+    detail = dead.headers["penstock-detail"]
+    assert (dead.reason, detail) == ("failed", b"ZeroDivisionError each time it was tried")
+
+
+async def test_member_without_a_partition_drains_at_once(cluster: Cluster, url: str) -> None:
+    topic, app = cluster.topic(), new_app(url)
+    async with reading(app, cluster.config(topic)) as intake:
+        idle = await drained(new_app(url), cluster.config(topic))
+        assert idle.reader.lines == {}
+        cluster.send(topic, jobs(1))
+        await until(lambda: intake.tally.stored == 1, "what the other reads", 30)
+
+
 async def test_only_what_is_accepted_is_carried_out(cluster: Cluster, url: str) -> None:
     topic = cluster.topic()
     cluster.send(topic, [document("a", "text"), *jobs(1)])
@@ -241,7 +321,7 @@ async def test_topic_that_was_made_again_brings_new_messages(cluster: Cluster, u
 
 
 async def test_full_queue_pauses_partitions_until_there_is_room(cluster: Cluster, url: str) -> None:
-    topic, count = cluster.topic(2), 200
+    topic, count = cluster.topic(2), 140
     cluster.send(topic, jobs(count), partitions=2)
     app = new_app(url)
 
@@ -249,10 +329,10 @@ async def test_full_queue_pauses_partitions_until_there_is_room(cluster: Cluster
     async def noop(ctx: JobContext, number: int) -> None:
         """Makes room."""
 
-    async with reading(app, cluster.config(topic, max_queued=20)) as intake:
+    async with reading(app, cluster.config(topic, max_queued=40)) as intake:
         paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
         await until(paused, "a pause", 30)
-        assert intake.tally.stored == 20
+        assert intake.tally.stored == 40
         async with app.running():
             await until(lambda: intake.tally.stored == count, "the rest", 60)
         assert not any(line.paused for line in intake.reader.lines.values())

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from penstock import Penstock
 from penstock.intake.run import KafkaIntake
@@ -70,6 +71,8 @@ class Mock:
         for name, answer, given in (
             ("rd_kafka_conf_new", POINTER, []),
             ("rd_kafka_conf_set", ctypes.c_int, [POINTER, text, text, text, size]),
+            ("rd_kafka_flush", ctypes.c_int, [POINTER, ctypes.c_int]),
+            ("rd_kafka_destroy", None, [POINTER]),
             ("rd_kafka_new", POINTER, [ctypes.c_int, POINTER, text, size]),
             ("rd_kafka_mock_cluster_new", POINTER, [POINTER, ctypes.c_int]),
             ("rd_kafka_mock_cluster_bootstraps", text, [POINTER]),
@@ -108,6 +111,20 @@ class Mock:
         """Answer the next requests of a kind with an error."""
         errors = (ctypes.c_int * times)(*[error] * times)
         self._lib.rd_kafka_mock_push_request_errors_array(self._cluster, request, times, errors)
+
+    def send_with_header(self, topic: str, value: bytes, name: bytes) -> None:
+        """Publish a message as no client of Python would: header names are text."""
+        conf, problem = self._lib.rd_kafka_conf_new(), ctypes.create_string_buffer(200)
+        servers = self.bootstrap.encode()
+        self._lib.rd_kafka_conf_set(conf, b"bootstrap.servers", servers, problem, 200)
+        handle = self._lib.rd_kafka_new(0, conf, problem, 200)
+        in_topic = (1, ctypes.c_char_p(topic.encode()), 3, NUMBER(0))
+        saying = (4, ctypes.c_char_p(value), ctypes.c_size_t(len(value)), 7, ctypes.c_int(2))
+        header = (9, ctypes.c_char_p(name), ctypes.c_char_p(b"x"), ctypes.c_ssize_t(1))
+        given = (*in_topic, *saying, *header, 0)
+        assert self._lib.rd_kafka_producev(POINTER(handle), *given) == 0
+        assert self._lib.rd_kafka_flush(handle, 10_000) == 0
+        self._lib.rd_kafka_destroy(handle)
 
     def clear(self, request: int) -> None:
         self._lib.rd_kafka_mock_clear_request_errors(self._cluster, request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
@@ -21,6 +22,8 @@ NO_ID = str(Uuid(0, 0))
 """What brokers before 2.8 give for every topic."""
 NO_IDS = (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)
 
+VALUE = re.compile(r'value ".*" for', re.DOTALL)
+"""Where a client complains of an option by its value, which may be a secret."""
 CONSUMERS_ONLY = (
     "check.",
     "fetch.",
@@ -52,7 +55,8 @@ def made(client: Any, given: dict[str, Any]) -> Any:
     try:
         return client(given)
     except KafkaException as error:
-        raise ConfigError(f"Kafka's client cannot be set up: {reason(error)}") from None
+        said = VALUE.sub("value for", reason(error))
+        raise ConfigError(f"Kafka's client cannot be set up: {said}") from None
 
 
 def without_consumers(given: dict[str, Any]) -> dict[str, Any]:

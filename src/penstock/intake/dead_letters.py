@@ -26,6 +26,8 @@ DETAIL_LIMIT = 1000
 MOST_BYTES = 1_000_000_000
 """The broker says what is too large; the client must not say so before it."""
 PUBLISH_SECONDS = 10.0
+LOOK_SECONDS = 0.1
+"""Another thread may have been told of a message in place of the one that waits for it."""
 TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -63,7 +65,7 @@ class Publisher:
                 topic, value, key, headers=headers, on_delivery=lambda error, _: told.append(error)
             )
             while not told:
-                self._producer.poll(PUBLISH_SECONDS)
+                self._producer.poll(LOOK_SECONDS)
         except KafkaException as error:
             told = [error.args[0]]
         except BufferError as error:
@@ -92,7 +94,7 @@ class DeadLetters:
 
 
 def _without_ours(record: Record) -> Headers:
-    return [(name, value) for name, value in record.headers if not name.startswith(OURS)]
+    return [(name, value) for name, value in record.headers or () if not name.startswith(OURS)]
 
 
 def _said(record: Record, refused: Refused, identity: str) -> Headers:

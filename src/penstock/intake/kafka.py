@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ Place = tuple[str, int]
 BATCH = 32
 POLL_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
+PAUSE_SECONDS = 0.5
+"""A line that has been full for so long is not waited for."""
 REVOKE_SECONDS = 5.0
 """How long a partition that moves is kept for the message under way: the whole group waits."""
 
@@ -83,8 +86,8 @@ class Reader:
             await self._call(self._subscribe)
             commit_at = self._loop.time() + COMMIT_SECONDS
             while not stop.is_set() and not (drain and self._drained()):
-                for message in await self._call(self._pull):
-                    self._sort(message)
+                for line, message in await self._call(self._pull):
+                    _sort(line, message)
                 await self._steer()
                 if self._loop.time() >= commit_at:
                     await self._commit()
@@ -111,10 +114,17 @@ class Reader:
             on_lost=self._on_lost,
         )
 
-    def _pull(self) -> list[Message]:
-        """At once where there is something; the first, and what is there beside it."""
-        first = self._consumer.poll(POLL_SECONDS)
-        return [] if first is None else [first, *self._consumer.consume(BATCH - 1, 0)]
+    def _pull(self) -> list[tuple[Line | None, Message]]:
+        """At once where there is something: that, and what is there beside it. Each with its line
+        as it is now: with the next call its partition may move away, and even come back."""
+        pulled: list[tuple[Line | None, Message]] = []
+        while len(pulled) < BATCH:
+            message = self._consumer.poll(0 if pulled else POLL_SECONDS)
+            if message is None:
+                break
+            place = (message.topic() or "", message.partition() or 0)
+            pulled.append((self._lines.get(place), message))
+        return pulled
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         ends = {(one.topic, one.partition): self._end_of(one) for one in partitions}
@@ -175,29 +185,18 @@ class Reader:
         await asyncio.gather(*(line.end(grace) for line in ended.values()))
         return ended
 
-    def _sort(self, message: Message) -> None:
-        error, place = message.error(), (message.topic() or "", message.partition() or 0)
-        line = self._lines.get(place)
-        if error is None:
-            if line is not None:  # else it was read before its partition moved on
-                line.add(_record(message))
-        elif error.code() == KafkaError._PARTITION_EOF:
-            if line is not None:
-                line.at_end = True
-        elif error.fatal():
-            raise IntakeError(f"Kafka: {error.str()}")
-        else:
-            log.warning("Kafka: %s", error.str())
-
     async def _steer(self) -> None:
-        """Pause partitions whose lines are full, and let others go on."""
+        """Wait a moment for lines that are full. Those that stay so are paused, and let go on when
+        they have room: a pause makes the client drop what it has read ahead."""
+        full = [line.room.wait() for line in self._lines.values() if not line.paused]
+        await _some_time(full, PAUSE_SECONDS)
         pause: list[TopicPartition] = []
         resume: list[TopicPartition] = []
         for place, line in self._lines.items():
             line.check()
-            if line.wants is not None:
-                (resume if line.wants else pause).append(TopicPartition(*place))
-                line.paused = not line.wants
+            if line.paused == line.room.is_set():
+                (resume if line.paused else pause).append(TopicPartition(*place))
+                line.paused = not line.paused
         if pause:
             await self._call(self._consumer.pause, pause)
         if resume:
@@ -231,6 +230,27 @@ class Reader:
             self._thread.shutdown(wait=False)
 
 
+def _sort(line: Line | None, message: Message) -> None:
+    error = message.error()
+    if error is None:
+        if line is not None:
+            line.add(_record(message))
+    elif error.code() == KafkaError._PARTITION_EOF:
+        if line is not None:
+            line.at_end = True
+    elif error.fatal():
+        raise IntakeError(f"Kafka: {error.str()}")
+    else:
+        log.warning("Kafka: %s", error.str())
+
+
+async def _some_time(waits: Iterable[Awaitable[Any]], seconds: float) -> None:
+    """Until all of them are over, but no longer than that."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(*waits)
+
+
 def _as_offsets(offsets: dict[Place, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition, at) for (topic, partition), at in offsets.items()]
 
@@ -238,7 +258,10 @@ def _as_offsets(offsets: dict[Place, int]) -> list[TopicPartition]:
 def _record(message: Message) -> Record:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None and partition is not None and offset is not None  # noqa: PT018
-    headers: Any = message.headers() or ()
+    try:
+        headers: Any = message.headers() or ()
+    except SystemError:  # what the client makes of a name that is not UTF-8
+        headers = None
     return Record(
         topic,
         partition,
@@ -246,5 +269,5 @@ def _record(message: Message) -> Record:
         message.timestamp()[1],
         message.key(),
         message.value(),
-        tuple(headers),
+        None if headers is None else tuple(headers),
     )

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from penstock.intake.record import Record
 
 FULL = 32
-"""Messages that wait, at which a partition is paused."""
+"""Messages that wait, at which a line takes no more."""
 LOW = 8
-"""At which it goes on."""
+"""At which it does again."""
 
 
 class Line:
@@ -24,6 +24,8 @@ class Line:
         self._end = end
         self._waiting: deque[Record] = deque()
         self._arrived = asyncio.Event()
+        self.room = asyncio.Event()
+        self.room.set()
         self._ending = False
         self.paused = False
         self.at_end = False
@@ -37,17 +39,12 @@ class Line:
         if self._end is None or record.offset < self._end:
             self._waiting.append(record)
             self._arrived.set()
+            if len(self._waiting) >= FULL:
+                self.room.clear()
 
     @property
     def idle(self) -> bool:
         return not self._waiting
-
-    @property
-    def wants(self) -> bool | None:
-        """Whether it is to be paused (False) or to go on (True); None: as it is."""
-        if len(self._waiting) >= FULL and not self.paused:
-            return False
-        return True if len(self._waiting) <= LOW and self.paused else None
 
     def check(self) -> None:
         """Raises what has ended it."""
@@ -64,6 +61,8 @@ class Line:
             await self._receive(record)
             self._waiting.popleft()
             self.done = record.offset + 1
+            if len(self._waiting) <= LOW:
+                self.room.set()
 
     async def end(self, grace: float) -> None:
         """Let the message under way be stored, for so many seconds; those that wait are left for

@@ -33,7 +33,8 @@ class Record:
     """Milliseconds since 1970; -1 where it has none."""
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] | None = ()
+    """None: they cannot be read."""
 
     @property
     def place(self) -> str:
@@ -41,7 +42,7 @@ class Record:
 
     def header(self, name: str) -> bytes | None:
         """The last of that name: who passes a message on adds theirs behind."""
-        found = [value for given, value in self.headers if given == name]
+        found = [value for given, value in self.headers or () if given == name]
         return found[-1] if found else None
 
     def text_header(self, name: str, most: int) -> str | None:

@@ -86,6 +86,8 @@ KINDS: dict[str, type[Request]] = {
 
 def read(record: Record, accept: Collection[str], most_bytes: int) -> Request:
     """What a message asks for. Refused says why nothing can be made of it, and quotes nothing."""
+    if record.headers is None:
+        raise Refused("header", "the name of a header is not UTF-8")
     if record.value is None:
         raise Refused("empty", "the message has no value; a document is removed by kind: delete")
     if len(record.value) > most_bytes:
