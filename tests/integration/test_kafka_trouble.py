@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from penstock import Penstock
+from penstock.intake.run import redrive_all
 from tests.conformance.support import BACKENDS
 from tests.support.cli import Cli, Running, wait_until
 from tests.support.kafka import (
@@ -113,6 +114,22 @@ async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
         cluster.mock.clear(PRODUCE)
     assert cluster.committed(topic) == [3]
     assert len(cluster.dead_letters(topic)) == 1
+
+
+async def test_message_too_large_for_the_dead_letter_topic_is_named_there(
+    cluster: Cluster, url: str
+) -> None:
+    topic = cluster.topic()
+    config = cluster.config(topic)
+    cluster.send(topic, [b"poison", *jobs(1)])
+    cluster.mock.fail(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, 1)
+    intake = await drained(new_app(url), config)
+    assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
+    (dead,) = cluster.dead_letters(topic)
+    assert (dead.value, dead.headers["penstock-left-out"]) == (None, b"6")
+    assert dead.headers["penstock-offset"] == b"0"
+    done = await redrive_all(config, asyncio.Event())
+    assert (done.redriven, done.skipped) == (0, 1)
 
 
 async def test_messages_wait_while_the_queue_is_away(cluster: Cluster, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -58,11 +58,11 @@ class Reader:
             "enable.partition.eof": "true",
             # Only partitions that move are interrupted, not all of them.
             "partition.assignment.strategy": "cooperative-sticky",
-            # Read ahead by the client, for each partition.
-            "queued.max.messages.kbytes": str(8 * max(1024, config.message_bytes // 1024)),
             "on_commit": self._on_commit,
         }
-        self._consumer: Consumer = made(Consumer, given | own)
+        # What the client reads ahead, for each partition: a few of the largest.
+        ahead = {"queued.max.messages.kbytes": str(8 * max(1024, config.message_bytes // 1024))}
+        self._consumer: Consumer = made(Consumer, ahead | given | own)
         self._topics = list(topics)
         self._drain = False
         self._grace = config.shutdown_seconds
@@ -162,9 +162,11 @@ class Reader:
             self._forget(offsets)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        if error is not None:
-            log.warning("cannot commit, it is tried again: %s", error.str())
-            self._forget((one.topic, one.partition) for one in partitions)
+        failed = {(one.topic, one.partition): error or one.error for one in partitions}
+        for place, why in failed.items():
+            if why is not None:
+                log.warning("cannot commit, it is tried again: %s", why.str())
+                self._forget([place])
 
     def _forget(self, places: Iterable[Place]) -> None:
         for place in places:
@@ -188,8 +190,8 @@ class Reader:
     async def _steer(self) -> None:
         """Wait a moment for lines that are full. Those that stay so are paused, and let go on when
         they have room: a pause makes the client drop what it has read ahead."""
-        full = [line.room.wait() for line in self._lines.values() if not line.paused]
-        await _some_time(full, PAUSE_SECONDS)
+        full = [line for line in self._lines.values() if not line.paused]
+        await _some_time([line.room.wait() for line in full if not line.room.is_set()])
         pause: list[TopicPartition] = []
         resume: list[TopicPartition] = []
         for place, line in self._lines.items():
@@ -244,10 +246,10 @@ def _sort(line: Line | None, message: Message) -> None:
         log.warning("Kafka: %s", error.str())
 
 
-async def _some_time(waits: Iterable[Awaitable[Any]], seconds: float) -> None:
-    """Until all of them are over, but no longer than that."""
+async def _some_time(waits: Sequence[Awaitable[Any]]) -> None:
+    """Until all of them are over, but no longer than PAUSE_SECONDS."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PAUSE_SECONDS):
             await asyncio.gather(*waits)
 
 
