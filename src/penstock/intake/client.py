@@ -35,6 +35,8 @@ CONSUMERS_ONLY = (
     "session.",
 )
 """How options start that other clients would complain of."""
+ASKED_FOR = ("error_cb", "logger")
+"""Told when a client is polled."""
 
 
 def options(config: KafkaConfig) -> dict[str, Any]:
@@ -59,9 +61,11 @@ def made(client: Any, given: dict[str, Any]) -> Any:
         raise ConfigError(f"Kafka's client cannot be set up: {said}") from None
 
 
-def without_consumers(given: dict[str, Any]) -> dict[str, Any]:
-    """For clients that read no messages."""
-    return {name: value for name, value in given.items() if not name.startswith(CONSUMERS_ONLY)}
+def for_others(given: dict[str, Any]) -> dict[str, Any]:
+    """For clients that read no messages. Nobody polls them, and what they have to say would pile
+    up; what goes wrong comes with the answer to what they are asked."""
+    kept = {name: value for name, value in given.items() if not name.startswith(CONSUMERS_ONLY)}
+    return {name: kept[name] for name in kept if name not in ASKED_FOR} | {"log_level": "0"}
 
 
 def reason(error: KafkaException) -> str:
@@ -78,7 +82,7 @@ class Topics:
     """Which topic a name stands for. One that was deleted and made again is another."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        self._admin: AdminClient = made(AdminClient, without_consumers(given))
+        self._admin: AdminClient = made(AdminClient, for_others(given))
         self._origins: dict[tuple[str, int], tuple[str, int]] = {}
         """By topic and partition, and the last offset that was asked about."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from penstock.intake.client import made, without_consumers
+from penstock.intake.client import for_others, made
 from penstock.intake.record import ID_LIMIT, MESSAGE_ID, Record, Refused
 from penstock.model.errors import Unavailable
 
@@ -48,7 +48,7 @@ class Publisher:
             "message.timeout.ms": str(int(PUBLISH_SECONDS * 1000)),
             "linger.ms": "0",
         }
-        self._producer: Producer = made(Producer, without_consumers(given) | own)
+        self._producer: Producer = made(Producer, for_others(given) | own)
 
     async def publish(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers

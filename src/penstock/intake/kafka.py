@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from operator import methodcaller
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -33,6 +34,9 @@ POLL_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
 """A line that has been full for so long is not waited for."""
+HEADERS = methodcaller("headers")
+"""Not `message.headers()`: of a name that is not UTF-8 the client makes an answer with an error
+set. The interpreter notices that here (SystemError), and there only until the call is frequent."""
 REVOKE_SECONDS = 5.0
 """How long a partition that moves is kept for the message under way: the whole group waits."""
 
@@ -261,8 +265,8 @@ def _record(message: Message) -> Record:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None and partition is not None and offset is not None  # noqa: PT018
     try:
-        headers: Any = message.headers() or ()
-    except SystemError:  # what the client makes of a name that is not UTF-8
+        headers: Any = HEADERS(message) or ()
+    except SystemError:
         headers = None
     return Record(
         topic,

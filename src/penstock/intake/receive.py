@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import asdict, dataclass
+from traceback import format_tb
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.depth import LOOK_SECONDS, Depth
@@ -98,7 +99,9 @@ class Receiver:
             except (ConfigError, QueueUnusable):
                 raise
             except Exception as error:
-                log.exception("cannot carry out %s", record.place)
+                # Without its message, which may quote a document.
+                where = "".join(format_tb(error.__traceback__))
+                log.error("%s in %s:\n%s", type(error).__name__, record.place, where)
                 unexpected += 1
                 if unexpected == UNEXPECTED:
                     await self._bury_at_last(record, error)
