@@ -187,8 +187,9 @@ async def test_header_that_cannot_be_read_is_a_dead_letter(cluster: Cluster, url
     assert [one.reason for one in cluster.dead_letters(topic)] == ["header"]
 
 
+@pytest.mark.parametrize("accepted", [False, True], ids=["before it", "after it"])
 async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
-    cluster: Cluster, url: str
+    cluster: Cluster, url: str, accepted: bool
 ) -> None:
     """Once the dead one's lease is over."""
     topic, said = cluster.topic(), document("a", "text")
@@ -198,11 +199,13 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
     print_of = hashlib.sha256(raw(said) or b"").hexdigest()
     async with app, asyncio.timeout(30):
         await app.access.begin("default", ROUTE, "id:one", print_of, "dead", lease_seconds=1.0)
+        if accepted:
+            await app.corpus.add("text", id="a")
         begun = time.monotonic()
         await intake.run(asyncio.Event(), drain=True)
         assert time.monotonic() - begun >= 1.0
         assert intake.tally.stored == 1
-        assert (await app.corpus.get("a")).state is DocumentState.PROCESSING
+        assert (await app.corpus.get("a")).generation == 1
 
 
 async def test_answer_of_the_store_that_is_lost_repeats_nothing(
@@ -307,6 +310,15 @@ async def test_redriven_message_is_carried_out_once_however_often_it_is_publishe
 
 async def test_topic_that_was_made_again_brings_new_messages(cluster: Cluster, url: str) -> None:
     """Its offsets start at 0 once more, also under a reader that goes on."""
+    await make_again(cluster, url)
+
+
+async def test_topic_of_an_old_broker_that_was_made_again_brings_new_messages(url: str) -> None:
+    """It has no ids that could tell the one from the other."""
+    await make_again(Cluster(old=True), url)
+
+
+async def make_again(cluster: Cluster, url: str) -> None:
     topic = cluster.topic()
     app = new_app(url)
     async with reading(app, cluster.config(topic)) as intake:

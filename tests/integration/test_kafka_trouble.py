@@ -18,6 +18,7 @@ from tests.support.kafka import (
     OFFSET_COMMIT,
     PATIENCE,
     PRODUCE,
+    QUICK,
     Cluster,
     Value,
     drained,
@@ -133,23 +134,27 @@ async def test_message_too_large_for_the_dead_letter_topic_is_named_there(
 
 
 async def test_messages_wait_while_the_queue_is_away(cluster: Cluster, tmp_path: Path) -> None:
-    """It is stopped and started again, and needs no store."""
+    """For longer than Kafka waits for a member that does not poll. It needs no store."""
     server = RedisServer().start()
     topic, count = cluster.topic(2), 200
     app = Penstock(server.url, allow_volatile=True)
-    config = cluster.config(topic, accept=("job",))
+    options = QUICK | {"max.poll.interval.ms": "2500"}
+    config = cluster.config(topic, accept=("job",), options=options)
     async with reading(app, config) as intake:
+        lines = dict(intake.reader.lines)
         cluster.send(topic, jobs(10), partitions=2)
         await until(lambda: intake.tally.stored == 10, "the first", PATIENCE)
         server.stop()
         cluster.send(topic, jobs(count, 10), partitions=2)
         paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
         await until(paused, "a pause", PATIENCE)
+        await look_on(3.0)
         assert intake.tally.stored == 10
         server.start()
         await until(lambda: intake.tally.stored == 10 + count, "the rest", PATIENCE)
         assert await numbers(app) == list(range(10 + count))
         assert intake.tally.dead_letters == 0
+        assert intake.reader.lines == lines, "no partition has moved"
     assert cluster.committed(topic, 2) == [105, 105]
     server.remove()
 

@@ -49,7 +49,7 @@ def raw(value: Value) -> bytes | None:
 class Mock:
     """The cluster inside librdkafka, by way of the library that confluent-kafka has loaded."""
 
-    def __init__(self, brokers: int = 2) -> None:
+    def __init__(self, brokers: int = 2, *, old: bool = False) -> None:
         maps = Path("/proc/self/maps").read_text().splitlines()
         path = next(line.split()[-1] for line in maps if "librdkafka" in line)
         self._lib = ctypes.CDLL(path)
@@ -64,6 +64,8 @@ class Mock:
         self._cluster = self._lib.rd_kafka_mock_cluster_new(self._handle, brokers)
         self._lib.rd_kafka_mock_set_controller_id(self._cluster, 1)
         self._lib.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, 200)
+        if old:
+            self._lib.rd_kafka_mock_set_apiversion(self._cluster, METADATA, 0, 9)
         self.bootstrap: str = self._lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
 
     def _declare(self) -> None:
@@ -78,6 +80,7 @@ class Mock:
             ("rd_kafka_mock_cluster_bootstraps", text, [POINTER]),
             ("rd_kafka_mock_set_controller_id", ctypes.c_int, [POINTER, NUMBER]),
             ("rd_kafka_mock_group_initial_rebalance_delay_ms", None, [POINTER, NUMBER]),
+            ("rd_kafka_mock_set_apiversion", ctypes.c_int, [POINTER, *[ctypes.c_int16] * 3]),
             ("rd_kafka_mock_topic_create", ctypes.c_int, [POINTER, text, *[ctypes.c_int] * 2]),
             ("rd_kafka_mock_topic_delete", ctypes.c_int, [POINTER, text]),
             ("rd_kafka_mock_broker_set_down", ctypes.c_int, [POINTER, NUMBER]),
@@ -143,8 +146,10 @@ class Dead(NamedTuple):
 
 
 class Cluster:
-    def __init__(self) -> None:
-        self._mock = None if os.environ.get("KAFKA_BOOTSTRAP") else Mock()
+    """`old`: of before 2.8, where topics have no ids."""
+
+    def __init__(self, *, old: bool = False) -> None:
+        self._mock = None if os.environ.get("KAFKA_BOOTSTRAP") else Mock(old=old)
         self.bootstrap = os.environ.get("KAFKA_BOOTSTRAP") or self.mock.bootstrap
 
     @property
