@@ -23,6 +23,7 @@ from penstock.cli import cli, main
 from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
 from penstock.model import settings
 from penstock.model.browser import BrowserConfig, EngineConfig
+from penstock.model.intake import KafkaConfig
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import LlmConfig, ModelConfig
@@ -59,7 +60,7 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
 `llm`, which is in the environment too; `fetch`, whose `allow` is a list for `fetch_allow`;
-`server`; `providers`; `browser`; and `librarian`.
+`server`; `providers`; `browser`; `librarian`; and `intake`.
 
 ## The server
 
@@ -116,6 +117,15 @@ and `--port` win over it. How it is used is in the [guide](guide-librarian.md).
 | setting | default | meaning |
 |---|---|---|
 {librarian}
+
+## Kafka
+
+The section `kafka` of the section `intake` of `{file}`, for `penstock intake kafka`. How it is
+used is in the [guide](guide-kafka.md).
+
+| setting | default | meaning |
+|---|---|---|
+{kafka}
 """
 
 LANES = """\
@@ -224,6 +234,7 @@ def settings_page() -> str:
         llm="\n".join(_rows(LlmConfig)),
         model="\n".join(_rows(ModelConfig)),
         librarian="\n".join(_rows(LibrarianConfig)),
+        kafka="\n".join(_rows(KafkaConfig)),
     )
 
 

@@ -21,6 +21,7 @@ from penstock.cli.documents import group as documents_group
 from penstock.cli.enqueue import enqueue_jobs
 from penstock.cli.errors import EXIT_CODES, guarded
 from penstock.cli.ingest import ingest_documents
+from penstock.cli.intake import group as intake_group
 from penstock.cli.jobs import group as jobs_group
 from penstock.cli.keys import group as keys_group
 from penstock.cli.lanes import group as lanes_group
@@ -72,6 +73,7 @@ def penstock(
 cli.command("serve")(run_server)
 cli.command("mcp")(run_mcp)
 cli.command("librarian")(run_librarian)
+cli.add_typer(intake_group, name="intake")
 cli.command("worker")(run_worker)
 cli.command("enqueue")(enqueue_jobs)
 cli.add_typer(jobs_group, name="jobs")

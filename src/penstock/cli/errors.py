@@ -14,6 +14,7 @@ from penstock.cli.text import printable
 from penstock.model.errors import (
     AnswerNotFound,
     DocumentNotFound,
+    IntakeError,
     JobNotFound,
     LaneNotFound,
     PenstockError,
@@ -43,7 +44,7 @@ Exit codes:
        an answer failed or was cancelled; the doctor found something broken
   2    wrong usage or invalid input
   3    no such job, lane, document, task, answer or key, or no such queue yet
-  4    the queue or the store cannot be reached or used
+  4    the queue, the store or a source of messages cannot be reached or used
   130  interrupted
   141  whoever read the output stopped reading"""
 
@@ -110,7 +111,7 @@ def _code_of(error: PenstockError) -> ExitCode:
             return ExitCode.NOT_FOUND
         case TaskNotFound() | AnswerNotFound():
             return ExitCode.NOT_FOUND
-        case QueueError() | StoreUnavailable():
+        case QueueError() | StoreUnavailable() | IntakeError():
             return ExitCode.UNAVAILABLE
         case WaitTimeout():
             return ExitCode.UNSUCCESSFUL

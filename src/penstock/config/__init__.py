@@ -16,6 +16,7 @@ from penstock.config.sections import (
     read_browser,
     read_embedder,
     read_fetch,
+    read_intake,
     read_lanes,
     read_librarian,
     read_llm,
@@ -28,6 +29,8 @@ from penstock.config.yaml_file import read_mapping
 from penstock.model.browser import BROWSER_KEYS, BrowserConfig
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.intake import KEYS as KAFKA_KEYS
+from penstock.model.intake import KafkaConfig
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import KEYS as LLM_KEYS
 from penstock.model.llm import MODEL_KEYS, LlmConfig
@@ -49,6 +52,7 @@ SECTIONS = (
     "providers",
     "browser",
     "librarian",
+    "intake",
 )
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
@@ -73,6 +77,7 @@ class Config:
     """What is configured for search providers; the others are as they come."""
     browser: BrowserConfig = field(default_factory=BrowserConfig)
     librarian: LibrarianConfig = field(default_factory=LibrarianConfig)
+    kafka: KafkaConfig = field(default_factory=KafkaConfig)
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """(name, value, source) of every setting, secrets hidden."""
@@ -105,6 +110,7 @@ class Config:
             value = getattr(self.librarian, part.name)
             if "librarian" in self.sources and value != part.default:
                 rows.append((f"librarian.{part.name}", value, self.sources["librarian"]))
+        rows += _kafka_rows(self.kafka, self.sources)
         for key in fields(ServerConfig):
             value = getattr(self.server, key.name)
             source = "default" if value == key.default else self.sources["server"]
@@ -152,6 +158,8 @@ def load(
     librarian = LibrarianConfig()
     if "librarian" in given:
         librarian = read_librarian(given.pop("librarian"))
+    kafka, said = read_intake(given.pop("intake", None), environment)
+    sources |= said
     if "browser" in sources:
         with_tabs(lanes, browser)
         sources.setdefault("lanes", sources["browser"])
@@ -183,6 +191,7 @@ def load(
         providers,
         browser,
         librarian,
+        kafka,
     )
 
 
@@ -195,6 +204,24 @@ def _llm_values(llm: LlmConfig) -> dict[str, Any]:
             f"{name}.{key}".removesuffix(".model"): getattr(model, key) for key in MODEL_KEYS
         }
     return values
+
+
+def _kafka_rows(config: KafkaConfig, sources: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    """(name, value, source) of what is set, without the values of options."""
+    rows: list[tuple[str, Any, str]] = []
+    for key in KAFKA_KEYS:
+        name = f"intake.kafka.{key}"
+        if name not in sources:
+            continue
+        value = getattr(config, key)
+        if key == "options":
+            rows += [(f"{name}.{option}", "***", sources[name]) for option in value]
+        elif key == "option_variables":
+            rows += [(f"{name}.{option}", value[option], sources[name]) for option in value]
+        else:
+            shown = ", ".join(value) if isinstance(value, tuple) else value
+            rows.append((name, shown, sources[name]))
+    return rows
 
 
 def hide_secrets(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from penstock.model.browser import BROWSER_KEYS, ENGINE_KEYS, BrowserConfig, Eng
 from penstock.model.embedder import KEYS as EMBEDDER_KEYS
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
+from penstock.model.intake import KEYS as KAFKA_KEYS
+from penstock.model.intake import KafkaConfig
 from penstock.model.lane import KEYS, PROFILES, check_value
 from penstock.model.librarian import KEYS as LIBRARIAN_KEYS
 from penstock.model.librarian import LibrarianConfig
@@ -22,6 +25,8 @@ from penstock.model.providers import KEYS as PROVIDER_KEYS
 from penstock.model.providers import ProviderConfig, check_provider
 from penstock.model.server import KEYS as SERVER_KEYS
 from penstock.model.server import ServerConfig
+
+KAFKA_BOOTSTRAP = "KAFKA_BOOTSTRAP"
 
 
 def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
@@ -218,6 +223,53 @@ def _read_provider(name: str, provider: Located) -> ProviderConfig:
     except ConfigError as error:
         raise ConfigError(f"{provider.source}: provider {name}: {error}") from None
     return config
+
+
+def read_intake(
+    section: Located | None, environment: Mapping[str, str]
+) -> tuple[KafkaConfig, dict[str, str]]:
+    """What is set up for Kafka, and where each value came from, by its name."""
+    config = KafkaConfig()
+    sources: dict[str, str] = {}
+    if section is not None:
+        for name, kafka in _mapping(section, "intake", "a mapping with `kafka`").items():
+            if name != "kafka":
+                raise ConfigError(f"{kafka.source}: intake has no key {name!r}; there is: kafka")
+            config, sources = _read_kafka(kafka)
+    if environment.get(KAFKA_BOOTSTRAP):
+        config = replace(config, bootstrap=environment[KAFKA_BOOTSTRAP])
+        sources["intake.kafka.bootstrap"] = f"environment {KAFKA_BOOTSTRAP}"
+    return config, sources
+
+
+def _read_kafka(kafka: Located) -> tuple[KafkaConfig, dict[str, str]]:
+    where = "intake: kafka"
+    given: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for key, located in _mapping(kafka, where, "a mapping of its settings").items():
+        if key not in KAFKA_KEYS:
+            raise _unknown(where, key, located, KAFKA_KEYS)
+        sources[f"intake.kafka.{key}"] = located.source
+        if key in ("options", "option_variables"):
+            options = _mapping(located, f"{where}: {key}", "a mapping by the names of options")
+            given[key] = {name: _option(f"{where}: {name}", one) for name, one in options.items()}
+        else:
+            given[key] = _value(where, key, KAFKA_KEYS[key], located)
+    try:
+        return KafkaConfig(**given), sources
+    except ConfigError as error:
+        raise ConfigError(f"{kafka.source}: {where}: {error}") from None
+
+
+def _option(name: str, located: Located) -> str:
+    """As librdkafka wants it. What it is may be a secret, and is not told."""
+    match located.value:
+        case bool():
+            return str(located.value).lower()
+        case str() | int() | float():
+            return str(located.value)
+        case _:
+            raise ConfigError(f"{located.source}: {name} must be a text or a number")
 
 
 def read_browser(section: Located) -> BrowserConfig:

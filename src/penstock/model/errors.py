@@ -6,6 +6,7 @@ PenstockError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
 │   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
 ├── StoreUnavailable            the documents cannot be reached now
+├── IntakeError                 messages cannot be read; a person must act
 ├── JobNotFound
 ├── LaneNotFound
 ├── DocumentNotFound
@@ -75,6 +76,10 @@ class StoreUnavailable(PenstockError):
 
     address: str | None = None
     """host:port of what could not be reached, where it is a server of its own."""
+
+
+class IntakeError(PenstockError):
+    """Messages cannot be read, and trying again does not change it. None is lost by it."""
 
 
 class DocumentNotFound(PenstockError):

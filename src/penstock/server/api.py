@@ -10,7 +10,7 @@ from penstock import __version__
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server import openapi, problems
 from penstock.server.callers import Callers
-from penstock.server.depth import Depth
+from penstock.server.depth import Door
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
 from penstock.server.metrics import Metrics
@@ -49,7 +49,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.config = config
     state.draining = draining
     state.metrics = Metrics()
-    state.depth = Depth(app, config.max_queued)
+    state.depth = Door(app, config.max_queued)
     state.access = app.access
     state.told = events.Told()
     state.callers = Callers(

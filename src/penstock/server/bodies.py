@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
@@ -13,6 +11,8 @@ from fastapi import Request
 from pydantic import BaseModel
 from pydantic import ValidationError as Invalid
 
+from penstock.model import json_text
+from penstock.model.errors import ValidationError
 from penstock.model.server import ServerConfig
 from penstock.server.problems import Problem
 
@@ -20,9 +20,6 @@ Model = TypeVar("Model", bound=BaseModel)
 
 SLOWEST = 1000
 """Bytes a second that are expected of a body once `body_seconds` are over."""
-DEPTH = 100
-"""Of values within values: well within what every later step of the way can follow."""
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def media_type(request: Request) -> str:
@@ -86,30 +83,11 @@ def _what(error: Mapping[str, Any], model: type[BaseModel]) -> str:
 
 
 def value_of(text: bytes | str, what: str) -> Any:
-    """JSON that every later step can take: not too deep, and of characters only."""
+    """See `json_text.value_of`; 422 says what is wrong with it."""
     try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8-sig")
-        value = json.loads(text)
-        if SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise Problem(422, "invalid", f"{what} has half a character (\\ud800 to \\udfff)") from None
-    except (ValueError, RecursionError):
-        raise Problem(422, "invalid", f"{what} is not JSON") from None
-    if text.count("[") + text.count("{") > DEPTH and _too_deep(value):
-        raise Problem(422, "invalid", f"{what} has values within values, over {DEPTH} deep")
-    return value
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEPTH):
-        within = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for some in within for one in some if isinstance(one, dict | list)]
-        if not level:
-            return False
-    return True
+        return json_text.value_of(text, what)
+    except ValidationError as error:
+        raise Problem(422, "invalid", str(error)) from None
 
 
 def require(request: Request, *types: str) -> str:

@@ -1,0 +1,148 @@
+"""`penstock intake`: requests that come as messages."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption, new_group
+from penstock.cli.output import note, print_json_line
+from penstock.cli.text import plural, printable
+from penstock.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.cli.stopping import Signals
+    from penstock.intake.kafka import Reader
+    from penstock.model.intake import KafkaConfig
+
+group = new_group("Take in requests that come as messages.")
+
+
+@group.command("kafka")
+def take_in_kafka(
+    target: AppArgument = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="End when what is there now has been taken in.")
+    ] = False,
+    redrive: Annotated[
+        bool,
+        typer.Option("--redrive", help="Publish dead letters to their topics again, and end."),
+    ] = False,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take in documents, searches and jobs from Kafka, for workers elsewhere.
+
+    The section intake.kafka of the settings says from where. A message is committed once what it
+    asks for is stored; what cannot be carried out goes to the dead-letter topic with the reason.
+    Run as many as there are partitions.
+
+    It ends on SIGTERM or Ctrl-C: messages that are being stored are finished, others are left for
+    the next to read. A second signal ends it at once.
+    """
+    import asyncio
+    import logging
+
+    from penstock.app import Penstock
+    from penstock.cli.worker import load_for_work
+
+    try:
+        import penstock.intake.run  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError("Kafka intake needs: pip install 'penstock[kafka]'") from None
+    if drain and redrive:
+        raise UsageError("--redrive ends by itself; leave out --drain")
+    # Without a module only what is accepted is asked for, which may need no store.
+    given = target is None
+    app = Penstock(queue, config_file=config) if given else load_for_work(target, queue, config)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    running = _redrive(app, as_json=as_json) if redrive else _take_in(app, drain, as_json=as_json)
+    raise typer.Exit(asyncio.run(running))
+
+
+async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
+    """Read until told to stop or drained; the exit code."""
+    import asyncio
+
+    from penstock.cli.stopping import Signals
+    from penstock.intake.run import KafkaIntake
+
+    signals = Signals()
+    intake = KafkaIntake(app, app.config.kafka)
+    async with app:
+        _announce(app, as_json=as_json)
+        minding = asyncio.create_task(_mind(signals, intake.reader, as_json=as_json))
+        try:
+            await intake.run(signals.stop, drain=drain)
+        finally:
+            minding.cancel()
+            await asyncio.gather(minding, return_exceptions=True)
+    tally = intake.tally
+    said = (
+        f"{plural(tally.stored, 'message')} stored, {tally.duplicates} had been before, "
+        f"{plural(tally.dead_letters, 'dead letter')}"
+    )
+    return _end(signals, said, tally.as_dict(), as_json=as_json)
+
+
+async def _redrive(app: Penstock, *, as_json: bool) -> int:
+    from penstock.cli.stopping import Signals
+    from penstock.intake.run import redrive_all
+
+    signals = Signals()
+    done = await redrive_all(app.config.kafka, signals.stop)
+    said = f"{plural(done.redriven, 'dead letter')} published again, {done.skipped} left"
+    return _end(signals, said, done.as_dict(), as_json=as_json)
+
+
+async def _mind(signals: Signals, reader: Reader, *, as_json: bool) -> None:
+    """What signals mean, said and done."""
+    await signals.stop.wait()
+    if as_json:
+        print_json_line({"event": "stopping"})
+    else:
+        note("stopping: messages that are being stored are finished; signal again to end at once")
+    await signals.hasten.wait()
+    await reader.hasten()
+
+
+def _announce(app: Penstock, *, as_json: bool) -> None:
+    from penstock.config import hide_secrets
+
+    config: KafkaConfig = app.config.kafka
+    url = hide_secrets(app.config.queue)
+    if as_json:
+        started: dict[str, Any] = {
+            "event": "started",
+            "bootstrap": config.bootstrap,
+            "topics": list(config.topics),
+            "group": config.group,
+            "queue": url,
+            "pid": os.getpid(),
+        }
+        print_json_line(started)
+    else:
+        note(
+            f"penstock intake {os.getpid()} reads {', '.join(config.topics)} of "
+            f"{printable(config.bootstrap)} as {printable(config.group)}, on {printable(url)}; "
+            "Ctrl-C stops it"
+        )
+
+
+def _end(signals: Signals, said: str, told: dict[str, Any], *, as_json: bool) -> int:
+    from penstock.cli.stopping import EXIT_SECONDS, exit_after
+
+    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
+    if as_json:
+        print_json_line({"event": "stopped", "exit_code": int(code), **told})
+    else:
+        note(f"stopped: {said}")
+    exit_after(EXIT_SECONDS, code)
+    return code

@@ -1,0 +1,1 @@
+"""Requests that come as messages: translates, never decides."""

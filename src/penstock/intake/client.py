@@ -1,0 +1,121 @@
+"""How Kafka is reached: options of its clients, ids of its topics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka.admin import AdminClient
+
+from penstock.intake.record import Record
+from penstock.model.errors import ConfigError, Unavailable
+from penstock.model.intake import KafkaConfig
+
+log = logging.getLogger("penstock.intake")
+
+ASK_SECONDS = 10.0
+NO_ID = str(Uuid(0, 0))
+"""What brokers before 2.8 give for every topic."""
+NO_IDS = (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)
+
+VALUE = re.compile(r'value ".*" for', re.DOTALL)
+"""Where a client complains of an option by its value, which may be a secret."""
+CONSUMERS_ONLY = (
+    "check.",
+    "fetch.",
+    "group.",
+    "heartbeat.",
+    "isolation.",
+    "max.poll.",
+    "queued.",
+    "session.",
+)
+"""How options start that other clients would complain of."""
+ASKED_FOR = ("error_cb", "logger")
+"""Told when a client is polled."""
+
+
+def options(config: KafkaConfig) -> dict[str, Any]:
+    """What every client is given. ConfigError where something is missing."""
+    if not config.bootstrap:
+        raise ConfigError("say where Kafka is: intake.kafka.bootstrap, or KAFKA_BOOTSTRAP")
+    given: dict[str, Any] = {"bootstrap.servers": config.bootstrap, **config.options}
+    for option, variable in config.option_variables.items():
+        value = os.environ.get(variable, "")
+        if not value:
+            raise ConfigError(f"set {variable} to the value of Kafka's option {option}")
+        given[option] = value
+    return given | {"error_cb": _say, "logger": log}
+
+
+def made(client: Any, given: dict[str, Any]) -> Any:
+    """A client of Kafka; ConfigError where its options are wrong."""
+    try:
+        return client(given)
+    except KafkaException as error:
+        said = VALUE.sub("value for", reason(error))
+        raise ConfigError(f"Kafka's client cannot be set up: {said}") from None
+
+
+def for_others(given: dict[str, Any]) -> dict[str, Any]:
+    """For clients that read no messages. Nobody polls them, and what they have to say would pile
+    up; what goes wrong comes with the answer to what they are asked."""
+    kept = {name: value for name, value in given.items() if not name.startswith(CONSUMERS_ONLY)}
+    return {name: kept[name] for name in kept if name not in ASKED_FOR} | {"log_level": "0"}
+
+
+def reason(error: KafkaException) -> str:
+    found = error.args[0]
+    return str(found.str()) if isinstance(found, KafkaError) else str(found)
+
+
+def _say(error: KafkaError) -> None:
+    """Of trouble that the client gets over by itself."""
+    log.warning("Kafka: %s", error.str())
+
+
+class Topics:
+    """Which topic a name stands for. One that was deleted and made again is another."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._admin: AdminClient = made(AdminClient, for_others(given))
+        self._origins: dict[tuple[str, int], tuple[str, int]] = {}
+        """By topic and partition, and the last offset that was asked about."""
+
+    def forget(self, topic: str, partition: int) -> None:
+        """Ask again with the next message: it may come from anywhere."""
+        self._origins.pop((topic, partition), None)
+
+    async def origin(self, record: Record) -> str:
+        """The ids of cluster and topic. Asked for again where offsets go back."""
+        place = (record.topic, record.partition)
+        origin, last = self._origins.get(place, ("", -1))
+        if not origin or record.offset < last:
+            origin = await asyncio.to_thread(self._ask, record.topic)
+        self._origins[place] = (origin, record.offset)
+        return origin
+
+    def _ask(self, topic: str) -> str:
+        """The same answer each time, or Unavailable: an identity that changes would make a message
+        look like another."""
+        try:
+            cluster = self._admin.list_topics(topic, timeout=ASK_SECONDS).cluster_id
+            return f"{cluster}/{self._id_of(topic) or topic}"
+        except KafkaException as error:
+            raise Unavailable(f"Kafka does not tell what {topic} is: {reason(error)}") from None
+        except TimeoutError:
+            raise Unavailable(f"Kafka does not tell what {topic} is") from None
+
+    def _id_of(self, topic: str) -> str | None:
+        asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=ASK_SECONDS)
+        try:
+            found = str(asked[topic].result(ASK_SECONDS * 2).topic_id)
+        except KafkaException as error:
+            if error.args[0].code() in NO_IDS:
+                return None
+            raise
+        return None if found == NO_ID else found

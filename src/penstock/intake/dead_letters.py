@@ -1,0 +1,140 @@
+"""Messages that cannot be carried out, in a topic of their own with the reason in headers; and back
+again, once somebody has seen to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from penstock.intake.client import for_others, made
+from penstock.intake.record import ID_LIMIT, MESSAGE_ID, Record, Refused
+from penstock.model.errors import Unavailable
+
+log = logging.getLogger("penstock.intake")
+
+OURS = "penstock-"
+REASON, DETAIL = "penstock-reason", "penstock-detail"
+TOPIC, PARTITION, OFFSET = "penstock-topic", "penstock-partition", "penstock-offset"
+TIMESTAMP, KEY, IDENTITY = "penstock-timestamp", "penstock-key", "penstock-message-id"
+LEFT_OUT = "penstock-left-out"
+"""The size of a value that the dead-letter topic does not take."""
+DETAIL_LIMIT = 1000
+MOST_BYTES = 1_000_000_000
+"""The broker says what is too large; the client must not say so before it."""
+PUBLISH_SECONDS = 10.0
+LOOK_SECONDS = 0.1
+"""Another thread may have been told of a message in place of the one that waits for it."""
+TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+class TooLarge(Unavailable):
+    """A topic does not take a message of this size."""
+
+
+class Publisher:
+    """Publishes messages, and knows when the brokers have them."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        own = {
+            "acks": "all",
+            "enable.idempotence": "true",
+            "message.max.bytes": str(MOST_BYTES),
+            "message.timeout.ms": str(int(PUBLISH_SECONDS * 1000)),
+            "linger.ms": "0",
+        }
+        self._producer: Producer = made(Producer, for_others(given) | own)
+
+    async def publish(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> None:
+        """Returns once it is stored; Unavailable where it may not be, TooLarge where it is not."""
+        await asyncio.to_thread(self._publish, topic, key, value, headers)
+
+    def _publish(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> None:
+        told: list[KafkaError | None] = []
+        try:
+            self._producer.produce(
+                topic, value, key, headers=headers, on_delivery=lambda error, _: told.append(error)
+            )
+            while not told:
+                self._producer.poll(LOOK_SECONDS)
+        except KafkaException as error:
+            told = [error.args[0]]
+        except BufferError as error:
+            raise Unavailable(f"cannot publish to {topic}: {error}") from None
+        if told[0] is not None:
+            kind = TooLarge if told[0].code() in TOO_LARGE else Unavailable
+            raise kind(f"cannot publish to {topic}: {told[0].str()}")
+
+
+class DeadLetters:
+    def __init__(self, publisher: Publisher, topic: str) -> None:
+        self._publisher = publisher
+        self._topic = topic
+
+    async def bury(self, record: Record, refused: Refused, identity: str) -> None:
+        """Publish a message with why it is here, and where it came from."""
+        headers = [*_without_ours(record), *_said(record, refused, identity)]
+        try:
+            await self._publisher.publish(self._topic, record.key, record.value, headers)
+        except TooLarge:
+            # It is where it came from for as long as that topic keeps it. Waiting would not
+            # make it smaller, and hold up all that is behind it.
+            size = str(len(record.value or b"")).encode()
+            headers.append((LEFT_OUT, size))
+            await self._publisher.publish(self._topic, record.key, None, headers)
+
+
+def _without_ours(record: Record) -> Headers:
+    return [(name, value) for name, value in record.headers or () if not name.startswith(OURS)]
+
+
+def _said(record: Record, refused: Refused, identity: str) -> Headers:
+    return [
+        (REASON, refused.reason.encode()),
+        (DETAIL, refused.detail[:DETAIL_LIMIT].encode("utf-8", "replace")),
+        (TOPIC, record.topic.encode()),
+        (PARTITION, str(record.partition).encode()),
+        (OFFSET, str(record.offset).encode()),
+        (TIMESTAMP, str(record.timestamp).encode()),
+        (KEY, record.key),
+        (IDENTITY, identity.encode()),
+    ]
+
+
+@dataclass(slots=True)
+class Redriven:
+    """What became of dead letters that were to be published again."""
+
+    redriven: int = 0
+    skipped: int = 0
+    """Without a value, or from topics that are not read."""
+    topics: dict[str, int] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+async def redrive(publisher: Publisher, record: Record, topics: tuple[str, ...]) -> str | None:
+    """Publish a dead letter to the topic it came from; its name. None: it cannot be.
+
+    Where it had no `message-id` it gets one, so that published twice it is carried out once.
+    """
+    topic = (record.header(TOPIC) or b"").decode("utf-8", "replace")
+    if topic not in topics or record.header(LEFT_OUT) is not None or record.value is None:
+        log.warning("%s stays where it is: no value, or not from a topic read here", record.place)
+        return None
+    headers = _without_ours(record)
+    identity = record.header(IDENTITY)
+    if identity is not None and record.header(MESSAGE_ID) is None:
+        headers.append((MESSAGE_ID, identity[:ID_LIMIT]))
+    await publisher.publish(topic, record.header(KEY), record.value, headers)
+    return topic

@@ -1,0 +1,50 @@
+"""A message that is read twice is carried out once.
+
+The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then answered. After a
+crash between the two the next reader carries the message out again, under ids that follow from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from penstock.intake.record import Refused
+from penstock.ports.access import AccessStore, Conflict, Done, InProgress
+
+ROUTE = "kafka"
+LEASE_SECONDS = 30.0
+"""Less than the 45 s after which Kafka gives a dead member's partitions to another."""
+LOOK_SECONDS = 0.5
+"""Between two looks at what somebody else is carrying out."""
+
+
+async def once(
+    access: AccessStore,
+    tenant: str,
+    key: str,
+    fingerprint: str,
+    holder: str,
+    make: Callable[[], Awaitable[None]],
+) -> bool:
+    """Whether this was the first time. `holder` is the same for every try at one message by one
+    process: what it has begun itself, it goes on with. Refused frees the key."""
+    while True:
+        match await access.begin(
+            tenant, ROUTE, key, fingerprint, holder, lease_seconds=LEASE_SECONDS
+        ):
+            case Done():
+                return False
+            case Conflict():
+                raise Refused("key-reused", "the message-id was used with another content")
+            case InProgress(id=other) if other != holder:
+                await asyncio.sleep(LOOK_SECONDS)
+            case _:
+                break
+    try:
+        await make()
+    except Refused:
+        await access.abandon(tenant, ROUTE, key, holder)
+        raise
+    await access.finish(tenant, ROUTE, key, holder, 200, [], b"")
+    return True

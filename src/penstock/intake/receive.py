@@ -1,0 +1,245 @@
+"""From a message to what it asks for: stored, or a dead letter, and nothing between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import asdict, dataclass
+from traceback import format_tb
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.depth import LOOK_SECONDS, Depth
+from penstock.desk import Desk
+from penstock.intake.once import once
+from penstock.intake.record import Record, Refused, identity, position
+from penstock.intake.requests import (
+    DeleteRequest,
+    DocumentRequest,
+    JobRequest,
+    Request,
+    SearchRequest,
+    read,
+)
+from penstock.model.errors import (
+    ConfigError,
+    DocumentNotFound,
+    KeyConflict,
+    PermanentError,
+    QueueUnavailable,
+    QueueUnusable,
+    StoreUnavailable,
+    TaskStopped,
+    Unavailable,
+)
+from penstock.model.ids import child_id, new_id
+from penstock.model.intake import KafkaConfig
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+log = logging.getLogger("penstock.intake")
+
+TENANT_LIMIT = 240
+UNEXPECTED = 3
+"""Tries at a message that fails for a reason nobody has thought of."""
+DEGRADED = 3
+"""Failures in a row, after which it is said."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the messages."""
+
+    stored: int = 0
+    duplicates: int = 0
+    """Carried out before."""
+    dead_letters: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+
+class Broker(Protocol):
+    """What is asked of Kafka for one message. Unavailable where it cannot be had now."""
+
+    async def origin(self, record: Record) -> str:
+        """The cluster and topic it is in, by ids that nothing else ever has."""
+        ...
+
+    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+        """Publish it to the dead-letter topic; returns once that has it."""
+        ...
+
+
+class Receiver:
+    """Stores what messages ask for. Asks the app for what that needs, so make it before the app
+    is opened."""
+
+    def __init__(self, app: Penstock, config: KafkaConfig, broker: Broker) -> None:
+        self._app = app
+        self._config = config
+        self._broker = broker
+        self._depth = Depth(app, config.max_queued)
+        self._full = False
+        self._failures = 0
+        self.tally = Tally()
+        if set(config.accept) - {"job"}:
+            _ = app.research, app.access  # with the documents, which they use
+
+    async def receive(self, record: Record) -> None:
+        """Returns once the message need not be read again. Whatever cannot be reached is tried
+        for ever; ConfigError and QueueUnusable are for a person."""
+        holder, unexpected = new_id(), 0
+        pause = self._app.settings.reconnect_first_seconds
+        while True:
+            try:
+                await self._receive(record, holder)
+            except (QueueUnavailable, StoreUnavailable, Unavailable, OSError) as error:
+                self._failed(error)
+            except (ConfigError, QueueUnusable):
+                raise
+            except Exception as error:
+                # Without its message, which may quote a document.
+                where = "".join(format_tb(error.__traceback__))
+                log.error("%s in %s:\n%s", type(error).__name__, record.place, where)
+                unexpected += 1
+                if unexpected == UNEXPECTED:
+                    await self._bury_at_last(record, error)
+                    return
+            else:
+                self._succeeded()
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, self._app.settings.reconnect_cap_seconds)
+
+    async def _receive(self, record: Record, holder: str) -> None:
+        origin = await self._broker.origin(record)
+        try:
+            request = read(record, self._config.accept, self._config.message_bytes)
+            tenant = self._tenant(record)
+            key = identity(record, origin)
+            await self._room()
+            first = await self._store(request, tenant, key, record, holder)
+        except Refused as refused:
+            await self._bury(record, refused, origin)
+            return
+        if first:
+            self.tally.stored += 1
+        else:
+            self.tally.duplicates += 1
+
+    def _tenant(self, record: Record) -> str:
+        header = self._config.tenant_header
+        named = None if header is None else record.text_header(header, TENANT_LIMIT)
+        return named or self._config.tenant
+
+    async def _room(self) -> None:
+        """Wait while the queue is full. Meanwhile the partition's line fills, and is paused."""
+        while not await self._depth.room():
+            if not self._full:
+                log.warning("%d jobs are queued: messages wait", self._depth.queued)
+                self._full = True
+            await asyncio.sleep(LOOK_SECONDS)
+        if self._full:
+            log.info("there is room in the queue again")
+            self._full = False
+
+    async def _store(
+        self, request: Request, tenant: str, key: str, record: Record, holder: str
+    ) -> bool:
+        """Whether this was the first time. What the library refuses is Refused."""
+        desk = Desk(self._app, tenant)
+        if isinstance(request, JobRequest):
+            return await _enqueue(desk, request, key, holder)
+
+        async def make() -> None:
+            try:
+                await _carry_out(desk, request, child_id(tenant, "kafka", key, 1))
+            except (PermanentError, TaskStopped) as error:
+                raise Refused("refused", str(error)) from error
+
+        return await once(self._app.access, tenant, key, record.digest(), holder, make)
+
+    async def _bury(self, record: Record, refused: Refused, origin: str) -> None:
+        try:
+            key = identity(record, origin)
+        except Refused:  # its message-id is what is wrong with it
+            key = position(record, origin)
+        await self._broker.bury(record, refused, key)
+        self.tally.dead_letters += 1
+        # Not the detail: it may quote the message, which may hold personal data.
+        log.warning("%s is a dead letter: %s", record.place, refused.reason)
+
+    async def _bury_at_last(self, record: Record, error: Exception) -> None:
+        refused = Refused("failed", f"{type(error).__name__} each time it was tried")
+        while True:
+            try:
+                return await self._bury(record, refused, await self._broker.origin(record))
+            except Unavailable as trouble:
+                self._failed(trouble)
+                await asyncio.sleep(self._app.settings.reconnect_cap_seconds)
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures == DEGRADED:
+            log.warning("degraded, messages wait and are tried again: %s", error)
+
+    def _succeeded(self) -> None:
+        if self._failures >= DEGRADED:
+            log.info("messages are stored again")
+        self._failures = 0
+
+
+async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bool:
+    try:
+        job = await desk.enqueue(
+            request.job,
+            request.payload,
+            key=f"kafka:{key}",
+            job_id=holder,
+            task=request.task,
+            priority=request.priority,
+        )
+    except KeyConflict:
+        raise Refused("key-reused", "the message-id was used with another content") from None
+    except (PermanentError, TaskStopped) as error:
+        raise Refused("refused", str(error)) from error
+    return job.id == holder
+
+
+async def _carry_out(
+    desk: Desk, request: DocumentRequest | DeleteRequest | SearchRequest, made: str
+) -> None:
+    """`made` is the id of what is made; the same for the same message."""
+    tenant = desk.tenant
+    match request:
+        case DocumentRequest():
+            said = request.model_dump(include={"title", "collection", "metadata", "priority"})
+            if request.url is not None:
+                await desk.corpus.add_url(request.url, id=request.id, tenant=tenant, **said)
+            else:
+                assert request.text is not None
+                await desk.corpus.add(request.text, id=request.id, tenant=tenant, **said)
+        case DeleteRequest():
+            try:
+                await desk.corpus.delete(request.id, collection=request.collection, tenant=tenant)
+            except DocumentNotFound:
+                log.info("there is no document to delete")  # which one may be personal
+        case SearchRequest():
+            queries = request.queries or [request.question]
+            desk.research.check_searches(queries, request.max_results, request.providers)
+            task = await desk.research.create(
+                request.question,
+                budget_pages=request.budget_pages,
+                budget_seconds=request.budget_seconds,
+                task_id=made,
+                tenant=tenant,
+            )
+            await desk.research.queue_searches(
+                task.id,
+                queries,
+                max_results=request.max_results,
+                priority=request.priority,
+                providers=request.providers,
+                tenant=tenant,
+            )

@@ -1,0 +1,80 @@
+"""A message as it came from Kafka, and what it is known by."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from penstock.model.errors import PenstockError
+
+MESSAGE_ID = "message-id"
+ID_LIMIT = 200
+
+
+class Refused(PenstockError):
+    """A message that cannot be carried out, however often it is tried. `reason` is a word for
+    programs; the text is for people, and may quote the message."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(slots=True, frozen=True)
+class Record:
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970; -1 where it has none."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] | None = ()
+    """None: they cannot be read."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
+    def header(self, name: str) -> bytes | None:
+        """The last of that name: who passes a message on adds theirs behind."""
+        found = [value for given, value in self.headers or () if given == name]
+        return found[-1] if found else None
+
+    def text_header(self, name: str, most: int) -> str | None:
+        """None where there is none; Refused where it is no name."""
+        value = self.header(name)
+        if value is None:
+            return None
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = ""
+        if not 0 < len(text) <= most or not text.isprintable():
+            raise Refused("header", f"the header {name} is 1 to {most} printable characters")
+        return text
+
+    def digest(self) -> str:
+        """Of what it says."""
+        return hashlib.sha256(self.value or b"").hexdigest()
+
+
+def identity(record: Record, origin: str) -> str:
+    """What is the same whenever the same message is read, and different for every other: its
+    `message-id`, or else its position."""
+    given = record.text_header(MESSAGE_ID, ID_LIMIT)
+    return position(record, origin) if given is None else f"id:{given}"
+
+
+def position(record: Record, origin: str) -> str:
+    """Where a message stands. `origin` names its cluster and topic.
+
+    Time and content are part of it: a topic that was made again counts its offsets from 0, and of
+    that one may learn late, or from an old broker never.
+    """
+    parts = (origin, record.partition, record.offset, record.timestamp, record.digest())
+    return f"at:{hashlib.sha256(repr(parts).encode()).hexdigest()[:40]}"

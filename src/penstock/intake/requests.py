@@ -1,0 +1,126 @@
+"""What a message can ask for, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ValidationError as Invalid
+
+from penstock.engine.handlers import KIND
+from penstock.intake.record import Record, Refused
+from penstock.model.errors import ValidationError
+from penstock.model.json_text import value_of
+from penstock.research.service import (
+    MOST_QUERIES,
+    MOST_RESULTS,
+    MOST_SECONDS,
+    QUERY_LIMIT,
+    QUESTION_LIMIT,
+)
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
+Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LIMIT)]
+PriorityName = Literal["high", "medium", "low"]
+
+
+class Asked(BaseModel):
+    """A name nobody knows is a mistake, and so is a value of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DocumentRequest(Asked):
+    """Make a document searchable."""
+
+    kind: Literal["document"]
+    text: str | None = None
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
+    id: Name | None = None
+    title: str = ""
+    collection: Name = "default"
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    priority: PriorityName = "medium"
+
+
+class DeleteRequest(Asked):
+    """Remove a document; harmless where there is none."""
+
+    kind: Literal["delete"]
+    id: Name
+    collection: Name = "default"
+
+
+class SearchRequest(Asked):
+    """A research task of its own."""
+
+    kind: Literal["search"]
+    question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
+    queries: list[Query] | None = Field(None, min_length=1, max_length=MOST_QUERIES)
+    max_results: int = Field(10, ge=1, le=MOST_RESULTS)
+    providers: list[Name] | None = Field(None, min_length=1, max_length=20)
+    budget_pages: int | None = Field(None, ge=0, le=1_000_000)
+    budget_seconds: float | None = Field(None, gt=0, le=MOST_SECONDS)
+    priority: PriorityName = "medium"
+
+
+class JobRequest(Asked):
+    """A job of one's own."""
+
+    kind: Literal["job"]
+    job: Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
+    payload: dict[str, Any] = Field(default_factory=dict)
+    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    priority: PriorityName = "medium"
+
+
+Request = DocumentRequest | DeleteRequest | SearchRequest | JobRequest
+KINDS: dict[str, type[Request]] = {
+    "document": DocumentRequest,
+    "delete": DeleteRequest,
+    "search": SearchRequest,
+    "job": JobRequest,
+}
+
+
+def read(record: Record, accept: Collection[str], most_bytes: int) -> Request:
+    """What a message asks for. Refused says why nothing can be made of it, and quotes nothing."""
+    if record.headers is None:
+        raise Refused("header", "the name of a header is not UTF-8")
+    if record.value is None:
+        raise Refused("empty", "the message has no value; a document is removed by kind: delete")
+    if len(record.value) > most_bytes:
+        size = len(record.value)
+        raise Refused("too-large", f"the message is {size:,} bytes, the limit is {most_bytes:,}")
+    try:
+        given = value_of(record.value, "the message")
+    except ValidationError as error:
+        raise Refused("not-json", str(error)) from None
+    kind = given.get("kind") if isinstance(given, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise Refused("invalid", f"kind must be one of {', '.join(KINDS)}")
+    if kind not in accept:
+        raise Refused("not-accepted", f"{kind} is not accepted here; there are: {_and(accept)}")
+    return _checked(given, KINDS[kind])
+
+
+def _checked(given: dict[str, Any], model: type[Request]) -> Request:
+    try:
+        request = model.model_validate(given)
+    except Invalid as error:
+        told = error.errors(include_url=False, include_input=False, include_context=False)
+        raise Refused("invalid", "; ".join(_what(one, model) for one in told[:3])) from None
+    if isinstance(request, DocumentRequest) and (request.text is None) == (request.url is None):
+        raise Refused("invalid", "a document has either a text or a url")
+    return request
+
+
+def _what(error: Any, model: type[BaseModel]) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"there is a field too many; there are: {_and(model.model_fields)}"
+    return f"{'.'.join(map(str, error['loc']))}: {error['msg']}"
+
+
+def _and(words: Collection[str]) -> str:
+    return ", ".join(words)

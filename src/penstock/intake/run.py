@@ -1,0 +1,115 @@
+"""Kafka intake, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.intake.client import Topics, options
+from penstock.intake.dead_letters import DeadLetters, Publisher, Redriven, redrive
+from penstock.intake.kafka import Reader
+from penstock.intake.receive import Receiver, Tally
+from penstock.intake.record import Record, Refused
+from penstock.model.errors import ConfigError, Unavailable
+from penstock.model.intake import KafkaConfig
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+log = logging.getLogger("penstock.intake")
+
+PURGE_SECONDS = 3600.0
+RETRY_SECONDS = 1.0
+
+
+class Kafka:
+    """See `receive.Broker`."""
+
+    def __init__(self, topics: Topics, dead_letters: DeadLetters) -> None:
+        self._topics = topics
+        self._dead_letters = dead_letters
+
+    async def origin(self, record: Record) -> str:
+        return await self._topics.origin(record)
+
+    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+        await self._dead_letters.bury(record, refused, key)
+
+
+class KafkaIntake:
+    """Reads topics into an app; make it before the app is opened, run it after."""
+
+    def __init__(self, app: Penstock, config: KafkaConfig) -> None:
+        if not config.topics:
+            raise ConfigError("say what to read: intake.kafka.topics")
+        given = options(config)
+        self._app = app
+        self._topics = Topics(given)
+        dead_letters = DeadLetters(Publisher(given), config.dead_letter_topic)
+        self._receiver = Receiver(app, config, Kafka(self._topics, dead_letters))
+        self._purges = set(config.accept) != {"job"}
+        self.reader = Reader(
+            given,
+            config,
+            config.topics,
+            config.group,
+            self._receiver.receive,
+            self._topics.forget,
+        )
+
+    @property
+    def tally(self) -> Tally:
+        return self._receiver.tally
+
+    async def run(self, stop: asyncio.Event, *, drain: bool = False) -> None:
+        """See `Reader.run`."""
+        purging = asyncio.create_task(self._purge(), name="penstock-purge")
+        try:
+            await self.reader.run(stop, drain=drain)
+        finally:
+            purging.cancel()
+            await asyncio.gather(purging, return_exceptions=True)
+
+    async def _purge(self) -> None:
+        """Forget messages that were carried out long ago."""
+        while self._purges:
+            try:
+                before = self._app.queue.now() - self._app.settings.idempotency_seconds
+                await self._app.access.purge(before)
+            except Exception as error:
+                log.warning("cannot forget old messages now: %s", error)
+            await asyncio.sleep(PURGE_SECONDS)
+
+
+async def redrive_all(config: KafkaConfig, stop: asyncio.Event) -> Redriven:
+    """Publish what is in the dead-letter topic to the topics it came from; each dead letter once,
+    however often this is done. A message that is still wrong comes back."""
+    if not config.topics:
+        raise ConfigError("say which topics are read: intake.kafka.topics")
+    given = options(config)
+    publisher, done = Publisher(given), Redriven()
+
+    async def again(record: Record) -> None:
+        topic = await _for_ever(partial(redrive, publisher, record, config.topics))
+        if topic is None:
+            done.skipped += 1
+        else:
+            done.redriven += 1
+            done.topics[topic] = done.topics.get(topic, 0) + 1
+
+    group = f"{config.group}.redrive"
+    reader = Reader(given, config, [config.dead_letter_topic], group, again)
+    await reader.run(stop, drain=True)
+    return done
+
+
+async def _for_ever(publish: Callable[[], Awaitable[str | None]]) -> str | None:
+    while True:
+        try:
+            return await publish()
+        except Unavailable as error:
+            log.warning("%s; trying again", error)
+            await asyncio.sleep(RETRY_SECONDS)

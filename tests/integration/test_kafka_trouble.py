@@ -1,0 +1,318 @@
+"""Whatever happens to brokers, members, processes or the queue: as many jobs as messages."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from penstock import Penstock
+from penstock.intake.run import redrive_all
+from tests.conformance.support import BACKENDS
+from tests.support.cli import Cli, Running, wait_until
+from tests.support.kafka import (
+    FETCH,
+    OFFSET_COMMIT,
+    PATIENCE,
+    PRODUCE,
+    QUICK,
+    Cluster,
+    Value,
+    drained,
+    reading,
+)
+from tests.support.servers import RedisServer
+from tests.support.waiting import look_on, until
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/jobs.db"
+
+
+def new_app(url: str, **settings: Any) -> Penstock:
+    return Penstock(url, durable=False, **settings)
+
+
+def jobs(count: int, first: int = 0) -> list[Value]:
+    return [
+        {"kind": "job", "job": "noop", "payload": {"number": n}}
+        for n in range(first, first + count)
+    ]
+
+
+async def numbers(app: Penstock) -> list[int]:
+    """Of the jobs there are, sorted. None twice means no duplicates."""
+    return sorted(job.payload["number"] for job in await app.jobs(kind="noop", limit=10_000))
+
+
+async def test_partitions_that_move_between_members_lose_and_repeat_nothing(
+    cluster: Cluster, url: str
+) -> None:
+    topic, count = cluster.topic(4), 3000
+    ours, theirs = new_app(url), new_app(url)
+    config = cluster.config(topic)
+    cluster.send(topic, jobs(count), partitions=4)
+    async with reading(ours, config) as first:
+        await until(lambda: first.tally.stored > 0, "the first message", PATIENCE)
+        async with reading(theirs, config) as second:
+            cluster.send(topic, jobs(count, count), partitions=4)
+            await until(lambda: len(first.reader.lines) == 2, "a rebalance", PATIENCE)
+            await until(lambda: second.tally.stored > 0, "progress of the second", PATIENCE)
+            await until(
+                lambda: first.tally.stored + second.tally.stored == 2 * count, "all", PATIENCE
+            )
+        await until(lambda: len(first.reader.lines) == 4, "the way back", PATIENCE)
+        cluster.send(topic, jobs(8, 2 * count), partitions=4)
+        total = 2 * count + 8
+        await until(lambda: first.tally.stored + second.tally.stored == total, "the last", PATIENCE)
+    assert second.tally.stored > 0
+    assert first.tally.dead_letters == second.tally.dead_letters == 0
+    async with ours:
+        assert await numbers(ours) == list(range(total))
+    assert sum(cluster.committed(topic, 4)) == total
+
+
+async def test_brokers_that_fail_and_go_away_cost_only_time(cluster: Cluster, url: str) -> None:
+    topic, app = cluster.topic(2), new_app(url)
+    async with reading(app, cluster.config(topic)) as intake:
+        cluster.mock.fail(FETCH, KafkaError.NOT_LEADER_FOR_PARTITION, 5)
+        cluster.mock.fail(OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, 3)
+        cluster.send(topic, jobs(50), partitions=2)
+        await until(lambda: intake.tally.stored == 50, "messages past errors", PATIENCE)
+        cluster.mock.down()
+        await look_on(1.0)  # long enough for it to be noticed
+        cluster.mock.up()
+        cluster.send(topic, jobs(50, 50), partitions=2)
+        await until(lambda: intake.tally.stored == 100, "messages after the outage", PATIENCE)
+    assert cluster.committed(topic, 2) == [50, 50]
+    async with app:
+        assert await numbers(app) == list(range(100))
+
+
+async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
+    cluster: Cluster, url: str
+) -> None:
+    topic, app = cluster.topic(), new_app(url)
+    cluster.send(topic, [*jobs(1), b"poison", *jobs(1, 1)])
+    cluster.mock.fail(PRODUCE, KafkaError.TOPIC_AUTHORIZATION_FAILED, 1000)
+    try:
+        async with reading(app, cluster.config(topic)) as intake:
+            await until(lambda: cluster.committed(topic) == [1], "the first", PATIENCE)
+            await look_on(1.5)
+            assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 0}
+            cluster.mock.clear(PRODUCE)
+            await until(lambda: intake.tally.stored == 2, "the rest", PATIENCE)
+    finally:
+        cluster.mock.clear(PRODUCE)
+    assert cluster.committed(topic) == [3]
+    assert len(cluster.dead_letters(topic)) == 1
+
+
+async def test_message_too_large_for_the_dead_letter_topic_is_named_there(
+    cluster: Cluster, url: str
+) -> None:
+    topic = cluster.topic()
+    config = cluster.config(topic)
+    cluster.send(topic, [b"poison", *jobs(1)])
+    cluster.mock.fail(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, 1)
+    intake = await drained(new_app(url), config)
+    assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
+    (dead,) = cluster.dead_letters(topic)
+    assert (dead.value, dead.headers["penstock-left-out"]) == (None, b"6")
+    assert dead.headers["penstock-offset"] == b"0"
+    done = await redrive_all(config, asyncio.Event())
+    assert (done.redriven, done.skipped) == (0, 1)
+
+
+async def test_messages_wait_while_the_queue_is_away(cluster: Cluster, tmp_path: Path) -> None:
+    """For longer than Kafka waits for a member that does not poll. It needs no store."""
+    server = RedisServer().start()
+    topic, count = cluster.topic(2), 200
+    app = Penstock(server.url, allow_volatile=True)
+    options = QUICK | {"max.poll.interval.ms": "2500"}
+    config = cluster.config(topic, accept=("job",), options=options)
+    async with reading(app, config) as intake:
+        lines = dict(intake.reader.lines)
+        cluster.send(topic, jobs(10), partitions=2)
+        await until(lambda: intake.tally.stored == 10, "the first", PATIENCE)
+        server.stop()
+        cluster.send(topic, jobs(count, 10), partitions=2)
+        paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
+        await until(paused, "a pause", PATIENCE)
+        await look_on(3.0)
+        assert intake.tally.stored == 10
+        server.start()
+        await until(lambda: intake.tally.stored == 10 + count, "the rest", PATIENCE)
+        assert await numbers(app) == list(range(10 + count))
+        assert intake.tally.dead_letters == 0
+        assert intake.reader.lines == lines, "no partition has moved"
+    assert cluster.committed(topic, 2) == [105, 105]
+    server.remove()
+
+
+def start(cli: Cli, config: str, *arguments: str) -> Running:
+    running = cli.start("intake", "kafka", "--config", config, "--json", *arguments)
+    wait_until(lambda: '"started"' in running.out, f"the intake: {running.err}", PATIENCE)
+    return running
+
+
+def last_line(running: Running, code: int = 0) -> dict[str, Any]:
+    done = running.end(PATIENCE)
+    assert done.code == code, done.err
+    said: dict[str, Any] = done.lines[-1]
+    return said
+
+
+def stored(cli: Cli) -> list[int]:
+    app = Penstock(cli.url, durable=False)
+    return cli.call(numbers(app), app)
+
+
+def test_process_that_is_killed_before_it_commits_repeats_nothing(
+    cluster: Cluster, cli: Cli
+) -> None:
+    topic, count = cluster.topic(2), 40
+    config = cluster.file(cli.folder, topic)
+    documents = [{"kind": "document", "id": f"d{n % 4}", "text": f"text {n}"} for n in range(8)]
+    cluster.send(topic, [*jobs(count), *documents, b"poison", b"poison"], partitions=2)
+    cluster.mock.fail(OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, 100_000)
+    try:
+        running = start(cli, config)
+        wait_until(lambda: running.err.count("is a dead letter") == 2, "the last", PATIENCE)
+        wait_until(lambda: len(stored(cli)) == count, "all jobs", PATIENCE)
+        running.send(signal.SIGKILL)
+        running.process.wait(PATIENCE)
+    finally:
+        cluster.mock.clear(OFFSET_COMMIT)
+    assert max(cluster.committed(topic, 2)) < 0
+    before = generations(cli)
+    said = last_line(start(cli, config, "--drain"))
+    assert (said["stored"], said["duplicates"]) == (0, count + len(documents))
+    assert stored(cli) == list(range(count))
+    assert generations(cli) == before
+    # A dead letter may be there twice, under one name.
+    dead = cluster.dead_letters(topic)
+    assert len({one.headers["penstock-message-id"] for one in dead}) == 2
+
+
+def generations(cli: Cli) -> list[tuple[str, int]]:
+    app = Penstock(cli.url, durable=False)
+    _ = app.corpus
+
+    async def look() -> list[tuple[str, int]]:
+        return sorted((one.ref.id, one.generation) for one in await app.corpus.documents())
+
+    return cli.call(look(), app)
+
+
+def test_processes_killed_at_any_time_lose_and_repeat_nothing(cluster: Cluster, cli: Cli) -> None:
+    topic, count = cluster.topic(2), 3000
+    config = cluster.file(cli.folder, topic)
+    cluster.send(topic, jobs(count), partitions=2)
+    before = 0
+    for _ in range(2):
+        running = start(cli, config)
+        wait_until(lambda: len(stored(cli)) > before, "progress", PATIENCE)  # noqa: B023
+        running.send(signal.SIGKILL)
+        running.process.wait(PATIENCE)
+        before = len(stored(cli))
+    assert before < count
+    said = last_line(start(cli, config, "--drain"))
+    assert said["dead_letters"] == 0
+    assert stored(cli) == list(range(count))
+    assert cluster.committed(topic, 2) == [count // 2] * 2
+
+
+def test_stop_stores_what_is_under_way_commits_it_and_leaves_the_rest(
+    cluster: Cluster, cli: Cli
+) -> None:
+    topic, count = cluster.topic(), 6000
+    config = cluster.file(cli.folder, topic)
+    cluster.send(topic, jobs(count))
+    running = start(cli, config)
+    wait_until(lambda: len(stored(cli)) > 0, "the first job", PATIENCE)
+    running.send(signal.SIGTERM)
+    said = last_line(running)
+    assert said["event"] == "stopped"
+    # Neither more nor less than was stored: the next to read has no duplicates.
+    assert cluster.committed(topic) == [said["stored"]]
+    assert stored(cli) == list(range(said["stored"]))
+    assert said["stored"] < count
+    rest = last_line(start(cli, config, "--drain"))
+    assert (rest["stored"], rest["duplicates"]) == (count - said["stored"], 0)
+    assert stored(cli) == list(range(count))
+
+
+def test_stop_ends_although_brokers_are_away(cluster: Cluster, cli: Cli) -> None:
+    topic = cluster.topic()
+    config = cluster.file(cli.folder, topic)
+    cluster.send(topic, jobs(3))
+    cluster.mock.fail(OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, 1000)
+    running = start(cli, config)
+    wait_until(lambda: len(stored(cli)) == 3, "the jobs", PATIENCE)
+    cluster.mock.down()
+    try:
+        running.send(signal.SIGTERM)
+        assert last_line(running)["stored"] == 3
+    finally:
+        cluster.mock.clear(OFFSET_COMMIT)
+        cluster.mock.up()
+
+
+def test_documents_go_to_postgres_jobs_to_redis_from_one_config_file(
+    cluster: Cluster, cli: Cli
+) -> None:
+    topic = cluster.topic()
+    cli.environment.pop("PENSTOCK_QUEUE")
+    others = {
+        "queue": BACKENDS["redis"].url(cli.folder),
+        "store": BACKENDS["postgres"].url(cli.folder),
+        "blobs": str(cli.folder / "blobs"),
+    }
+    config = cluster.file(cli.folder, topic, others=others)
+    cluster.send(
+        topic,
+        [
+            {"kind": "document", "id": "mill", "text": "The mill stands by the river."},
+            {"kind": "search", "question": "Who built mills?"},
+            *jobs(3),
+            b"poison",
+        ],
+    )
+    for tally in ((5, 0, 1), (0, 5, 1)):  # the second as another group, which reads all again
+        said = cli("intake", "kafka", "--config", config, "--drain", "--json").lines[-1]
+        assert (said["stored"], said["duplicates"], said["dead_letters"]) == tally
+        again = json.loads(Path(config).read_text())
+        again["intake"]["kafka"]["group"] = f"{topic}-again"
+        Path(config).write_text(json.dumps(again))
+    found = cli("documents", "list", "--config", config, "--json").json
+    assert [one["id"] for one in found] == ["mill"]
+    redriven = cli("intake", "kafka", "--config", config, "--redrive", "--json").lines[-1]
+    assert (redriven["redriven"], redriven["skipped"]) == (2, 0)
+
+
+async def test_second_stop_leaves_what_cannot_be_stored(cluster: Cluster, tmp_path: Path) -> None:
+    server = RedisServer().start()
+    topic, app = cluster.topic(), Penstock(server.url, allow_volatile=True)
+    config = cluster.config(topic, accept=("job",), shutdown_seconds=60.0)
+    async with reading(app, config) as intake:
+        cluster.send(topic, jobs(1))
+        await until(lambda: intake.tally.stored == 1, "the first", PATIENCE)
+        server.stop()
+        cluster.send(topic, jobs(1, 1))
+        await until(lambda: any(not one.idle for one in intake.reader.lines.values()), "it")
+        await asyncio.wait_for(intake.reader.hasten(), PATIENCE)
+        server.start()
+    assert cluster.committed(topic) == [1]
+    rest = await drained(Penstock(server.url, allow_volatile=True), config)
+    assert rest.tally.stored == 1
+    server.remove()
