@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from benchmarks.chaos import Cell
 from penstock import Job, JobState, Penstock, QueueUnavailable, WaitTimeout
+from penstock.model.payload import UNREADABLE
+from penstock.ports.queue import JobFilter
 from tests.chaos.small import SmallGround
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.waiting import until
@@ -139,6 +141,8 @@ async def spoil(field: Field) -> float:
         return counts["short"].get(JobState.FAILED, 0) == SPOILT
 
     await until(buried, "the spoilt jobs to fail, each by itself", PATIENCE)
+    seen = await field.app.queue.find(JobFilter(kind="short", states=[JobState.FAILED]), SPOILT)
+    assert [list(job.payload) for job in seen] == [[UNREADABLE]] * SPOILT
     return since
 
 

@@ -24,7 +24,7 @@ RUN_BY: tuple[tuple[str, str, str], ...] = (
     ("README.md", "python", "test_docs.py::test_program_of_the_readme_runs"),
     ("docs/quickstart.md", "python", "test_docs.py::test_quickstart_runs_as_written"),
     ("docs/quickstart.md", "console", "test_docs.py::test_quickstart_runs_as_written"),
-    ("docs/operations.md", "python", "test_docs.py::test_backup_snippet_makes_a_queue"),
+    ("docs/deployment.md", "python", "test_docs.py::test_backup_snippet_makes_a_queue"),
     ("docs/operations.md", "ini", "test_blocks.py::test_unit_of_systemd_starts_a_worker"),
     ("docs/guide-server.md", "python", SERVER_GUIDE),
     ("docs/guide-server.md", "console", SERVER_GUIDE),

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
+from penstock.model.payload import read_payload
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
 COLUMNS = (
@@ -32,7 +33,7 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
     return Job(
         id=row[0],
         kind=row[1],
-        payload=json.loads(row[2]),
+        payload=read_payload(row[2]),
         state=state,
         tenant=row[4],
         priority=Priority(row[5]),

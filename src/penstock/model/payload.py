@@ -8,6 +8,9 @@ from typing import Any
 from penstock.model.errors import PayloadTooLarge, PermanentError, ResultTooLarge, ValidationError
 from penstock.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
 
+UNREADABLE = "unreadable"
+UNREADABLE_LIMIT = 1000
+
 # Sorted keys make the text canonical: equal payloads are equal texts, which is how an
 # idempotency key's payload is compared.
 _encode = json.JSONEncoder(
@@ -30,6 +33,16 @@ def encode_payload(payload: Any) -> str:
             "store the data elsewhere and enqueue a reference"
         )
     return text
+
+
+def read_payload(text: str) -> dict[str, Any]:
+    """The payload of a row as it is shown. What is none was not written by us: the job fails when
+    it is run, and until then it has to be seen beside the others."""
+    try:
+        payload = json.loads(text)
+    except (ValueError, RecursionError):
+        payload = None
+    return payload if isinstance(payload, dict) else {UNREADABLE: text[:UNREADABLE_LIMIT]}
 
 
 def encode_result(result: Any) -> str:

@@ -11,6 +11,7 @@ from penstock.adapters.redis.lanes import lane
 from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
+from penstock.model.payload import read_payload
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, ProcessInfo
 
 Reply = Sequence[Any]
@@ -90,7 +91,7 @@ def _job(
     job = Job(
         id=row["id"],
         kind=common.kind,
-        payload=json.loads(payload),
+        payload=read_payload(payload),
         state=state,
         tenant=common.tenant,
         priority=Priority(common.priority),
