@@ -15,6 +15,7 @@ from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.schedule import make_periodic
+from penstock.engine.ticker import PeriodicKind, periodic_kinds
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
@@ -320,6 +321,10 @@ class Penstock:
     async def processes(self) -> list[ProcessInfo]:
         """The worker processes of this queue."""
         return await self.queue.processes()
+
+    async def periodic(self) -> list[PeriodicKind]:
+        """The periodic kinds that worker processes of this queue work on, and their ticks."""
+        return periodic_kinds(await self.queue.processes(), self.queue.now())
 
     async def lane_infos(self) -> list[LaneInfo]:
         """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""

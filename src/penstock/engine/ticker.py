@@ -8,7 +8,8 @@ missed only if no process was there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.context import Enqueue
@@ -18,7 +19,7 @@ from penstock.model.errors import ConfigError
 from penstock.model.job import JobState
 from penstock.model.settings import Settings
 from penstock.model.tick import tick_id, tick_key, tick_of
-from penstock.ports.queue import JobFilter, JobQueue
+from penstock.ports.queue import JobFilter, JobQueue, ProcessInfo
 
 MOST_UNFINISHED = 100
 """With `overlap`, ticks are skipped while so many of their jobs are unfinished."""
@@ -28,6 +29,20 @@ _SHORTEST, _LONGEST = 0.001, 10.0
 """Seconds between two looks at the clock. The longest, because clocks are set, machines sleep."""
 _FOLLOWED = 100
 """After sleeping over more ticks than this, unfinished jobs are searched for, not asked about."""
+
+
+@dataclass(slots=True, frozen=True)
+class PeriodicKind:
+    """A periodic kind that some worker process works on, as last told: within seconds."""
+
+    kind: str
+    schedule: str
+    last: float | None
+    """The last tick that was enqueued while these processes ran."""
+    next: float
+    unfinished: int
+    """Jobs of ticks before the last one looked at that had not finished."""
+    processes: int
 
 
 class Ticker:
@@ -132,4 +147,25 @@ def tickers(
         Ticker(queue, kind, handler.periodic, enqueue, settings.retention_seconds)
         for kind, handler in handlers.items()
         if handler.periodic is not None
+    ]
+
+
+def periodic_kinds(processes: Iterable[ProcessInfo], now: float) -> list[PeriodicKind]:
+    """What these processes tell of their tickers. While processes disagree about the schedule of
+    a kind, as during a deployment, it is there with each."""
+    told: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for process in sorted(processes, key=lambda process: process.heartbeat_at):
+        if process.lease_until >= now:
+            for status in process.status.get("periodic", ()):
+                told.setdefault((status["kind"], status["schedule"]), []).append(status)
+    return [
+        PeriodicKind(
+            kind,
+            schedule,
+            last=max((s["last"] for s in statuses if s["last"] is not None), default=None),
+            next=statuses[-1]["next"],
+            unfinished=statuses[-1]["unfinished"],
+            processes=len(statuses),
+        )
+        for (kind, schedule), statuses in sorted(told.items())
     ]
