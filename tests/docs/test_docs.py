@@ -9,7 +9,7 @@ import pytest
 
 from penstock.config import load
 from penstock.model.lane import KEYS as CONFIGURABLE
-from tests.docs.commands import run, run_console
+from tests.docs.commands import follow, run, run_console
 from tests.docs.run_blocks import blocks
 from tests.support.servers import postgres_url
 from tools.reference import KEYS as LANE_KEYS
@@ -118,15 +118,7 @@ def test_backup_snippet_makes_a_queue(tmp_path: Path) -> None:
 
 
 def test_quickstart_runs_as_written(tmp_path: Path) -> None:
-    """Files are saved, and commands run."""
-    page = (DOCS / "quickstart.md").read_text()
-    for language, text, line in blocks(page):
-        if language == "python":
-            file = re.match(r"# (\S+\.py)\n", text)
-            assert file, f"line {line}: the first line names the file to save it as"
-            (tmp_path / file[1]).write_text(text)
-        elif language == "console":
-            run_console(text, tmp_path)
+    follow((DOCS / "quickstart.md").read_text(), tmp_path)
 
 
 @pytest.mark.parametrize("guide", ["guide-documents.md", "guide-keys.md"])
