@@ -5,6 +5,7 @@ import random
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.conformance.support import BACKENDS
 from tests.support.apps.ticking import BEAT_SECONDS
 from tests.support.cli import Cli
 from tests.support.processes import Farm, WorkerProcess
+from tests.support.serving import Host
 from tests.support.some import some_of
 from tests.support.ticking import gaps, jobs_of, some_jobs, tick
 from tests.support.waiting import look_on, until
@@ -136,3 +138,24 @@ async def test_the_command_line_lists_periodic_kinds(farm: Farm, cli: Cli) -> No
     shown = await asyncio.to_thread(cli, "periodic", "--queue", farm.url)
     assert "every 1 s" in shown.out
     assert " ago)" in shown.out
+
+
+async def test_the_server_enqueues_ticks_and_tells_admins_of_them(host: Host) -> None:
+    (host.cli.folder / "ticking.py").write_text(
+        "from penstock import Penstock\n\napp = Penstock()\n\n\n"
+        '@app.job("tidy", every=0.5)\nasync def tidy(ctx): ...\n'
+    )
+    host.others["lease_seconds"] = 1.5
+    reader, admin = host.key("reader", scopes="read"), host.key("admin", scopes="admin")
+    served = host.serve(app="ticking:app", require_key=True)
+    async with served.client(reader) as client, served.client(admin) as other:
+
+        async def told() -> list[dict[str, Any]] | None:
+            kinds = (await other.get("/v1/periodic")).json()["periodic"]
+            return kinds if kinds and kinds[0]["last"] else None
+
+        [tidy] = await until(told, "the server to tell")
+        assert (tidy["kind"], tidy["schedule"], tidy["processes"]) == ("tidy", "every 0.5 s", 1)
+        assert (await client.get("/v1/periodic")).status_code == 403
+        jobs = (await client.get("/v1/jobs?kind=tidy")).json()["jobs"]
+        assert jobs[-1]["key"].startswith("tick 20")
