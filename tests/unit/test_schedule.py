@@ -131,7 +131,7 @@ def test_cron_may_have_seconds_and_names() -> None:
         ({"every": "60"}, "in seconds"),
         ({"every": True}, "in seconds"),
         ({"every": 60, "timezone": "Europe/Zurich"}, "is for cron="),
-        ({"every": 60, "catch_up": -1}, "catch_up of 'tidy'"),
+        ({"every": 60, "catch_up": 0}, "catch_up of 'tidy' is in seconds, from 1 "),
         ({"timezone": "UTC"}, "need a schedule"),
         ({"overlap": True}, "need a schedule"),
         ({"catch_up": 5}, "need a schedule"),

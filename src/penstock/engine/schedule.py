@@ -15,6 +15,8 @@ from penstock.model.errors import ConfigError
 
 CATCH_UP_SECONDS = 3600.0
 """How late a tick is still made up, unless told otherwise."""
+LEAST_CATCH_UP = 1.0
+"""Less would be missed by a process that is merely busy."""
 LEAST_SECONDS = 0.1
 MOST_SECONDS = 366 * 86400.0
 EXPRESSION_LIMIT = 200
@@ -119,21 +121,21 @@ def make_periodic(
         raise ConfigError(f"{kind!r} has every= and cron=: give one of them")
     if every is not None and timezone is not None:
         raise ConfigError(f"timezone of {kind!r} is for cron=; every= counts seconds since 1970")
-    late = CATCH_UP_SECONDS if catch_up is None else _seconds(kind, "catch_up", catch_up)
+    late = CATCH_UP_SECONDS if catch_up is None else catch_up
+    late = _seconds(kind, "catch_up", late, LEAST_CATCH_UP)
     schedule: Schedule
     if cron is not None:
         schedule = _cron(kind, cron, "UTC" if timezone is None else timezone)
     else:
-        schedule = Every(_seconds(kind, "every", every))
+        schedule = Every(_seconds(kind, "every", every, LEAST_SECONDS))
     return Periodic(schedule, overlap, late)
 
 
-def _seconds(kind: str, name: str, value: Any) -> float:
+def _seconds(kind: str, name: str, value: Any, least: float) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not LEAST_SECONDS <= value <= MOST_SECONDS:
+    if not number or not least <= value <= MOST_SECONDS:
         raise ConfigError(
-            f"{name} of {kind!r} is in seconds, from {LEAST_SECONDS:g} to {MOST_SECONDS:.0f}, "
-            f"not {value!r}"
+            f"{name} of {kind!r} is in seconds, from {least:g} to {MOST_SECONDS:.0f}, not {value!r}"
         )
     return float(value)
 

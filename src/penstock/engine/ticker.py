@@ -27,6 +27,8 @@ LEAST_RETENTION = 1.0
 TENANT = "default"
 _SHORTEST, _LONGEST = 0.001, 10.0
 """Seconds between two looks at the clock. The longest, because clocks are set, machines sleep."""
+_CORRECTION = 1.0
+"""A clock that goes back by less was only read more exactly."""
 _FOLLOWED = 100
 """After sleeping over more ticks than this, unfinished jobs are searched for, not asked about."""
 
@@ -99,7 +101,9 @@ class Ticker:
         """Ticks up to here are done, or too old. If the clock was set back, what was seen is of no
         use: who would wait for that time again could wait for a year."""
         oldest = now - self._late
-        return oldest if self._seen is None or self._seen > now else max(oldest, self._seen)
+        if self._seen is None or self._seen > now + _CORRECTION:
+            return oldest
+        return max(oldest, self._seen)
 
     async def _on(self, tick: float) -> None:
         self._unfinished = await self._earlier(tick)
@@ -119,6 +123,8 @@ class Ticker:
             ids = [*self._unfinished, *(tick_id(self._kind, at) for at in since_seen)]
             finished = set(await self._queue.finished(ids))
             return [job_id for job_id in dict.fromkeys(ids) if job_id not in finished]
+        if not await self._queue.work_left([self._kind]):
+            return []  # as most often, and the search below may go through every job there is
         unfinished = JobFilter(
             kind=self._kind, tenant=TENANT, states=[JobState.QUEUED, JobState.RUNNING]
         )
