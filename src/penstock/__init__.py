@@ -1,8 +1,8 @@
 """Penstock: a durable job queue with fenced leases, embedded or on a server."""
 
-from penstock.app import Penstock
-from penstock.engine.context import JobContext
-from penstock.engine.orchestrator import JobOrchestrator
+import importlib
+import typing
+
 from penstock.model.agent import VERSION as _VERSION
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
@@ -54,6 +54,28 @@ from penstock.model.errors import (
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Fed, JobFilter, Stopped
+
+if typing.TYPE_CHECKING:
+    from penstock.app import Penstock
+    from penstock.engine.context import JobContext
+    from penstock.engine.orchestrator import JobOrchestrator
+else:
+    _ENGINE = {
+        "JobContext": "penstock.engine.context",
+        "JobOrchestrator": "penstock.engine.orchestrator",
+        "Penstock": "penstock.app",
+    }
+
+    def __getattr__(name: str) -> typing.Any:
+        """The engine is loaded when it is first asked for: most commands start without it."""
+        if name not in _ENGINE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found = getattr(importlib.import_module(_ENGINE[name]), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_ENGINE})
+
 
 __version__ = _VERSION
 

@@ -14,6 +14,8 @@ from penstock.engine.enqueuer import Enqueuer, When
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
+from penstock.engine.schedule import make_periodic
+from penstock.engine.ticker import PeriodicKind, periodic_kinds
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
@@ -111,9 +113,29 @@ class Penstock:
         max_retries: int | None = None,
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
+        every: float | None = None,
+        cron: str | None = None,
+        timezone: str | None = None,
+        overlap: bool = False,
+        catch_up: float | None = None,
     ) -> Callable[[Function], Function]:
         """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
-        is run in a thread. `permanent` names exceptions that are not worth a retry."""
+        is run in a thread. `permanent` names exceptions that are not worth a retry.
+
+        With `every` (seconds) or `cron` ("0 3 * * *", in `timezone`, else UTC) the job is also
+        enqueued by the clock, once for each tick over all worker processes of the kind;
+        `ctx.tick` is its time. A tick is skipped while the job of an earlier one is unfinished,
+        unless `overlap`. Of ticks that nobody was there for the newest is made up, if that is no
+        more than `catch_up` seconds late (3600).
+        """
+        periodic = make_periodic(
+            kind,
+            every=every,
+            cron=cron,
+            timezone=timezone,
+            overlap=overlap,
+            catch_up=catch_up,
+        )
 
         def register(function: Function) -> Function:
             self.handlers.add(
@@ -124,6 +146,7 @@ class Penstock:
                     max_retries=self.settings.max_retries if max_retries is None else max_retries,
                     permanent=permanent,
                     lane=lane,
+                    periodic=periodic,
                 )
             )
             return function
@@ -298,6 +321,10 @@ class Penstock:
     async def processes(self) -> list[ProcessInfo]:
         """The worker processes of this queue."""
         return await self.queue.processes()
+
+    async def periodic(self) -> list[PeriodicKind]:
+        """The periodic kinds that worker processes of this queue work on, and their ticks."""
+        return periodic_kinds(await self.queue.processes(), self.queue.now())
 
     async def lane_infos(self) -> list[LaneInfo]:
         """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""

@@ -6,11 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.docs.run_blocks import blocks
 
-def run(command: list[str], folder: Path) -> str:
-    """What a command printed, on both streams; fails if it does."""
+PROGRAMS = Path(sys.executable).parent
+
+
+def run(command: list[str], folder: Path, programs: Path = PROGRAMS) -> str:
+    """What a command printed, on both streams; fails if it does. `python` and `penstock` are those
+    in `programs`."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PATH"] = f"{programs}{os.pathsep}{environment['PATH']}"
     environment["PYTHONWARNINGS"] = "error"
     ended = subprocess.run(
         command,
@@ -27,12 +32,23 @@ def run(command: list[str], folder: Path) -> str:
     return ended.stdout
 
 
-def run_console(text: str, folder: Path) -> None:
+def follow(page: str, folder: Path, programs: Path = PROGRAMS) -> None:
+    """Do what a page says: save its programs, and run its commands."""
+    for language, text, line in blocks(page):
+        if language == "python":
+            file = re.match(r"# (\S+\.py)\n", text)
+            assert file, f"line {line}: the first line names the file to save it as"
+            (folder / file[1]).write_text(text)
+        elif language == "console":
+            run_console(text, folder, programs)
+
+
+def run_console(text: str, folder: Path, programs: Path = PROGRAMS) -> None:
     """Commands run, and what they print is what the page shows, but for ids, times and process
     numbers. Where the page shows `...` there may be anything."""
     for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = step.partition("\n")
-        printed = run(["bash", "-c", command], folder)
+        printed = run(["bash", "-c", command], folder, programs)
         if "..." in shown:
             pattern = re.escape(_steady(shown)).replace(re.escape("..."), ".*")
             assert re.fullmatch(pattern, _steady(printed), re.DOTALL), f"{command}\n{printed}"

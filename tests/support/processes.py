@@ -28,6 +28,7 @@ from tests.support.apps import (
     raising,
     researching,
     searching,
+    ticking,
     work,
 )
 from tests.support.side import Side
@@ -47,6 +48,7 @@ APPS = {
     "raising": raising.build,
     "researching": researching.build,
     "searching": searching.build,
+    "ticking": ticking.build,
 }
 FAST: Mapping[str, Any] = {
     "max_workers": 4,

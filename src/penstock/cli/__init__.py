@@ -36,6 +36,7 @@ from penstock.cli.options import (
     new_typer,
     show_help,
 )
+from penstock.cli.periodic import list_periodic
 from penstock.cli.research import research
 from penstock.cli.search import search_documents
 from penstock.cli.serve import run_server
@@ -79,6 +80,7 @@ cli.command("enqueue")(enqueue_jobs)
 cli.add_typer(jobs_group, name="jobs")
 cli.add_typer(dead_letters_group, name="dead-letters")
 cli.add_typer(lanes_group, name="lanes")
+cli.command("periodic")(list_periodic)
 cli.command("ingest")(ingest_documents)
 cli.command("search")(search_documents)
 cli.add_typer(documents_group, name="documents")

@@ -40,7 +40,8 @@ class Arguments:
                 )
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
                 self._parameters.append(parameter)
-        self._required = {p.name for p in self._parameters if p.default is inspect.Parameter.empty}
+        self.required = {p.name for p in self._parameters if p.default is inspect.Parameter.empty}
+        """Names of what a payload must have."""
         self._names = {p.name for p in self._parameters}
         self._typed = any(p.annotation is not inspect.Parameter.empty for p in self._parameters)
         self._validate: Callable[[str], dict[str, Any]] | None = None
@@ -56,7 +57,7 @@ class Arguments:
             self._refuse([f"{self._context} is the job's context, not an argument"])
         if not self._typed:
             arguments: dict[str, Any] = {} if payload == "{}" else json.loads(payload)
-            if not self._required <= arguments.keys() or not (
+            if not self.required <= arguments.keys() or not (
                 self._open or arguments.keys() <= self._names
             ):
                 self._refuse_names(arguments)
@@ -66,7 +67,7 @@ class Arguments:
         return self._validate(payload)
 
     def _refuse_names(self, arguments: dict[str, Any]) -> None:
-        missing = sorted(self._required - arguments.keys())
+        missing = sorted(self.required - arguments.keys())
         unknown = sorted(arguments.keys() - self._names)
         problems = [f"{name} is missing" for name in missing]
         problems += [f"{name} is not an argument" for name in unknown]

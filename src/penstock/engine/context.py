@@ -27,6 +27,7 @@ from penstock.model.job import (
 )
 from penstock.model.payload import encode_payload
 from penstock.model.text import storable
+from penstock.model.tick import tick_of
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
 
 T = TypeVar("T")
@@ -129,6 +130,12 @@ class JobContext:
         """Whether the job becomes a dead letter if this run fails."""
         retries = self._run.lease.max_retries
         return self.attempt > (DEFAULT_MAX_RETRIES if retries is None else retries)
+
+    @property
+    def tick(self) -> float | None:
+        """The time a periodic job was due, in seconds since 1970; None if somebody enqueued it."""
+        lease = self._run.lease
+        return tick_of(lease.id, lease.kind, lease.key)
 
     @property
     def attempt(self) -> int:

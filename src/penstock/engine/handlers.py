@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.engine.arguments import Arguments
+from penstock.engine.schedule import Periodic
 from penstock.model.errors import ConfigError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
 from penstock.model.settings import Settings
@@ -39,6 +40,7 @@ class Handler:
     permanent: tuple[type[BaseException], ...]
     arguments: Arguments
     lane: str | Callable[[dict[str, Any]], str] | None
+    periodic: Periodic | None
 
     @classmethod
     def of(
@@ -50,6 +52,7 @@ class Handler:
         max_retries: int = DEFAULT_MAX_RETRIES,
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
+        periodic: Periodic | None = None,
     ) -> Handler:
         check_kind(kind)
         if not callable(function):
@@ -61,16 +64,26 @@ class Handler:
         is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 (an object with async __call__)
         )
-        return cls(
+        arguments = Arguments(kind, function)
+        if periodic is not None and arguments.required:
+            raise ConfigError(
+                f"{kind!r} is periodic, and a tick gives its handler no arguments: "
+                f"{', '.join(sorted(arguments.required))} must have a default"
+            )
+        handler = cls(
             kind,
             function,
             is_async,
             float(timeout),
             int(max_retries),
             tuple(permanent),
-            Arguments(kind, function),
+            arguments,
             lane,
+            periodic,
         )
+        if periodic is not None:
+            handler.lane_of({})  # raises now, and not at each tick
+        return handler
 
     def lane_of(self, payload: dict[str, Any]) -> str:
         """The lane of a job with this payload; '' for none."""

@@ -24,6 +24,7 @@ from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
+from penstock.engine.ticker import Ticker, tickers
 from penstock.engine.visit import Visit
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
@@ -85,6 +86,8 @@ class JobOrchestrator:
         self._enqueue = enqueue or Enqueuer(queue, self._handlers).enqueue
         self._chores = tuple(chores)
         self._services: list[asyncio.Task[None]] = []
+        self._tickers: list[Ticker] = []
+        self._ticking: list[asyncio.Task[None]] = []
         self._rejoining: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
@@ -103,7 +106,7 @@ class JobOrchestrator:
     @property
     def status(self) -> dict[str, Any]:
         """busy and stuck workers, jobs parked (they wait for others, without a worker) and
-        claimed ahead, whether it drains or is degraded."""
+        claimed ahead, whether it drains or is degraded, periodic kinds and their ticks."""
         return {
             "busy": self._bench.busy if self.running else 0,
             "stuck": len(self._bench.stuck) if self.running else 0,
@@ -111,12 +114,14 @@ class JobOrchestrator:
             "waiting": self.internal_queue.qsize(),
             "draining": self.running and self._bench.draining,
             "degraded": self.degraded is not None,
+            "periodic": [ticker.status for ticker in self._tickers],
         }
 
     async def start(self) -> None:
         if self.running:
             raise PenstockError("this orchestrator is already running")
         await asyncio.to_thread(self._prepare)
+        self._tickers = tickers(self._queue, self._handlers, self._enqueue, self._settings)
         member = await self._join()
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
@@ -162,6 +167,10 @@ class JobOrchestrator:
                 for chore in self._chores
             ),
         ]
+        self._ticking = [
+            asyncio.create_task(self._do(ticker), name="penstock-ticker")
+            for ticker in self._tickers
+        ]
         self._start_renewer(member)
         self.running = True
 
@@ -201,6 +210,7 @@ class JobOrchestrator:
     async def _stop(self, grace: float) -> None:
         bench, dispatcher = self._bench, self._dispatcher
         bench.draining = True
+        await end_tasks(self._ticking)  # who takes no more jobs makes none
         if self._rejoining is not None:
             self._rejoining.cancel()
         dispatcher.stop_claiming()

@@ -22,6 +22,7 @@ from penstock.server.routes import (
     jobs,
     lanes,
     mcp,
+    periodic,
     search,
     tasks,
 )
@@ -58,7 +59,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, mcp)
+    parts = (jobs, search, documents, tasks, answers, events, health, lanes, periodic, mcp)
     for part in parts:
         api.include_router(part.routes)
     state.routes = [route for part in parts for route in part.routes.routes]

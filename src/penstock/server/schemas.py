@@ -212,6 +212,19 @@ class Lanes(BaseModel):
     lanes: list[LaneOut]
 
 
+class PeriodicOut(BaseModel):
+    kind: str
+    schedule: str
+    last: float | None = Field(description="The last tick that was enqueued.")
+    next: float
+    unfinished: int
+    processes: int
+
+
+class PeriodicKinds(BaseModel):
+    periodic: list[PeriodicOut]
+
+
 class Alive(BaseModel):
     status: Literal["ok"]
 

@@ -1,0 +1,21 @@
+"""Periodic kinds: shared by all tenants, for admins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from penstock.server.answers import reply
+from penstock.server.desk import AdminDesk
+from penstock.server.schemas import PeriodicKinds
+
+routes = APIRouter(tags=["jobs"])
+
+
+@routes.get("/v1/periodic", responses={200: {"model": PeriodicKinds}})
+async def periodic(desk: AdminDesk) -> Response:
+    """The kinds that the clock enqueues, as worker processes last told: schedule, last and next
+    tick, jobs of earlier ticks that are unfinished."""
+    return reply({"periodic": [asdict(kind) for kind in await desk.app.periodic()]})
