@@ -34,8 +34,8 @@ def run_doctor(
     """Look at each configured part, and say what to do.
 
     Config file, queue, store, durability, clocks, schema, disks, blobs, embedder, models,
-    librarian, browser, providers, server, workers, lanes, dead letters. It changes nothing, and
-    migrates nothing; passwords and keys are not shown. Each check has a time limit.
+    librarian, browser, providers, Kafka, server, workers, lanes, dead letters. It changes nothing,
+    and migrates nothing; passwords and keys are not shown. Each check has a time limit.
 
     It ends with 1 if something is broken. Warnings alone end with 0.
     """

@@ -69,6 +69,8 @@ class Case:
         variables = [config.embedder.key_variable, config.librarian.token_variable]
         variables += [model.key_variable for model in models]
         variables += [provider.api_key for provider in config.providers.values()]
+        variables += config.kafka.option_variables.values()
+        yield from (value for name, value in config.kafka.options.items() if _is_secret(name))
         for variable in variables:
             if variable is not None and os.environ.get(variable):
                 yield os.environ[variable].strip()
@@ -81,8 +83,12 @@ def _secrets_of(url: str) -> Iterator[str]:
             yield parts.password
             yield unquote(parts.password)
         for name, value in parse_qsl(parts.query):
-            if any(word in name.lower() for word in ("pass", "secret", "token", "key")):
+            if _is_secret(name):
                 yield value
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in ("pass", "secret", "token", "key"))
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:

@@ -11,6 +11,7 @@ from penstock.doctor import (
     disk,
     documents,
     extras,
+    messages,
     models,
     services,
     serving,
@@ -41,6 +42,7 @@ CHECKS = (
     Check("librarian", services.look_at_librarian),
     Check("browser", services.look_at_browser),
     Check("search providers", services.look_at_providers),
+    Check("kafka", messages.look),
     Check("server", serving.look),
     Check("work", work.look),
 )
