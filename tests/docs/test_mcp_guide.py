@@ -15,7 +15,7 @@ from mcp.client.stdio import StdioServerParameters
 from penstock.mcp.cutting import MOST_CHARACTERS
 from penstock.mcp.stdio import MOST_BYTES
 from penstock.mcp.tools import all_tools
-from penstock.mcp.tools.corpus import TEXT_LIMIT
+from penstock.mcp.tools.ingest import TEXT_LIMIT
 from penstock.mcp.waiting import MOST_WAIT
 from penstock.research.service import MOST_QUERIES, MOST_RESULTS, MOST_SEARCHES
 from tests.docs.commands import run_console

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mcp.server.mcpserver.tools import Tool
 
-from penstock.mcp.tools import ask, corpus, status, tasks, upkeep
+from penstock.mcp.tools import ask, corpus, ingest, status, tasks, upkeep
 from penstock.mcp.tools.define import flowing
+from penstock.mcp.work import TaskWork
 
 INSTRUCTIONS = flowing("""
     Penstock is a research desk. It searches papers and the web for you in the background, reads the
@@ -41,6 +42,12 @@ def all_tools() -> list[Tool]:
         *status.TOOLS,
         *ask.TOOLS,
         *corpus.TOOLS,
+        *ingest.TOOLS,
         *tasks.STEER,
         *upkeep.TOOLS,
     ]
+
+
+def all_work() -> list[TaskWork]:
+    """What tools begin and a client may follow as an MCP task."""
+    return [ask.ANSWER, ingest.DOCUMENT, status.SEARCHES]
