@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp_types import CallToolResult, InputRequiredResult
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 
 from penstock import __version__
 from penstock.mcp.desk import Service
@@ -78,6 +78,15 @@ class PenstockMCP(MCPServer[Service]):
             return failure_of(name, error.__cause__ or error).result()
         except Exception as error:
             return failure_of(name, error).result()
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Service, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        # The SDK would take it for a mistake of ours.
+        raise MCPError(INVALID_PARAMS, "there are no prompts")
 
     async def serve_streams(
         self,
