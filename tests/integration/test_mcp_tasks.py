@@ -151,6 +151,22 @@ async def test_a_cancelled_task_ends_what_was_begun(host: Host, model: ModelServ
         assert answer["state"] == "cancelled"
 
 
+async def test_a_cancelled_document_is_not_worked_on_until_it_is_given_again(host: Host) -> None:
+    async with on_http(host.serve("--no-workers")) as wire:
+        task = await begin(wire, "ingest", text="a mill", wait=50)
+        await wire.ask("tasks/cancel", taskId=task["taskId"])
+        assert (await ended(wire, task["taskId"]))["status"] == "cancelled"
+        await asyncio.to_thread(host.cli, "worker", "--config", host.config(), "--drain")
+        over = await ended(wire, task["taskId"])
+        assert (over["status"], "result" in over) == ("cancelled", False)
+        assert (await plain(wire, "search_corpus", query="mill"))["passages"] == []
+        again = await begin(wire, "ingest", text="a mill and a race", wait=50)
+        await asyncio.to_thread(host.cli, "worker", "--config", host.config(), "--drain")
+        done = await ended(wire, again["taskId"])
+        assert done["result"]["structuredContent"]["searchable"]
+        assert len((await plain(wire, "search_corpus", query="mill"))["passages"]) == 1
+
+
 async def test_a_foreign_task_looks_like_one_that_is_not_there(host: Host) -> None:
     mine, theirs = host.key("mine"), host.key("theirs", tenant="b")
     reader = host.key("reader", scopes="read")

@@ -22,6 +22,7 @@ from penstock.mcp.waiting import Wait
 from penstock.mcp.work import Standing, TaskWork, changed_at
 from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentState
 from penstock.model.errors import TaskNotFound
+from penstock.model.job import JobState
 
 TEXT_LIMIT = 1_000_000
 TITLE_LIMIT = 1000
@@ -137,22 +138,31 @@ class DocumentWork(TaskWork):
         return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
 
     async def standing(self, desk: ToolDesk, name: str) -> Standing:
-        collection, document_id, generation = _parts(name)
-        document = await desk.document(document_id, collection)
-        over = document.state is not DocumentState.PROCESSING or document.generation > generation
+        document, newer = await self._find(desk, name)
+        over = newer or document.state is not DocumentState.PROCESSING
+        cancelled = False
+        if not newer and document.state is not DocumentState.COMPLETED:
+            job = await desk.job_of(document)
+            cancelled = job is not None and job.state is JobState.CANCELLED
         log = log_of(document.ref)
         return Standing(
-            "completed" if over else "working",
+            "cancelled" if cancelled else "completed" if over else "working",
             _stage(document),
             document.accepted_at,
             await changed_at(desk, log, await desk.version(log), document.accepted_at),
-            result=_ingested(document).result() if over else None,
+            result=_ingested(document).result() if over and not cancelled else None,
         )
 
     async def cancel(self, desk: ToolDesk, name: str) -> None:
-        """Nothing: what was accepted is worked on, and who does not want it deletes it."""
-        collection, document_id, _ = _parts(name)
-        await desk.document(document_id, collection)
+        document, newer = await self._find(desk, name)
+        if not newer and document.state is DocumentState.PROCESSING:
+            await desk.cancel_document(document)
+
+    async def _find(self, desk: ToolDesk, name: str) -> tuple[Document, bool]:
+        """The document, and whether it was given anew since."""
+        collection, document_id, generation = _parts(name)
+        document = await desk.document(document_id, collection)
+        return document, document.generation > generation
 
 
 def _parts(name: str) -> tuple[str, str, int]:

@@ -165,7 +165,8 @@ async def get_status(
     """Tell how a task stands: status, progress, what was found and what went wrong so far. With
     `wait` it answers as soon as anything changes, at once if the task is finished. To follow a
     task, call it with `wait` = 50 and `since` = the `version` of the answer before, until `status`
-    is `completed`, `failed` or `paused`. Results come before the end: read them meanwhile with
+    is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the searches are
+    over. Results come before the end: read them meanwhile with
     get_page. `failed` means that every search failed; `errors` says why. Results whose `page` is
     `read` have their text stored; the others have only what providers told. An error of one page
     or provider does not stop the rest."""
