@@ -83,7 +83,7 @@ async def test_what_is_long_is_cut_and_says_so(host: Host) -> None:
         assert f"These are {MOST_CHARACTERS:,} of {len(words):,} characters" in text
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", some_of(ERAS, "new"))
 async def test_a_foreign_resource_looks_like_one_that_is_not_there(era: str, host: Host) -> None:
     ours, theirs = host.key("a"), host.key("b", tenant="b")
     writer = host.key("w", scopes="write")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import (
+    ERAS,
     TASKS,
     Agents,
     HttpWire,
@@ -29,6 +30,7 @@ from tests.support.model_server import ANSWER, ModelServer, Reply
 from tests.support.research import ResearchSite
 from tests.support.researching import settings as research_settings
 from tests.support.serving import Host, Served
+from tests.support.some import some_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
@@ -274,7 +276,7 @@ async def test_waiting_for_the_end_needs_no_tasks(host: Host, library_site: Rese
         assert (done["status"], done["progress"]) == ("completed", "2/2")
 
 
-@pytest.mark.parametrize("era", ["new", "old"])
+@pytest.mark.parametrize("era", some_of(ERAS, "new"))
 async def test_progress_is_told_four_times_a_second_at_most(
     era: str, host: Host, model: ModelServer
 ) -> None:
