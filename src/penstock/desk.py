@@ -110,6 +110,10 @@ class Desk:
         found = await self.jobs(JobFilter(task=log_of(document.ref)), 1, None)
         return found[0] if found else None
 
+    async def cancel_document(self, document: Document) -> None:
+        """End what is being done with a document; it has failed then, and can be tried again."""
+        await self.app.queue.cancel(self._mine(JobFilter(task=log_of(document.ref))))
+
     # Research tasks
 
     async def task(self, task_id: str, **options: Any) -> TaskView:

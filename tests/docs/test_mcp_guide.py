@@ -13,9 +13,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from penstock.mcp.cutting import MOST_CHARACTERS
+from penstock.mcp.resources import MOST_CHARACTERS as MOST_READ
 from penstock.mcp.stdio import MOST_BYTES
 from penstock.mcp.tools import all_tools
-from penstock.mcp.tools.corpus import TEXT_LIMIT
+from penstock.mcp.tools.ingest import TEXT_LIMIT
 from penstock.mcp.waiting import MOST_WAIT
 from penstock.research.service import MOST_QUERIES, MOST_RESULTS, MOST_SEARCHES
 from tests.docs.commands import run_console
@@ -91,5 +92,6 @@ def test_guide_to_mcp_tells_the_limits_there_are() -> None:
         f"| {MOST_RESULTS} |",
         f"{TEXT_LIMIT:,} characters",
         f"{MOST_BYTES / 1e6:g} MB",
+        f"{MOST_READ:,} characters; a longer one",
     ):
         assert limit in limits, limit

@@ -9,7 +9,15 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.support.agents import ERAS, call, envelope, headers_for, over_http, refused
+from tests.support.agents import (
+    ERAS,
+    answer_of,
+    call,
+    envelope,
+    headers_for,
+    over_http,
+    refused,
+)
 from tests.support.cli import Cli
 from tests.support.serving import Host, Served, as_headers
 from tests.support.waiting import until
@@ -23,15 +31,6 @@ async def post(
     return await client.post(
         "/mcp", json=message, headers={**headers_for(message, era), **as_headers(**headers)}
     )
-
-
-def answer_of(response: httpx.Response) -> dict[str, Any]:
-    """The answer, as JSON or as the last event of a stream."""
-    text = response.text
-    if response.headers["content-type"].startswith("text/event-stream"):
-        text = [line for line in text.splitlines() if line.startswith("data: ")][-1][6:]
-    answer: dict[str, Any] = json.loads(text)
-    return answer
 
 
 @pytest.mark.parametrize("era", ERAS)

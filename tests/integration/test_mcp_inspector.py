@@ -1,5 +1,5 @@
 """The MCP Inspector, a client that is not of the SDK we serve with: it finds the tools portable and
-gets answers from them, over each transport and in each era."""
+gets answers from them, and resources, over each transport and in each era."""
 
 import asyncio
 import json
@@ -80,3 +80,7 @@ async def test_inspector_finds_the_tools_and_calls_them(
     given = [part for one in arguments for part in ("--tool-arg", one)]
     queued = await inspect(*call, "queue_searches", *given)
     assert queued["structuredContent"]["queued"] == 2
+    [task] = (await inspect("--method", "resources/list"))["resources"]
+    assert task["title"] == "How do wheels turn?"
+    [read] = (await inspect("--method", "resources/read", "--uri", task["uri"]))["contents"]
+    assert "How do wheels turn?" in read["text"]

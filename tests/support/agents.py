@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx2 as httpx
 from mcp.client import Client
@@ -113,9 +113,78 @@ def headers_for(message: dict[str, Any], era: str = "new") -> dict[str, str]:
     }
     if era == "new":
         headers["Mcp-Method"] = message["method"]
-        if name := message["params"].get("name"):
+        params = message["params"]
+        if name := params.get("name") or params.get("taskId") or params.get("uri"):
             headers["Mcp-Name"] = name
     return headers
+
+
+TASKS: dict[str, Any] = {
+    "io.modelcontextprotocol/clientCapabilities": {
+        "elicitation": {},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    }
+}
+"""What a client says with every request that takes tasks."""
+
+
+class Wire(Protocol):
+    """A client of the new era without an SDK: what it sends and what it gets is as it goes over
+    the wire."""
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """The whole message that is answered."""
+
+
+class HttpWire:
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        message = envelope(method, _meta=params.pop("_meta", TASKS), **params)
+        response = await self._client.post("/mcp", json=message, headers=headers_for(message))
+        return answer_of(response)
+
+
+class StdioWire:
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._number = 0
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        self._number += 1
+        meta = params.pop("_meta", TASKS)
+        await self._talk.write(envelope(method, number=self._number, _meta=meta, **params))
+        while (answer := await self._talk.read()).get("id") != self._number:
+            assert "method" in answer, "what is told meanwhile"
+        return answer
+
+
+async def begin(wire: Wire, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The task that a call of a tool becomes."""
+    task = (await wire.ask("tools/call", name=tool, arguments=arguments))["result"]
+    assert task["resultType"] == "task", task
+    return dict(task)
+
+
+async def ended(wire: Wire, task_id: str) -> dict[str, Any]:
+    """A task once it is over, asked for as its client is told to."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            task: dict[str, Any] = (await wire.ask("tasks/get", taskId=task_id))["result"]
+            assert task["resultType"] == "complete"
+            if task["status"] not in ("working", "input_required"):
+                return task
+            await asyncio.sleep(min(0.2, task["pollIntervalMs"] / 1000))
+
+
+def answer_of(response: httpx.Response) -> dict[str, Any]:
+    """The answer, as JSON or as the last event of a stream."""
+    text = response.text
+    if response.headers["content-type"].startswith("text/event-stream"):
+        text = [line for line in text.splitlines() if line.startswith("data: ")][-1][6:]
+    answer: dict[str, Any] = json.loads(text)
+    return answer
 
 
 class Talk:

@@ -12,7 +12,7 @@ from penstock.mcp.cutting import MOST_CHARACTERS, fitting
 from penstock.mcp.errors import Refused, failure_of
 from penstock.mcp.stopping import Stopping
 from penstock.mcp.tools import INSTRUCTIONS, all_tools
-from penstock.mcp.tools.corpus import Ingested
+from penstock.mcp.tools.ingest import Ingested
 from penstock.mcp.tools.status import SearchLine, TaskState, Work
 from penstock.model.document import DocumentState
 from penstock.model.errors import PenstockError, QueueUnavailable

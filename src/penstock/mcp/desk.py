@@ -7,18 +7,24 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.resolve import Resolve
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from penstock.desk import Desk
 from penstock.mcp.errors import Refused
 from penstock.mcp.stopping import Stopping
+from penstock.mcp.waiting import MOST_WAIT
 from penstock.model.access import Caller, KeyScope
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
 
 T = TypeVar("T")
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension whose clients take tasks."""
 
 
 async def admit_all() -> None:
@@ -40,9 +46,11 @@ class Service:
 
 
 class ToolDesk(Desk):
-    def __init__(self, service: Service, caller: Caller) -> None:
+    def __init__(self, service: Service, caller: Caller, *, tasks: bool) -> None:
         super().__init__(service.app, caller.tenant)
         self.caller = caller
+        self.tasks = tasks
+        """Whether the client takes an MCP task for what is not done yet, and asks by itself."""
         self._service = service
 
     async def admit(self) -> None:
@@ -54,24 +62,36 @@ class ToolDesk(Desk):
         with self._service.waiting():
             return await self._service.stopping.unless(wait)
 
+    def patience(self, asked: float) -> float:
+        """How long a tool waits. Not at all, where the client takes a task instead."""
+        return 0.0 if self.tasks else min(asked, MOST_WAIT)
 
-def _desk(context: Context[Service, Any], scope: KeyScope) -> ToolDesk:
-    asked = context.request_context
+
+def desk_for(asked: ServerRequestContext[Service, Any], scope: KeyScope | None) -> ToolDesk:
+    """Refused where the caller lacks the scope; None: it was asked for before."""
     caller = asked.lifespan_context.caller_of(asked.request)
-    if (lacks := caller.lacks(scope)) is not None:
+    if scope is not None and (lacks := caller.lacks(scope)) is not None:
         raise Refused("forbidden", lacks)
-    return ToolDesk(asked.lifespan_context, caller)
+    return ToolDesk(asked.lifespan_context, caller, tasks=takes_tasks(asked))
+
+
+def takes_tasks(asked: ServerRequestContext[Service, Any]) -> bool:
+    """The extension is one of the new era; there each request tells what its client can do."""
+    if asked.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return False
+    declared = asked.session.client_capabilities
+    return declared is not None and TASKS in (declared.extensions or {})
 
 
 # Asynchronous, though they wait for nothing: others are run in a thread.
 
 
 async def _reading(context: Context[Service, Any]) -> ToolDesk:
-    return _desk(context, KeyScope.READ)
+    return desk_for(context.request_context, KeyScope.READ)
 
 
 async def _writing(context: Context[Service, Any]) -> ToolDesk:
-    return _desk(context, KeyScope.WRITE)
+    return desk_for(context.request_context, KeyScope.WRITE)
 
 
 ReadDesk = Annotated[ToolDesk, Resolve(_reading)]

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from mcp_types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import ValidationError as InvalidArguments
 
 from penstock.model.errors import (
@@ -31,6 +34,10 @@ from penstock.model.errors import (
 )
 
 log = logging.getLogger("penstock.mcp")
+
+T = TypeVar("T")
+
+NOT_FOUND = (AnswerNotFound, DocumentNotFound, JobNotFound, TaskNotFound)
 
 SOON = "nothing was stored; wait a few seconds and call again"
 NAMED = 3
@@ -79,6 +86,22 @@ def failure_of(tool: str, error: BaseException) -> Failure:
         f"something went wrong here ({type(error).__name__}); calling again may not help, the "
         "server's log says more",
     )
+
+
+async def in_protocol(work: Awaitable[T], missing: str, **data: str) -> T:
+    """What `work` gives. What goes wrong is told as an error of the protocol: outside of tools
+    there is nothing else to tell it with. `missing` is said of what is not there."""
+    try:
+        return await work
+    except MCPError:
+        raise
+    except NOT_FOUND:
+        raise MCPError(INVALID_PARAMS, missing, data or None) from None
+    except Exception as error:
+        failure = failure_of("request", error)
+        theirs = isinstance(error, Refused | ValidationError)
+        code = INVALID_PARAMS if theirs else INTERNAL_ERROR
+        raise MCPError(code, failure.message, {"code": failure.code, **data}) from None
 
 
 def _of_ours(error: PenstockError) -> Failure | None:

@@ -3,7 +3,7 @@ handshake of 2025-11-25 and the single requests of 2026-07-28, on any transport.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,14 +11,18 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp_types import CallToolResult, InputRequiredResult
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 
 from penstock import __version__
 from penstock.mcp.desk import Service
 from penstock.mcp.errors import Refused, failure_of
-from penstock.mcp.tools import INSTRUCTIONS, all_tools
+from penstock.mcp.resources import RESOURCES
+from penstock.mcp.tasks import Tasks
+from penstock.mcp.tools import INSTRUCTIONS, all_tools, all_work
+from penstock.mcp.work import TaskWork
 from penstock.model.text import storable
 
 NAME = "penstock"
@@ -28,28 +32,39 @@ FRESH_MS = 300_000
 class PenstockMCP(MCPServer[Service]):
     """Tools whose errors are told as codes and sentences, whatever raised them."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(
+        self,
+        service: Service,
+        tools: Sequence[Tool] = (),
+        work: Sequence[TaskWork] = (),
+    ) -> None:
+        """`tools` beside our own, and what they begin."""
+
         @asynccontextmanager
         async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
             yield service
 
-        tools = all_tools()
-        self._names = {tool.name: tuple(tool.parameters["properties"]) for tool in tools}
+        offered = [*all_tools(), *tools]
+        self._names = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
         super().__init__(
             NAME,
             title="Penstock",
             description="Durable research tasks, a searchable corpus, and answers from it.",
             instructions=INSTRUCTIONS,
             version=__version__,
-            tools=tools,
+            tools=offered,
+            extensions=[Tasks([*all_work(), *work])],
             lifespan=lifespan,
             subscriptions=False,  # there is nothing to listen to
             # The same for everybody, and for as long as this version runs.
             cache_hints={
                 "tools/list": CacheHint(FRESH_MS, "public"),
                 "server/discover": CacheHint(FRESH_MS, "public"),
+                "resources/templates/list": CacheHint(FRESH_MS, "public"),
             },
         )
+        for method, (params, handler) in RESOURCES.items():
+            self._lowlevel_server.add_request_handler(method, params, handler)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
@@ -63,6 +78,15 @@ class PenstockMCP(MCPServer[Service]):
             return failure_of(name, error.__cause__ or error).result()
         except Exception as error:
             return failure_of(name, error).result()
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Service, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        # The SDK would take it for a mistake of ours.
+        raise MCPError(INVALID_PARAMS, "there are no prompts")
 
     async def serve_streams(
         self,

@@ -19,7 +19,3 @@ Wait = Annotated[
         "at the latest, so call again.",
     ),
 ]
-
-
-def patience(asked: float) -> float:
-    return min(asked, MOST_WAIT)

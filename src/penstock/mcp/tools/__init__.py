@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mcp.server.mcpserver.tools import Tool
 
-from penstock.mcp.tools import ask, corpus, status, tasks, upkeep
+from penstock.mcp.tools import ask, corpus, ingest, status, tasks, upkeep
 from penstock.mcp.tools.define import flowing
+from penstock.mcp.work import TaskWork
 
 INSTRUCTIONS = flowing("""
     Penstock is a research desk. It searches papers and the web for you in the background, reads the
@@ -15,10 +16,10 @@ INSTRUCTIONS = flowing("""
     To research a question: 1. create_task with the question. 2. queue_searches with several short
     queries; it returns at once. 3. get_status with wait=50 and since=<version of the answer
     before>, again and again, until status is completed, failed or paused; results come before the
-    end. 4. search_corpus for passages that answer, or get_page to read a result whose page is
-    `read`. 5. Queue narrower searches if something is missing. stop_task when it is enough;
-    resume_task goes on. list_tasks finds earlier tasks: look there before beginning the same one
-    again.
+    end, and with until="end" nothing is told before it. 4. search_corpus for passages that answer,
+    or get_page to read a result whose page is `read`. 5. Queue narrower searches if something is
+    missing. stop_task when it is enough; resume_task goes on. list_tasks finds earlier tasks: look
+    there before beginning the same one again.
 
     For a question about what is stored already, ask gives an answer with citations, and
     search_corpus the passages alone. If ask does not answer in time, get_answer has it later.
@@ -41,6 +42,12 @@ def all_tools() -> list[Tool]:
         *status.TOOLS,
         *ask.TOOLS,
         *corpus.TOOLS,
+        *ingest.TOOLS,
         *tasks.STEER,
         *upkeep.TOOLS,
     ]
+
+
+def all_work() -> list[TaskWork]:
+    """What tools begin and a client may follow as an MCP task."""
+    return [ask.ANSWER, ingest.DOCUMENT, status.SEARCHES]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
+from penstock.answers.jobs import log_of
 from penstock.answers.phases import MOST_SECONDS
 from penstock.answers.service import LEAST_SECONDS, MOST_COLLECTIONS, QUESTION_LIMIT
 from penstock.answers.snapshots import AnswerView
@@ -17,17 +17,19 @@ from penstock.answers.wording import cited_evidence, in_words
 from penstock.mcp.answers import NOTICE, Answer, Notice, Untrusted
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk, Service, ToolDesk, WriteDesk
+from penstock.mcp.progress import Progress
 from penstock.mcp.tools.corpus import Name
 from penstock.mcp.tools.define import define
-from penstock.mcp.waiting import MOST_WAIT, Wait, patience
+from penstock.mcp.tools.keys import Key, check_same, id_for
+from penstock.mcp.waiting import MOST_WAIT, Wait
+from penstock.mcp.work import Standing, TaskWork, changed_at
+from penstock.model.answer import AnswerState
 from penstock.model.fence import fenced
 
 PASSAGE = 2000
 """Characters shown of a cited passage, or fewer where there are many."""
 MOST_TEXT = 8000
 """Characters of an answer that are told at once."""
-BEAT_SECONDS = 10.0
-"""A client that wants to hear of progress is told this often that the wait goes on."""
 
 
 class CitedPassage(BaseModel):
@@ -127,6 +129,7 @@ async def ask(
         ),
     ] = None,
     wait: Wait = MOST_WAIT,
+    key: Key = None,
 ) -> Annotated[CallToolResult, Answered]:
     """Have a question answered from what is stored here, or with sources=`web` also from what
     providers find: a short text in which `[1]` cites the passage of that number, the passages, and
@@ -136,9 +139,15 @@ async def ask(
     steps use create_task."""
     await desk.admit()
     answer = await desk.answers.ask(
-        question, sources=sources, collections=collections, seconds=seconds, tenant=desk.tenant
+        question,
+        sources=sources,
+        collections=collections,
+        seconds=seconds,
+        tenant=desk.tenant,
+        answer_id=id_for(desk, "ask", key),
     )
-    return await _result(await _over(desk, context, answer.id, patience(wait)), 0)
+    await check_same(desk, key, question, answer.question)
+    return await _awaited(desk, context, answer.id, wait, 0)
 
 
 async def get_answer(
@@ -152,7 +161,16 @@ async def get_answer(
 ) -> Annotated[CallToolResult, Answered]:
     """Tell how an answer stands that ask has begun. With `wait` it answers as soon as the answer is
     over; call it with wait=50 until `state` is no longer `running`."""
-    return await _result(await _over(desk, context, answer_id, patience(wait)), start)
+    return await _awaited(desk, context, answer_id, wait, start)
+
+
+async def _awaited(
+    desk: ToolDesk, context: Context[Service, Any], answer_id: str, wait: float, start: int
+) -> CallToolResult:
+    view = await _over(desk, context, answer_id, desk.patience(wait))
+    if desk.tasks and wait > 0 and not view.answer.over:
+        return await _result(view, start, ANSWER.task_id(answer_id))
+    return await _result(view, start)
 
 
 async def _over(
@@ -160,29 +178,25 @@ async def _over(
 ) -> AnswerView:
     """The answer once it is over, or as it stands after `seconds` and when the server is told to
     stop. Who wants to hear of progress is told what happens meanwhile."""
-    view, since, begun = await desk.answer(answer_id), 0, time.monotonic()
-    told_of = "progress_token" in (context.request_context.meta or {})
-    while not view.answer.over and (left := seconds - (time.monotonic() - begun)) > 0:
-        pause = min(BEAT_SECONDS, left)
+    view, since, progress = await desk.answer(answer_id), 0, Progress(context, seconds)
+    while not view.answer.over and progress.left > 0:
         events = await desk.unless_stopping(
-            desk.answers.events(answer_id, since, wait=pause, tenant=desk.tenant)
+            desk.answers.events(answer_id, since, wait=progress.pause, tenant=desk.tenant)
         )
         if events is None:
             break
         since = events[-1].version if events else since
-        if told_of:
-            words = [said for one in events if (said := in_words(one))]
-            spent = min(time.monotonic() - begun, seconds)
-            await context.report_progress(spent, seconds, words[-1] if words else None)
+        words = [said for one in events if (said := in_words(one))]
+        await progress.tell(words[-1] if words else None)
         view = await desk.answer(answer_id)
     return view
 
 
-async def _result(view: AnswerView, start: int) -> CallToolResult:
+async def _result(view: AnswerView, start: int, task: str | None = None) -> CallToolResult:
     async def tell(length: int) -> Answered:
         return _answered(view, start, length)
 
-    return (await fitting(tell, PASSAGE)).result()
+    return (await fitting(tell, PASSAGE)).result(task)
 
 
 def _answered(view: AnswerView, start: int, length: int) -> Answered:
@@ -199,6 +213,30 @@ def _answered(view: AnswerView, start: int, length: int) -> Answered:
     return Answered.model_validate(view.as_dict() | shown)
 
 
+class AnswerWork(TaskWork):
+    """An answer that is being made, as an MCP task."""
+
+    kind = "answer"
+
+    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+        view = await desk.answer(name)
+        answer, result = view.answer, None
+        if answer.state in (AnswerState.COMPLETED, AnswerState.FAILED):
+            result = await _result(view, 0)
+        cancelled = answer.state is AnswerState.CANCELLED
+        return Standing(
+            "cancelled" if cancelled else "working" if result is None else "completed",
+            f"{answer.state}, phase: {answer.phase}",
+            answer.created_at,
+            await changed_at(desk, log_of(name), view.version, answer.created_at),
+            result=result,
+        )
+
+    async def cancel(self, desk: ToolDesk, name: str) -> None:
+        await desk.answers.cancel(name, tenant=desk.tenant)
+
+
+ANSWER = AnswerWork()
 TOOLS = (
     define(ask, "Answer a question", outside=True),
     define(get_answer, "Read an answer", reads=True),

@@ -1,8 +1,8 @@
-"""Tools for documents: find passages, read on, and add what is missing."""
+"""Tools for stored documents: find passages, and read on."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
@@ -10,20 +10,14 @@ from pydantic import BaseModel, Field
 from penstock.corpus.search import MOST_HITS, Passage
 from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
 from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import ReadDesk, ToolDesk, WriteDesk
-from penstock.mcp.errors import Refused
+from penstock.mcp.desk import ReadDesk
 from penstock.mcp.tools.define import define
-from penstock.mcp.waiting import Wait, patience
-from penstock.model.document import DEFAULT_COLLECTION, Document
-from penstock.model.errors import WaitTimeout
 from penstock.model.fence import fenced
 
 MOST_PASSAGES = 30
 MOST_TEXT = 18_000
-TEXT_LIMIT = 1_000_000
 QUERY_LIMIT = 10_000
 URL_LIMIT = 2000
-TITLE_LIMIT = 1000
 
 Name = Annotated[str, Field(min_length=1, max_length=240)]
 Rank = Annotated[
@@ -86,32 +80,6 @@ class Page(Answer):
         end = self.start + len(self.text)
         told = f"{self.title}: characters {self.start} to {end} of {self.total}"
         return f"{told}\n{fenced(self.text, self.url or self.document)}{more(self.cursor)}"
-
-
-class Ingested(Answer):
-    document: str = Field(description="Its id: what get_page takes, with `collection`.")
-    collection: str
-    title: str
-    source: str
-    state: Literal["processing", "completed", "failed"]
-    searchable: bool = Field(description="Whether a version of it can be found now.")
-    stage: str = Field(description="What is being done with it.")
-    progress: float = Field(description="From 0 to 1.")
-    chunks: int = Field(description="Passages that it was cut into.")
-    error: str | None = Field(description="Why it failed.")
-
-    def in_words(self) -> str:
-        name = f"document {self.document!r} in collection {self.collection!r}"
-        match self.state:
-            case "completed":
-                return f"{name} is searchable: {self.chunks} passages."
-            case "failed":
-                return f"{name} could not be read: {self.error}"
-            case _:
-                return (
-                    f"{name} is stored and will be worked on ({self.stage}, {self.progress:.0%}). "
-                    "search_corpus finds it once it is ready."
-                )
 
 
 async def search_corpus(
@@ -201,63 +169,7 @@ async def get_page(
     return Page.model_validate(page.as_dict()).result()
 
 
-async def ingest(
-    desk: WriteDesk,
-    url: Annotated[
-        str | None,
-        Field(max_length=URL_LIMIT, description="An http(s) address of a page or file; or `text`."),
-    ] = None,
-    text: Annotated[
-        str | None, Field(max_length=TEXT_LIMIT, description="The text itself; or `url`.")
-    ] = None,
-    title: Annotated[str, Field(max_length=TITLE_LIMIT)] = "",
-    collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
-    wait: Wait = 0,
-) -> Annotated[CallToolResult, Ingested]:
-    """Store a document so that search_corpus finds it: the page or file at a public `url`, or a
-    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
-    as soon as the document is searchable or has failed. The same text again changes nothing; the
-    same address is fetched again. For pages of search results use a research task instead: it
-    reads them by itself."""
-    if (url is None) == (text is None):
-        raise Refused("invalid", "give either `url` or `text`")
-    seconds = patience(wait)
-    await desk.admit()
-    said: dict[str, Any] = {"title": title, "collection": collection, "tenant": desk.tenant}
-    if url is not None:
-        document = await desk.corpus.add_url(url, **said)
-    else:
-        document = await desk.corpus.add(text or "", **said)
-    if seconds > 0:
-        document = await _ready(desk, document, seconds)
-    error = document.error or {}
-    return Ingested(
-        document=document.ref.id,
-        collection=document.ref.collection,
-        title=document.title,
-        source=document.source,
-        state=document.state.value,
-        searchable=document.live,
-        stage=document.stage,
-        progress=document.progress,
-        chunks=document.chunks,
-        error=str(error["message"]) if "message" in error else None,
-    ).result()
-
-
-async def _ready(desk: ToolDesk, document: Document, seconds: float) -> Document:
-    """The document once it is ready, or as it is when the wait is over."""
-    ref = document.ref
-    wait = desk.corpus.wait(ref.id, collection=ref.collection, tenant=desk.tenant, timeout=seconds)
-    try:
-        ready = await desk.unless_stopping(wait)
-    except WaitTimeout:
-        ready = None
-    return ready or await desk.document(ref.id, ref.collection)
-
-
 TOOLS = (
     define(search_corpus, "Search stored documents", reads=True),
     define(get_page, "Read a stored page", reads=True),
-    define(ingest, "Store a document", repeatable=True, outside=True),
 )

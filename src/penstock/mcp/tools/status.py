@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -12,19 +11,23 @@ from pydantic import BaseModel, Field
 from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk, Service, ToolDesk
+from penstock.mcp.progress import Progress
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.tasks import Status, TaskId
-from penstock.mcp.waiting import Wait, patience
+from penstock.mcp.waiting import MOST_WAIT, Wait
+from penstock.mcp.work import LATER_SECONDS, Standing, TaskWork, changed_at
+from penstock.model.errors import TaskNotFound
 from penstock.model.fence import fenced
+from penstock.model.research import SearchState, TaskStatus
+from penstock.research.tasks import log_of
 from penstock.research.views import TaskView
 
 MOST_LISTED = 50
+LISTED = 20
 FEW = 5
 """Items of the lists that are not the one asked for."""
 ABSTRACT_SHOWN = 400
 """Characters of an abstract in the text; the structure has it whole."""
-BEAT_SECONDS = 10.0
-"""A client that wants to hear of progress is told this often that the wait goes on."""
 
 Shown = Literal["results", "errors", "searches"]
 
@@ -146,10 +149,14 @@ async def get_status(
         int | None,
         Field(ge=0, description="`version` of the answer before: wait for what is newer."),
     ] = None,
+    until: Annotated[
+        Literal["news", "end"],
+        Field(description="What to wait for: anything new, or the end of the searches there are."),
+    ] = "news",
     show: Annotated[
         Shown, Field(description="Which list to go through; of the others the first few are told.")
     ] = "results",
-    limit: Annotated[int, Field(ge=1, le=MOST_LISTED, description="Items of that list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED, description="Items of that list.")] = LISTED,
     cursor: Annotated[
         str | None,
         Field(pattern="^[0-9]{1,9}$", description="Of the answer before: what comes next."),
@@ -158,21 +165,37 @@ async def get_status(
     """Tell how a task stands: status, progress, what was found and what went wrong so far. With
     `wait` it answers as soon as anything changes, at once if the task is finished. To follow a
     task, call it with `wait` = 50 and `since` = the `version` of the answer before, until `status`
-    is `completed`, `failed` or `paused`. Results come before the end: read them meanwhile with
+    is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the searches are
+    over. Results come before the end: read them meanwhile with
     get_page. `failed` means that every search failed; `errors` says why. Results whose `page` is
     `read` have their text stored; the others have only what providers told. An error of one page
     or provider does not stop the rest."""
-    start = int(cursor or 0)
     works = {"limit": limit, "cursor": cursor} if show == "results" else {"limit": FEW}
-    view = await _news(desk, context, task_id, patience(wait), since, works)
+    if until == "end":
+        view = await _end(desk, context, task_id, desk.patience(wait), works)
+        if desk.tasks and wait > 0 and not _over(view, len(view.searches)):
+            name = SearchWork.name_of(task_id, len(view.searches))
+            return await _told(desk, view, show, limit, cursor, SEARCHES.task_id(name))
+    else:
+        view = await _news(desk, context, task_id, min(wait, MOST_WAIT), since, works)
+    return await _told(desk, view, show, limit, cursor)
 
+
+async def _told(
+    desk: ToolDesk,
+    view: TaskView,
+    show: Shown = "results",
+    limit: int = LISTED,
+    cursor: str | None = None,
+    task: str | None = None,
+) -> CallToolResult:
     async def ask(count: int) -> TaskState:
         whole = view
         if show == "results" and count != limit:
-            whole = await desk.task(task_id, limit=count, cursor=cursor)
-        return _state(whole, show, start, count)
+            whole = await desk.task(view.task_id, limit=count, cursor=cursor)
+        return _state(whole, show, int(cursor or 0), count)
 
-    return (await fitting(ask, limit)).result()
+    return (await fitting(ask, limit)).result(task)
 
 
 async def _news(
@@ -185,25 +208,46 @@ async def _news(
 ) -> TaskView:
     """The task as soon as it has changed, and in any case after `seconds`; as it is when the server
     is told to stop."""
-    meta = context.request_context.meta or {}
-    if seconds == 0 or "progress_token" not in meta:
-        waiting = desk.task(task_id, wait=seconds, since=since, **works)
-        told = await desk.unless_stopping(waiting) if seconds else await waiting
-        return told or await desk.task(task_id, **works)
-    begun = time.monotonic()
-    view = await desk.task(task_id, **works)
+    view, progress = await desk.task(task_id, **works), Progress(context, seconds)
     seen = view.version if since is None else since
     while True:
-        spent = time.monotonic() - begun
-        done = view.version > seen or view.next_poll is None or spent >= seconds
-        await context.report_progress(min(spent, seconds), seconds, _progress(view))
-        if done:
+        if seconds:
+            await progress.tell(_progress(view))
+        if view.version > seen or view.next_poll is None or not progress.left:
             return view
-        pause = min(BEAT_SECONDS, seconds - spent)
-        told = await desk.unless_stopping(desk.task(task_id, wait=pause, since=seen, **works))
+        waiting = desk.task(task_id, wait=progress.pause, since=seen, **works)
+        told = await desk.unless_stopping(waiting)
         if told is None:
             return await desk.task(task_id, **works)
         view = told
+
+
+async def _end(
+    desk: ToolDesk,
+    context: Context[Service, Any],
+    task_id: str,
+    seconds: float,
+    works: dict[str, Any],
+) -> TaskView:
+    """The task once the searches that it has now are over, and in any case after `seconds`; as it
+    is when the server is told to stop."""
+    view, progress = await desk.task(task_id, **works), Progress(context, seconds)
+    count = len(view.searches)
+    while not _over(view, count) and progress.left:
+        await progress.tell(_progress(view))
+        waiting = desk.task(task_id, wait=progress.pause, since=view.version, **works)
+        told = await desk.unless_stopping(waiting)
+        if told is None:
+            return await desk.task(task_id, **works)
+        view = told
+    return view
+
+
+def _over(view: TaskView, count: int) -> bool:
+    """Whether nothing more comes of the first `count` searches, unless a stop is resumed."""
+    ended = (SearchState.COMPLETED, SearchState.FAILED)
+    first = [one for one in view.searches if one.number <= count]
+    return view.status is TaskStatus.PAUSED or all(one.state in ended for one in first)
 
 
 def _progress(view: TaskView) -> str:
@@ -221,4 +265,40 @@ def _state(view: TaskView, show: Shown, start: int, count: int) -> TaskState:
     return TaskState.model_validate({**told, **totals, "show": show})
 
 
+class SearchWork(TaskWork):
+    """The searches that a research task had when their end was waited for, as an MCP task. Later
+    ones are another's, so that what is over stays over."""
+
+    kind = "research"
+
+    @staticmethod
+    def name_of(task_id: str, searches: int) -> str:
+        return f"{task_id}.{searches}"
+
+    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+        task_id, count = _parts(name)
+        view = await desk.task(task_id, limit=LISTED)
+        over = _over(view, count)
+        return Standing(
+            "completed" if over else "working",
+            _progress(view),
+            view.created_at,
+            await changed_at(desk, log_of(task_id), view.version, view.created_at),
+            LATER_SECONDS,
+            result=await _told(desk, view) if over else None,
+        )
+
+    async def cancel(self, desk: ToolDesk, name: str) -> None:
+        """The research task is stopped: what was found stays, and it can be resumed."""
+        await desk.research.stop(_parts(name)[0], tenant=desk.tenant)
+
+
+def _parts(name: str) -> tuple[str, int]:
+    task_id, _, count = name.rpartition(".")
+    if not (task_id and count.isascii() and count.isdigit() and len(count) < 9):
+        raise TaskNotFound(name)
+    return task_id, int(count)
+
+
+SEARCHES = SearchWork()
 TOOLS = (define(get_status, "Follow a research task", reads=True),)

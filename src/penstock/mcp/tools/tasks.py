@@ -11,6 +11,7 @@ from penstock.mcp.answers import Answer, Cursor, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk, WriteDesk
 from penstock.mcp.tools.define import define
+from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.model.job import PriorityName
 from penstock.research.service import (
     MOST_QUERIES,
@@ -116,6 +117,7 @@ async def create_task(
         float | None,
         Field(gt=0, le=MOST_SECONDS, description="For how long it may search. null: no limit."),
     ] = None,
+    key: Key = None,
 ) -> Annotated[CallToolResult, TaskCreated]:
     """Begin a research task: a question whose searches, results and errors are kept together. It
     does nothing by itself; call queue_searches next. Tasks are durable: they outlive this
@@ -126,7 +128,9 @@ async def create_task(
         budget_pages=budget_pages,
         budget_seconds=budget_seconds,
         tenant=desk.tenant,
+        task_id=id_for(desk, "create_task", key),
     )
+    await check_same(desk, key, question, task.question)
     return TaskCreated(
         task_id=task.id,
         question=task.question,

@@ -1,0 +1,178 @@
+"""Research tasks and stored pages as resources, for clients that let a person choose what a model
+reads. They are those of the caller's tenant, and only looked at.
+
+    penstock://tasks/{task_id}                  a research task, all of it, as Markdown
+    penstock://pages/{collection}/{document}    the text of a page or document
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import quote, unquote
+
+from mcp.server.context import ServerRequestContext
+from mcp_types import (
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    RequestParams,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+)
+from pydantic import BaseModel
+
+from penstock.mcp.desk import Service, ToolDesk, desk_for
+from penstock.mcp.errors import in_protocol
+from penstock.model.access import KeyScope
+from penstock.model.document import Document
+from penstock.model.errors import DocumentNotFound, ValidationError
+from penstock.model.fence import fenced
+from penstock.model.text import storable
+from penstock.research.views import TaskLine
+
+TASKS = "penstock://tasks/"
+PAGES = "penstock://pages/"
+LISTED = 50
+"""Resources in one page of the list."""
+MOST_CHARACTERS = 200_000
+"""Of one resource: what is longer is cut, and says so."""
+MARKDOWN = "text/markdown"
+PLAIN = "text/plain"
+TASK_PAGE = "t"
+DOCUMENT_PAGE = "d"
+"""How a cursor begins: tasks are listed first, then documents."""
+
+Asked = ServerRequestContext[Service, Any]
+
+
+async def _list(ctx: Asked, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    desk = await in_protocol(_desk(ctx), "")
+    cursor = None if params is None else params.cursor
+    return await in_protocol(_page(desk, cursor), "there is no such page of the list")
+
+
+async def _templates(
+    ctx: Asked, params: PaginatedRequestParams | None
+) -> ListResourceTemplatesResult:
+    return ListResourceTemplatesResult(
+        resource_templates=[
+            ResourceTemplate(
+                name="task",
+                title="A research task",
+                uri_template=f"{TASKS}{{task_id}}",
+                description="Its question, searches, results and errors so far.",
+                mime_type=MARKDOWN,
+            ),
+            ResourceTemplate(
+                name="page",
+                title="A stored page or document",
+                uri_template=f"{PAGES}{{collection}}/{{document}}",
+                description="Its text. Pages that research tasks have read are in `web`.",
+                mime_type=PLAIN,
+            ),
+        ]
+    )
+
+
+async def _read(ctx: Asked, params: ReadResourceRequestParams) -> ReadResourceResult:
+    uri = str(params.uri)
+
+    async def read() -> TextResourceContents:
+        return await _contents(await _desk(ctx), uri)
+
+    contents = await in_protocol(read(), "there is no such resource", uri=uri)
+    return ReadResourceResult(contents=[contents])
+
+
+async def _desk(ctx: Asked) -> ToolDesk:
+    return desk_for(ctx, KeyScope.READ)
+
+
+async def _page(desk: ToolDesk, cursor: str | None) -> ListResourcesResult:
+    """One page of the list: tasks, or after the last of them documents."""
+    kind, after = (TASK_PAGE, "") if cursor is None else (cursor[:1], cursor[1:])
+    if kind == TASK_PAGE:
+        tasks = await desk.research.tasks(
+            tenant=desk.tenant, limit=LISTED + 1, before=after or None
+        )
+        if len(tasks) > LISTED:
+            shown = tasks[:LISTED]
+            following = f"{TASK_PAGE}{shown[-1].task_id}"
+            return ListResourcesResult(
+                resources=[_task(one) for one in shown], next_cursor=following
+            )
+        if tasks:
+            return ListResourcesResult(
+                resources=[_task(one) for one in tasks], next_cursor=DOCUMENT_PAGE
+            )
+        after = ""
+    elif kind != DOCUMENT_PAGE or not (after == "" or (after.isascii() and after.isdigit())):
+        raise ValidationError("cursor is that of the page before")
+    found = await desk.corpus.documents(
+        tenant=desk.tenant, limit=LISTED + 1, before=int(after) if after else None
+    )
+    rest = found[:LISTED]
+    return ListResourcesResult(
+        resources=[_document(one) for one in rest if one.live],
+        next_cursor=f"{DOCUMENT_PAGE}{rest[-1].generation}" if len(found) > LISTED else None,
+    )
+
+
+def _task(task: TaskLine) -> Resource:
+    return Resource(
+        uri=f"{TASKS}{quote(task.task_id, safe='')}",
+        name=task.task_id,
+        title=task.question,
+        description=f"Research task, {task.status}, {task.progress} searches finished.",
+        mime_type=MARKDOWN,
+    )
+
+
+def _document(document: Document) -> Resource:
+    collection, name = (quote(one, safe="") for one in document.ref[1:])
+    return Resource(
+        uri=f"{PAGES}{collection}/{name}",
+        name=document.ref.id,
+        title=document.title or document.source or document.ref.id,
+        description=f"Document of collection {document.ref.collection!r}.",
+        mime_type=PLAIN,
+    )
+
+
+async def _contents(desk: ToolDesk, uri: str) -> TextResourceContents:
+    """All that a resource holds. Most of it was written by others, so it is fenced."""
+    if uri.startswith(TASKS):
+        text = await desk.research.export(_part(uri.removeprefix(TASKS)), tenant=desk.tenant)
+        whole, source, media = len(text), "a research task", MARKDOWN
+    elif uri.startswith(PAGES):
+        collection, _, name = uri.removeprefix(PAGES).partition("/")
+        page = await desk.research.page(
+            _part(name), collection=_part(collection), limit=MOST_CHARACTERS, tenant=desk.tenant
+        )
+        text, whole, source, media = page.text, page.total, page.url or page.document, PLAIN
+    else:
+        raise DocumentNotFound(uri)
+    told = fenced(text[:MOST_CHARACTERS], source)
+    if whole > MOST_CHARACTERS:
+        told += f"\nThese are {MOST_CHARACTERS:,} of {whole:,} characters; tools read the rest."
+    return TextResourceContents(uri=uri, text=told, mime_type=media)
+
+
+def _part(encoded: str) -> str:
+    """What a part of an address names. What cannot be a name names nothing."""
+    name = unquote(encoded)
+    if not name or storable(name) != name:
+        raise DocumentNotFound(encoded)
+    return name
+
+
+RESOURCES: dict[str, tuple[type[RequestParams], Callable[[Any, Any], Awaitable[BaseModel]]]] = {
+    "resources/list": (PaginatedRequestParams, _list),
+    "resources/templates/list": (PaginatedRequestParams, _templates),
+    "resources/read": (ReadResourceRequestParams, _read),
+}
+"""The protocol's methods, and what is done."""

@@ -1,0 +1,180 @@
+"""The tool that adds a document."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from penstock.ingest.jobs import log_of
+from penstock.ingest.library import LOOK_SECONDS
+from penstock.mcp.answers import Answer
+from penstock.mcp.desk import Service, ToolDesk, WriteDesk
+from penstock.mcp.errors import Refused
+from penstock.mcp.progress import Progress
+from penstock.mcp.tools.corpus import URL_LIMIT, Name
+from penstock.mcp.tools.define import define
+from penstock.mcp.waiting import Wait
+from penstock.mcp.work import Standing, TaskWork, changed_at
+from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentState
+from penstock.model.errors import TaskNotFound
+from penstock.model.job import JobState
+
+TEXT_LIMIT = 1_000_000
+TITLE_LIMIT = 1000
+
+
+class Ingested(Answer):
+    document: str = Field(description="Its id: what get_page takes, with `collection`.")
+    collection: str
+    title: str
+    source: str
+    state: Literal["processing", "completed", "failed"]
+    searchable: bool = Field(description="Whether a version of it can be found now.")
+    stage: str = Field(description="What is being done with it.")
+    progress: float = Field(description="From 0 to 1.")
+    chunks: int = Field(description="Passages that it was cut into.")
+    error: str | None = Field(description="Why it failed.")
+
+    def in_words(self) -> str:
+        name = f"document {self.document!r} in collection {self.collection!r}"
+        match self.state:
+            case "completed":
+                return f"{name} is searchable: {self.chunks} passages."
+            case "failed":
+                return f"{name} could not be read: {self.error}"
+            case _:
+                return (
+                    f"{name} is stored and will be worked on ({self.stage}, {self.progress:.0%}). "
+                    "search_corpus finds it once it is ready."
+                )
+
+
+async def ingest(
+    desk: WriteDesk,
+    context: Context[Service, Any],
+    url: Annotated[
+        str | None,
+        Field(max_length=URL_LIMIT, description="An http(s) address of a page or file; or `text`."),
+    ] = None,
+    text: Annotated[
+        str | None, Field(max_length=TEXT_LIMIT, description="The text itself; or `url`.")
+    ] = None,
+    title: Annotated[str, Field(max_length=TITLE_LIMIT)] = "",
+    collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
+    wait: Wait = 0,
+) -> Annotated[CallToolResult, Ingested]:
+    """Store a document so that search_corpus finds it: the page or file at a public `url`, or a
+    `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
+    as soon as the document is searchable or has failed. The same text again changes nothing; the
+    same address is fetched again. For pages of search results use a research task instead: it
+    reads them by itself."""
+    if (url is None) == (text is None):
+        raise Refused("invalid", "give either `url` or `text`")
+    await desk.admit()
+    said: dict[str, Any] = {"title": title, "collection": collection, "tenant": desk.tenant}
+    if url is not None:
+        document = await desk.corpus.add_url(url, **said)
+    else:
+        document = await desk.corpus.add(text or "", **said)
+    document = await _ready(desk, context, document, desk.patience(wait))
+    if desk.tasks and wait > 0 and document.state is DocumentState.PROCESSING:
+        return _ingested(document).result(DOCUMENT.task_id(DocumentWork.name_of(document)))
+    return _ingested(document).result()
+
+
+async def _ready(
+    desk: ToolDesk, context: Context[Service, Any], document: Document, seconds: float
+) -> Document:
+    """The document once it is ready, or as it is after `seconds` and when the server is told to
+    stop."""
+    ref, progress = document.ref, Progress(context, seconds)
+    log = log_of(ref)
+    while document.state is DocumentState.PROCESSING and progress.left:
+        # The log first: what changes after that wakes us.
+        seen = await desk.version(log)
+        document = await desk.document(ref.id, ref.collection)
+        if document.state is DocumentState.PROCESSING:
+            await progress.tell(_stage(document))
+            wait = desk.changes(log, seen, 1, wait=min(LOOK_SECONDS, progress.pause))
+            if await desk.unless_stopping(wait) is None:
+                return await desk.document(ref.id, ref.collection)
+    return document
+
+
+def _stage(document: Document) -> str:
+    return f"{document.stage}, {document.progress:.0%}"
+
+
+def _ingested(document: Document) -> Ingested:
+    error = document.error or {}
+    return Ingested(
+        document=document.ref.id,
+        collection=document.ref.collection,
+        title=document.title,
+        source=document.source,
+        state=document.state.value,
+        searchable=document.live,
+        stage=document.stage,
+        progress=document.progress,
+        chunks=document.chunks,
+        error=str(error["message"]) if "message" in error else None,
+    )
+
+
+class DocumentWork(TaskWork):
+    """A document that was accepted, as an MCP task. Its names may hold anything, so they are
+    encoded."""
+
+    kind = "document"
+
+    @staticmethod
+    def name_of(document: Document) -> str:
+        named = json.dumps([document.ref.collection, document.ref.id, document.generation])
+        return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
+
+    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+        document, newer = await self._find(desk, name)
+        over = newer or document.state is not DocumentState.PROCESSING
+        cancelled = False
+        if not newer and document.state is not DocumentState.COMPLETED:
+            job = await desk.job_of(document)
+            cancelled = job is not None and job.state is JobState.CANCELLED
+        log = log_of(document.ref)
+        return Standing(
+            "cancelled" if cancelled else "completed" if over else "working",
+            _stage(document),
+            document.accepted_at,
+            await changed_at(desk, log, await desk.version(log), document.accepted_at),
+            result=_ingested(document).result() if over and not cancelled else None,
+        )
+
+    async def cancel(self, desk: ToolDesk, name: str) -> None:
+        document, newer = await self._find(desk, name)
+        if not newer and document.state is DocumentState.PROCESSING:
+            await desk.cancel_document(document)
+
+    async def _find(self, desk: ToolDesk, name: str) -> tuple[Document, bool]:
+        """The document, and whether it was given anew since."""
+        collection, document_id, generation = _parts(name)
+        document = await desk.document(document_id, collection)
+        return document, document.generation > generation
+
+
+def _parts(name: str) -> tuple[str, str, int]:
+    try:
+        decoded = base64.b64decode(name + "=" * (-len(name) % 4), altchars=b"-_", validate=True)
+        match json.loads(decoded):
+            case [str() as collection, str() as document_id, int() as generation]:
+                return collection, document_id, generation
+    except ValueError:  # also of what is no base64, no UTF-8 and no JSON
+        pass
+    raise TaskNotFound(name)
+
+
+DOCUMENT = DocumentWork()
+TOOLS = (define(ingest, "Store a document", repeatable=True, outside=True),)

@@ -1,0 +1,35 @@
+"""Keys with which a call that is made twice makes one thing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from penstock.mcp.desk import ToolDesk
+from penstock.mcp.errors import Refused
+from penstock.model.ids import child_id
+
+Key = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=255,
+        description="A name of your own for this call, if it may have to be repeated: called again "
+        "with the same key, it makes nothing new.",
+    ),
+]
+
+
+def id_for(desk: ToolDesk, tool: str, key: str | None) -> str | None:
+    """The id of what a tool makes for a key; None: a new one."""
+    return None if key is None else child_id(f"{desk.tenant}\x1fmcp {tool}", "once", key, 1)
+
+
+async def check_same(desk: ToolDesk, key: str | None, question: str, stored: str) -> None:
+    """Refused where the key has made something else before. What is stored is masked."""
+    if key is None:
+        return
+    (masked,) = await desk.corpus.mask([" ".join(question.split())])
+    if masked != stored:
+        raise Refused("key-reused", "this key was used for another question; take a new one")

@@ -1,0 +1,221 @@
+"""The tools that the conformance suite of MCP asks for by name, on the real queue and by way of the
+real server. A process that loads this app offers them beside its own.
+
+They are jobs. What a job asks its client, and what it is answered, is in the job's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.server import require_client_extension
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import (
+    CallToolResult,
+    InputRequiredResult,
+    TextContent,
+)
+
+import penstock.mcp.server
+from penstock import Penstock
+from penstock.engine.context import JobContext
+from penstock.mcp.answers import TASK
+from penstock.mcp.desk import TASKS, ReadDesk, Service, ToolDesk, WriteDesk, desk_for
+from penstock.mcp.work import Standing, TaskWork
+from penstock.model.access import KeyScope
+from penstock.model.errors import PermanentError
+from penstock.model.ids import new_id
+from penstock.model.job import Job, JobState
+from tests.support.mcp_fixture_tools import NAME, question
+from tests.support.mcp_fixture_tools import TOOLS as PLAIN
+
+MOST_WAIT = 60.0
+
+app = Penstock()
+
+
+# Jobs
+
+
+@app.job("fixture.slow", timeout=120)
+async def slow(ctx: JobContext, seconds: float) -> dict[str, Any]:
+    await asyncio.sleep(seconds)
+    return {"text": f"computed for {seconds:g} s"}
+
+
+@app.job("fixture.failing")
+async def failing(ctx: JobContext) -> dict[str, Any]:
+    return {"text": "this tool always fails", "error": True}
+
+
+@app.job("fixture.broken", max_retries=0)
+async def broken(ctx: JobContext) -> dict[str, Any]:
+    raise PermanentError("the protocol broke")
+
+
+@app.job("fixture.asking", timeout=120)
+async def asking(ctx: JobContext, asked: dict[str, str]) -> dict[str, Any]:
+    """Ask the client, and go on when everything is answered."""
+    log = ctx.job.task
+    assert log is not None
+    told = await app.changes(log, tenant=ctx.tenant)
+    if not any(one.what == "asked" for one in told):  # in an earlier run
+        await app.queue.note(ctx.tenant, log, "asked", {key: _form(asked[key]) for key in asked})
+    given: dict[str, Any] = {}
+    since = 0
+    while not asked.keys() <= given.keys():
+        async with ctx.parked():
+            told = await app.changes(log, since, tenant=ctx.tenant, wait=MOST_WAIT)
+        for one in told:
+            since = one.version
+            given |= one.data if one.what == "given" else {}
+    return {"text": f"{len(given)} answers: {given}"}
+
+
+def _form(message: str) -> dict[str, Any]:
+    return question(message, "name").model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+# Jobs as MCP tasks
+
+
+class JobWork(TaskWork):
+    kind = "job"
+
+    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+        job = await desk.job(name)
+        asked = await _unanswered(desk, job)
+        lasts = desk.app.settings.retention_seconds
+        said: dict[str, Any] = {}
+        match job.state:
+            case JobState.COMPLETED:
+                status, said = "completed", {"result": _result(job)}
+            case JobState.FAILED:
+                status, said = "failed", {"error": {"code": -32603, "message": "it broke"}}
+            case JobState.CANCELLED:
+                status = "cancelled"
+            case _ if asked:
+                status, said = "input_required", {"asked": asked}
+            case _:
+                status = "working"
+        changed = job.finished_at or job.started_at or job.enqueued_at
+        return Standing(
+            status,  # type: ignore[arg-type]
+            job.state,
+            job.enqueued_at,
+            changed,
+            lasts_seconds=lasts,
+            **said,
+        )
+
+    async def cancel(self, desk: ToolDesk, name: str) -> None:
+        await desk.cancel(name)
+
+    async def give(self, desk: ToolDesk, name: str, answers: Mapping[str, Any]) -> None:
+        job = await desk.job(name)
+        open_ones = await _unanswered(desk, job)
+        if known := {key: answers[key] for key in answers if key in open_ones}:
+            await desk.app.queue.note(desk.tenant, str(job.task), "given", known)
+
+
+async def _unanswered(desk: ToolDesk, job: Job) -> dict[str, Any]:
+    asked: dict[str, Any] = {}
+    for one in await desk.changes(str(job.task), 0, 1000):
+        if one.what == "asked":
+            asked |= one.data
+        elif one.what == "given":
+            asked = {key: asked[key] for key in asked if key not in one.data}
+    return asked
+
+
+def _result(job: Job) -> CallToolResult:
+    told = job.result or {}
+    return _text(str(told["text"]), is_error="error" in told)
+
+
+def _text(text: str, **more: Any) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], **more)
+
+
+async def _run(desk: ToolDesk, kind: str, **payload: Any) -> CallToolResult:
+    """A job of that kind: as a task, or waited for."""
+    job = await desk.enqueue(kind, payload, task=f"fixture:{new_id()}")
+    if desk.tasks:
+        return _text("", _meta={TASK: WORK.task_id(job.id)})
+    return _result(await desk.wait(job.id, MOST_WAIT))
+
+
+# Tools
+
+Call = Context[Service, Any]
+
+
+async def greet(desk: ReadDesk, name: str = "World") -> CallToolResult:
+    """Greet."""
+    return _text(f"Hello, {name}!")
+
+
+async def slow_compute(desk: WriteDesk, seconds: float = 1, label: str = "") -> CallToolResult:
+    """Take a while."""
+    return await _run(desk, "fixture.slow", seconds=seconds)
+
+
+async def failing_job(desk: WriteDesk, context: Call) -> CallToolResult:
+    """Fail; only as a task."""
+    require_client_extension(context.request_context, TASKS)
+    return await _run(desk, "fixture.failing")
+
+
+async def protocol_error_job(desk: WriteDesk) -> CallToolResult:
+    """Break."""
+    return await _run(desk, "fixture.broken")
+
+
+async def confirm_delete(desk: WriteDesk, filename: str) -> CallToolResult:
+    """Ask before it deletes, which it does not."""
+    return await _run(desk, "fixture.asking", asked={"confirm": f"Delete {filename}?"})
+
+
+async def multi_input(desk: WriteDesk) -> CallToolResult:
+    """Ask two things."""
+    return await _run(desk, "fixture.asking", asked={"first": "Your name?", "second": "Sure?"})
+
+
+async def test_tool_with_task(context: Call) -> CallToolResult | InputRequiredResult:
+    """Ask before the task is made."""
+    require_client_extension(context.request_context, TASKS)
+    desk = desk_for(context.request_context, KeyScope.WRITE)
+    given = context.input_responses or {}
+    if "user_name" not in given:
+        return InputRequiredResult(input_requests=dict(NAME))
+    return await _run(desk, "fixture.greeting", given=str(given["user_name"]))
+
+
+@app.job("fixture.greeting")
+async def greeting(ctx: JobContext, given: str) -> dict[str, Any]:
+    return {"text": f"Hello, {given}"}
+
+
+WORK = JobWork()
+TOOLS = (
+    greet,
+    slow_compute,
+    failing_job,
+    protocol_error_job,
+    confirm_delete,
+    multi_input,
+    test_tool_with_task,
+)
+
+
+class Fixtures(penstock.mcp.server.PenstockMCP):
+    def __init__(self, service: Service) -> None:
+        tools = [Tool.from_function(one, structured_output=False) for one in TOOLS]
+        super().__init__(service, [*PLAIN, *tools], [WORK])
+
+
+# The server makes its MCP server by this name when the first request comes.
+setattr(penstock.mcp.server, "PenstockMCP", Fixtures)  # noqa: B010
