@@ -10,6 +10,8 @@ from penstock import __version__
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server import openapi, problems
 from penstock.server.callers import Callers
+from penstock.server.dashboard import routes as dashboard
+from penstock.server.dashboard.pages import problem_page
 from penstock.server.depth import Depth
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
@@ -59,11 +61,12 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     )
     # Each is looked through in turn, so what is asked for most comes first.
     parts = (jobs, search, documents, tasks, answers, events, health, lanes, mcp)
-    for part in parts:
-        api.include_router(part.routes)
-    state.routes = [route for part in parts for route in part.routes.routes]
+    routers = [part.routes for part in parts] + dashboard.ALL
+    for router in routers:
+        api.include_router(router)
+    state.routes = [route for router in routers for route in router.routes]
     mcp.install(api)
-    problems.install(api)
+    problems.install(api, problem_page)
     openapi.install(api)
     api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)
     return api
