@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from penstock.engine.bench import Bench
+from penstock.engine.counting import count_runs
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
 from penstock.model.errors import QueueError
@@ -125,6 +126,7 @@ class Dispatcher:
             self._lapsed()
         else:
             self._may_claim = self._may_claim_lanes = True
+        count_runs(self._bench.tally, load.settlements, exchange)
         self._after(load.settlements, exchange)
         return True
 

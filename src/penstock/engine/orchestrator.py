@@ -31,6 +31,7 @@ from penstock.engine.web_address import parse_allow
 from penstock.engine.worker import Worker
 from penstock.model.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
 from penstock.model.settings import Settings
+from penstock.model.tally import Tally
 from penstock.ports.queue import JobQueue, Lease, Member, Ref, Topic
 from penstock.tasks import end_tasks
 
@@ -103,7 +104,7 @@ class JobOrchestrator:
     @property
     def status(self) -> dict[str, Any]:
         """busy and stuck workers, jobs parked (they wait for others, without a worker) and
-        claimed ahead, whether it drains or is degraded."""
+        claimed ahead, whether it drains or is degraded, and the tally of its runs."""
         return {
             "busy": self._bench.busy if self.running else 0,
             "stuck": len(self._bench.stuck) if self.running else 0,
@@ -111,6 +112,7 @@ class JobOrchestrator:
             "waiting": self.internal_queue.qsize(),
             "draining": self.running and self._bench.draining,
             "degraded": self.degraded is not None,
+            "tally": self._bench.tally.as_status() if self.running else {},
         }
 
     async def start(self) -> None:
@@ -312,6 +314,7 @@ class JobOrchestrator:
             try:
                 await bench.member.leave()
                 bench.member = await self._join()
+                bench.tally = Tally()  # another membership: its counters start again
                 break
             except QueueError as error:
                 failures += 1

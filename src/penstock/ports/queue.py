@@ -226,7 +226,7 @@ class ProcessInfo:
     heartbeat_at: float
     lease_until: float
     status: Mapping[str, Any] = field(default_factory=dict)
-    """busy, stuck, draining, as last renewed."""
+    """busy, stuck, draining and the like, as last renewed; its runs: `Tally.from_status`."""
 
 
 @dataclass(slots=True, frozen=True)
