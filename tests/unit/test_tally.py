@@ -115,7 +115,7 @@ def test_tally_is_the_same_after_its_way_through_a_status() -> None:
 
 
 def test_status_of_a_version_that_counts_otherwise_is_left_out() -> None:
-    stored = tally("a", 3).as_status() | {"b": [[1], [1], 0.5, [1], 0.5]}
+    stored = tally("a", 3).as_status() | {"b": [[1], [1, 0.5], [1, 0.5], 0, {}]}
     assert list(Tally.from_status({"tally": stored}).kinds) == ["a"]
 
 

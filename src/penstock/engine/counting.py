@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from penstock.engine.run import Run
+from penstock.model.job import parse_history
 from penstock.model.tally import BOUNDS, ENDINGS, Ending, KindTally, Tally
-from penstock.ports.queue import Exchange, Outcome, Settlement
+from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
 
 ENDING_OF = {
     Outcome.COMPLETED: Ending.COMPLETED,
@@ -38,6 +39,8 @@ def count_runs(
         lease = settlement.lease
         if lease.kind != name:
             name, kind = lease.kind, tally.of(lease.kind)
+        if lease.crashes and _lost_before(lease):
+            kind.taken_back += 1
         if refused and lease.ref in refused:
             kind.endings[REFUSED] += 1
             continue
@@ -56,3 +59,9 @@ def count_runs(
                 wait.seconds += waited
             if took > 0:
                 ran.seconds += took
+
+
+def _lost_before(lease: Lease) -> bool:
+    """Whether the run before this one was lost with its process."""
+    history = parse_history(lease.history)
+    return bool(history) and history[-1].outcome == "lost"

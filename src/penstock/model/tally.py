@@ -3,6 +3,7 @@ waited for them, and how long they took."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,9 +15,11 @@ BOUNDS = (
 )
 """Upper bounds, in seconds, of what is counted together; above them there is one more."""
 MOST_KINDS = 50
-"""Kinds told apart by one process. It writes all of them with every renewal of its leases."""
+MOST_STAGES = 10
+"""Kinds, and stages of each, told apart by one process: it writes all of them with every renewal
+of its leases."""
 OTHER = "other"
-"""Under which the runs of further kinds are counted."""
+"""Under which further ones are counted."""
 
 Measure = Literal["wait", "run"]
 
@@ -48,6 +51,10 @@ class Spread:
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     seconds: float = 0.0
     """All of them together."""
+
+    def note(self, seconds: float) -> None:
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.seconds += max(0.0, seconds)
 
     def add(self, other: Spread) -> None:
         self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
@@ -82,15 +89,37 @@ class KindTally:
     wait: Spread = field(default_factory=Spread)
     """From when the job was due to the start of the run."""
     run: Spread = field(default_factory=Spread)
+    taken_back: int = 0
+    """Runs of jobs whose run before was lost with its process."""
+    stages: dict[str, Spread] = field(default_factory=dict)
+    """Parts of runs that the handler has named, such as `embed`."""
+
+    def stage(self, name: str) -> Spread:
+        """Where a stage is counted."""
+        found = self.stages.get(name)
+        if found is None:
+            known = name if len(self.stages) < MOST_STAGES else OTHER
+            found = self.stages.setdefault(known, Spread())
+        return found
 
     def add(self, other: KindTally) -> None:
         self.endings = [a + b for a, b in zip(self.endings, other.endings, strict=True)]
         self.wait.add(other.wait)
         self.run.add(other.run)
+        self.taken_back += other.taken_back
+        for name, spread in other.stages.items():
+            self.stages.setdefault(name, Spread()).add(spread)
 
     def since(self, before: KindTally) -> KindTally:
         endings = [max(0, a - b) for a, b in zip(self.endings, before.endings, strict=True)]
-        return KindTally(endings, self.wait.since(before.wait), self.run.since(before.run))
+        nothing = Spread()
+        return KindTally(
+            endings,
+            self.wait.since(before.wait),
+            self.run.since(before.run),
+            max(0, self.taken_back - before.taken_back),
+            {name: s.since(before.stages.get(name, nothing)) for name, s in self.stages.items()},
+        )
 
 
 @dataclass(slots=True)
@@ -137,7 +166,13 @@ class Tally:
         """As it stands in the status of a process. May be called from another thread while runs
         are counted: each figure is as it was at some moment of the call."""
         return {
-            kind: [list(one.endings), *_written(one.wait), *_written(one.run)]
+            kind: [
+                list(one.endings),
+                _written(one.wait),
+                _written(one.run),
+                one.taken_back,
+                {name: _written(stage) for name, stage in list(one.stages.items())},
+            ]
             for kind, one in list(self.kinds.items())
         }
 
@@ -158,12 +193,16 @@ def _only(index: int) -> slice:
     return slice(index, index + 1)
 
 
-def _written(spread: Spread) -> tuple[list[int], float]:
-    return list(spread.counts), round(spread.seconds, 6)
+def _written(spread: Spread) -> list[Any]:
+    return [*spread.counts, round(spread.seconds, 6)]
 
 
 def _read(row: list[Any]) -> KindTally | None:
-    endings, waits, waited, runs, ran = row
-    if (len(endings), len(waits), len(runs)) != (len(ENDINGS), len(BOUNDS) + 1, len(BOUNDS) + 1):
+    endings, wait, run, taken_back, stages = row
+    size = len(BOUNDS) + 2
+    if len(endings) != len(ENDINGS) or {len(s) for s in (wait, run, *stages.values())} != {size}:
         return None
-    return KindTally(endings, Spread(waits, waited), Spread(runs, ran))
+    read = {name: Spread(stage[:-1], stage[-1]) for name, stage in stages.items()}
+    return KindTally(
+        endings, Spread(wait[:-1], wait[-1]), Spread(run[:-1], run[-1]), taken_back, read
+    )
