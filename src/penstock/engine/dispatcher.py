@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from penstock.engine.bench import Bench
+from penstock.engine.counting import count_runs
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
 from penstock.model.errors import QueueError
@@ -53,6 +55,9 @@ class Dispatcher:
         self._finishing = False
         self.degraded: str | None = None
         """Why the queue cannot be reached, after three failures in a row."""
+        self.trips = 0
+        self.trip_seconds = 0.0
+        """What its trips to the queue took together."""
 
     def wake(self) -> None:
         self._wake.set()
@@ -105,6 +110,7 @@ class Dispatcher:
             # Before the trip: a wake-up that comes meanwhile must count.
             self._may_claim = self._may_claim and not want.limit
             self._may_claim_lanes = self._may_claim_lanes and not want.lanes
+        begun = time.monotonic()
         try:
             exchange = await member.exchange(
                 [settlement for settlement, _ in load.settlements],
@@ -116,6 +122,8 @@ class Dispatcher:
             settler.put_back(load)
             self._may_claim = self._may_claim_lanes = True
             raise
+        self.trips += 1
+        self.trip_seconds += time.monotonic() - begun
         settler.stored(load)
         if exchange.member:
             self._deliver(exchange, want)
@@ -125,6 +133,7 @@ class Dispatcher:
             self._lapsed()
         else:
             self._may_claim = self._may_claim_lanes = True
+        count_runs(self._bench.tally, load.settlements, exchange)
         self._after(load.settlements, exchange)
         return True
 

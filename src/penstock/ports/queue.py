@@ -54,6 +54,8 @@ class NewJobs:
     max_retries: int | None = None
     task: str | None = None
     parent_id: str | None = None
+    trace: str | None = None
+    """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
     """A key held by a failed or cancelled job is taken over by a new job."""
 
@@ -95,6 +97,8 @@ class Lease(NamedTuple):
     releases: int
     token: int
     history: str
+    trace: str | None = None
+    """See `NewJobs`."""
     start_at: float = 0.0
     """In a lane: when the permit allows the start."""
     void_at: float = 0.0
@@ -226,7 +230,7 @@ class ProcessInfo:
     heartbeat_at: float
     lease_until: float
     status: Mapping[str, Any] = field(default_factory=dict)
-    """busy, stuck, draining, as last renewed."""
+    """busy, stuck, draining and the like, as last renewed; its runs: `Tally.from_status`."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -380,6 +384,10 @@ class JobQueue(Protocol):
 
     async def steer(self, lane: str, steer: Steer) -> bool:
         """Pause, resume or reset a lane; False when there is no such lane."""
+        ...
+
+    def callers_waiting(self) -> int:
+        """How many callers of this process wait for a connection to the queue at this moment."""
         ...
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:

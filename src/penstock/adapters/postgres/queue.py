@@ -249,6 +249,9 @@ class PostgresQueue:
 
         return await self.write(change)
 
+    def callers_waiting(self) -> int:
+        return self.pool().waiting
+
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         left: bool = await self.fetchval("work_left", None if kinds is None else list(kinds))
         return left

@@ -237,6 +237,9 @@ class RedisQueue:
                 oldest[kind] = float(first)
         return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
 
+    def callers_waiting(self) -> int:
+        return self.connections.waiting
+
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         ask = {} if kinds is None else {"kinds": list(kinds)}
         return bool(await self.connections.call("work_left", ask))
@@ -334,6 +337,7 @@ def _spec(batch: NewJobs) -> dict[str, Any]:
             "max_retries": batch.max_retries,
             "task": batch.task,
             "parent_id": batch.parent_id,
+            "trace": batch.trace,
         }
     )
 

@@ -27,6 +27,7 @@ class Spec(NamedTuple):
     max_retries: int | None = None
     task: str | None = None
     parent_id: str | None = None
+    trace: str | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -62,6 +63,7 @@ def lease(told: Reply) -> Lease:
         int(releases),
         int(token),
         history,
+        common.trace,
         float(start_at) if start_at else 0.0,
         float(void_at) if void_at else 0.0,
     )

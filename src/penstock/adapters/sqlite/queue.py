@@ -117,6 +117,9 @@ class SqliteQueue(SqliteFile):
     async def steer(self, lane: str, steer: Steer) -> bool:
         return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
 
+    def callers_waiting(self) -> int:
+        return self.waiting
+
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         some = None if kinds is None else list(kinds)
         return await self.read(lambda connection: selection.work_left(connection, some))
