@@ -247,16 +247,25 @@ class Penstock:
         tenant: str | None = None,
         task: str | None = None,
         parent_id: str | None = None,
+        lane: str | None = None,
+        priority: PriorityName | Priority | None = None,
+        enqueued_after: float | None = None,
+        enqueued_before: float | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[Job]:
-        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`."""
+        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`. The times are seconds
+        since 1970: from `enqueued_after` on, and earlier than `enqueued_before`."""
         where = JobFilter(
             states=None if states is None else [JobState(state) for state in states],
             kind=kind,
             tenant=tenant,
             task=task,
             parent_id=parent_id,
+            lane=lane,
+            priority=None if priority is None else Priority.parse(priority),
+            enqueued_after=enqueued_after,
+            enqueued_before=enqueued_before,
         )
         return await self.queue.find(where, limit, before)
 

@@ -2,9 +2,10 @@
 
 import os
 import time
+from typing import Any
 
 from penstock.model.ids import new_id
-from penstock.model.job import JobState
+from penstock.model.job import JobState, Priority
 from penstock.ports.queue import JobFilter, JobQueue, Member
 from tests.conformance.support import (
     Ledger,
@@ -93,6 +94,47 @@ async def test_every_part_of_a_filter_must_match(queue: JobQueue, member: Member
             )
         ]
         assert ids_of(await queue.find(where, 100)) == expected, where
+
+
+async def test_lane_priority_and_time_narrow_what_is_found_and_changed(queue: JobQueue) -> None:
+    made = [
+        await add_one(queue, lane=lane, priority=priority)
+        for lane in ("api", "host:a.example", "", "?")
+        for priority in (Priority.HIGH, Priority.LOW)
+    ]
+    moments = sorted(job.enqueued_at for job in made)
+    api, host = made[:2], made[2:4]
+
+    async def found(**where: Any) -> list[str]:
+        return ids_of(await queue.find(JobFilter(**where), 100))[::-1]
+
+    assert await found(lane="api") == ids_of(api)
+    assert await found(lane="host:a.example", priority=Priority.LOW) == [host[1].id]
+    assert await found(lane="") == await found(lane="?") == [], "no lane is no lane's name"
+    assert await found(priority=Priority.HIGH) == ids_of(made[::2])
+    assert await found(enqueued_after=moments[3]) == ids_of(made[3:]), "from then on"
+    assert await found(enqueued_before=moments[3]) == ids_of(made[:3]), "earlier"
+    between: dict[str, Any] = {"enqueued_after": moments[2], "enqueued_before": moments[5]}
+    assert await found(**between) == ids_of(made[2:5])
+    assert await found(lane="host:a.example", **between) == ids_of(host)
+
+    assert await queue.cancel(JobFilter(lane="api", priority=Priority.LOW)) == [api[1].id]
+    assert await queue.cancel(JobFilter(enqueued_before=moments[0])) == []
+    assert await queue.cancel(JobFilter(**between)) == ids_of(made[2:5])
+
+
+async def test_dead_letters_are_redriven_and_discarded_by_lane_and_time(
+    queue: JobQueue, member: Member
+) -> None:
+    jobs = [await add_one(queue) for _ in range(3)]
+    await settle(member, *map(failed, await claim(member)))
+
+    assert await queue.redrive(JobFilter(lane="api")) == []
+    assert await queue.discard(JobFilter(priority=Priority.HIGH)) == []
+    after = JobFilter(enqueued_after=jobs[2].enqueued_at)
+    assert await queue.redrive(after) == [jobs[2].id]
+    before = JobFilter(enqueued_before=jobs[1].enqueued_at)
+    assert await queue.discard(before) == [jobs[0].id]
 
 
 async def test_empty_lists_match_nothing(queue: JobQueue) -> None:

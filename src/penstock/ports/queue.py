@@ -211,6 +211,12 @@ class JobFilter:
     task: str | None = None
     parent_id: str | None = None
     error_type: str | None = None
+    lane: str | None = None
+    priority: Priority | None = None
+    enqueued_after: float | None = None
+    """Seconds since 1970: at that moment or later."""
+    enqueued_before: float | None = None
+    """Seconds since 1970: earlier than that moment."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -349,7 +355,10 @@ class JobQueue(Protocol):
         ...
 
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
-        """Matching jobs, newest first; `before` is the last id of the previous page."""
+        """Matching jobs, newest first; `before` is the last id of the previous page.
+
+        By an index where the filter names ids, a task, a parent, a lane or dead letters. Else it
+        goes through the jobs from the newest on until `limit` are found, or through all."""
         ...
 
     async def cancel(self, where: JobFilter) -> list[str]:

@@ -21,6 +21,9 @@ _OPEN = (
 )
 _STOPPED = f"SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE seq = ANY ($1) AND NOT {_OPEN})"
 
+_IN_LANE = "lane <> '' AND lane <> '?'"
+"""The condition of the index by lane."""
+
 Change = Callable[[Transaction, JobFilter], Awaitable[list[str]]]
 
 
@@ -52,6 +55,15 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
         add("error_type = ?", where.error_type)
+    if where.lane is not None:
+        add("lane = ?", where.lane)
+        parts.append(_IN_LANE)
+    if where.priority is not None:
+        add("priority = ?", int(where.priority))
+    if where.enqueued_after is not None:
+        add("enqueued_at >= ?", where.enqueued_after)
+    if where.enqueued_before is not None:
+        add("enqueued_at < ?", where.enqueued_before)
     return " AND ".join(parts) or "true", values
 
 

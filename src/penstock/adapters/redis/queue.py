@@ -204,6 +204,10 @@ class RedisQueue:
             "task": where.task,
             "parent_id": where.parent_id,
             "error_type": where.error_type,
+            "lane": where.lane,
+            "priority": None if where.priority is None else int(where.priority),
+            "enqueued_after": where.enqueued_after,
+            "enqueued_before": where.enqueued_before,
         }
         return given(ask)
 

@@ -46,6 +46,15 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
         add("error ->> 'type' = ?", where.error_type)
+    if where.lane is not None:
+        # The condition of the index, word for word.
+        add("lane = ? AND lane NOT IN ('', '?')", where.lane)
+    if where.priority is not None:
+        add("priority = ?", int(where.priority))
+    if where.enqueued_after is not None:
+        add("enqueued_at >= ?", where.enqueued_after)
+    if where.enqueued_before is not None:
+        add("enqueued_at < ?", where.enqueued_before)
     return " AND ".join(parts) or "true", values
 
 
