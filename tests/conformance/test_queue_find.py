@@ -4,6 +4,8 @@ import os
 import time
 from typing import Any
 
+import pytest
+
 from penstock.model.ids import new_id
 from penstock.model.job import JobState, Priority
 from penstock.ports.queue import JobFilter, JobQueue, Member
@@ -176,6 +178,41 @@ async def test_counts_per_kind_and_state(queue: JobQueue, member: Member) -> Non
     assert before <= work.oldest_queued_at <= time.time()
     await settle(member, completed(c), *map(completed, await claim(member)))
     assert (await queue.counts())[1].oldest_queued_at is None
+
+
+async def test_counts_of_a_tenant_are_its_own(queue: JobQueue, member: Member) -> None:
+    others = await add(queue, 3, tenant="a")
+    first = await add_one(queue, tenant="b")
+    await add(queue, 2, tenant="b")
+    await add_one(queue, tenant="b", kind="other", run_at=time.time() + 100)
+    await queue.cancel(one(others[0]))
+    while leases := await claim(member, 1):
+        end = failed if leases[0].tenant == "b" else completed
+        await settle(member, end(leases[0]))
+        if leases[0].tenant == "b":
+            break
+
+    other, work = await queue.counts("b")
+    assert (other.kind, other.states) == ("other", {JobState.QUEUED: 1})
+    assert work.states == {JobState.QUEUED: 2, JobState.FAILED: 1}
+    assert work.oldest_queued_at is not None
+    assert work.oldest_queued_at >= first.enqueued_at
+    (mine,) = await queue.counts("a")
+    assert mine.states[JobState.CANCELLED] == 1
+    assert sum(mine.states.values()) == 3
+    assert await queue.counts("nobody") == []
+    every = {one.kind: one.states for one in await queue.counts()}
+    for state in JobState:
+        told = work.states.get(state, 0) + mine.states.get(state, 0)
+        assert every["work"].get(state, 0) == told, state
+
+
+async def test_the_oldest_of_a_tenant_is_found_behind_many_of_others(queue: JobQueue) -> None:
+    await add(queue, 1500, tenant="a")
+    job = await add_one(queue, tenant="b")
+
+    (counts,) = await queue.counts("b")
+    assert counts.oldest_queued_at == pytest.approx(job.enqueued_at)
 
 
 async def test_processes_are_listed_with_what_they_last_said(

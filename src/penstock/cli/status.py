@@ -14,7 +14,7 @@ from penstock.model.job import JobState
 
 if TYPE_CHECKING:
     from penstock.ports.lanes import LaneInfo
-    from penstock.ports.queue import KindCounts, ProcessInfo
+    from penstock.ports.operators import KindCounts, ProcessInfo
 
 
 def show_status(

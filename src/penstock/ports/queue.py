@@ -14,13 +14,14 @@ for `exchange`, the same call can be made again: settling twice with one token i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority
-from penstock.ports.lanes import Busy, LaneInfo, Permit, PermitRequest, Report, Returned, Steer
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
+from penstock.ports.operators import Operated
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -219,29 +220,6 @@ class JobFilter:
     """Seconds since 1970: earlier than that moment."""
 
 
-@dataclass(slots=True, frozen=True)
-class ProcessInfo:
-    """A worker process, as shown to people."""
-
-    id: str
-    host: str
-    pid: int
-    kinds: Sequence[str]
-    max_workers: int
-    joined_at: float
-    heartbeat_at: float
-    lease_until: float
-    status: Mapping[str, Any] = field(default_factory=dict)
-    """busy, stuck, draining, as last renewed."""
-
-
-@dataclass(slots=True, frozen=True)
-class KindCounts:
-    kind: str
-    states: Mapping[JobState, int]
-    oldest_queued_at: float | None
-
-
 class Wakeup(Protocol):
     """One listener. A wake-up that arrives while nobody waits is kept for the next wait."""
 
@@ -318,7 +296,7 @@ class Member(Protocol):
         ...
 
 
-class JobQueue(Protocol):
+class JobQueue(Operated, Protocol):
     """The ledger."""
 
     @property
@@ -372,23 +350,6 @@ class JobQueue(Protocol):
 
     async def discard(self, where: JobFilter) -> list[str]:
         """Delete matching dead letters."""
-        ...
-
-    async def counts(self) -> list[KindCounts]: ...
-
-    async def processes(self) -> list[ProcessInfo]: ...
-
-    async def lanes(self) -> list[LaneInfo]:
-        """The lanes in use, by name."""
-        ...
-
-    async def configure(self, lanes: Sequence[str]) -> None:
-        """Make these lanes known, with the limits that are configured now. What is only assumed
-        of a lane never changes the limits it has."""
-        ...
-
-    async def steer(self, lane: str, steer: Steer) -> bool:
-        """Pause, resume or reset a lane; False when there is no such lane."""
         ...
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
