@@ -149,10 +149,8 @@ async def test_dead_letters_are_grouped_by_kind_and_error(queue: JobQueue, membe
     newest = await get(queue, jobs[-1].id)
     assert newest.error is not None
     assert (boom.newest_id, boom.message) == (newest.id, newest.error.message)
-    assert (boom.first_at, boom.last_at) == (
-        pytest.approx((await get(queue, jobs[0].id)).finished_at),
-        pytest.approx(newest.finished_at),
-    )
+    assert boom.first_at == pytest.approx((await get(queue, jobs[0].id)).finished_at or 0)
+    assert boom.last_at == pytest.approx(newest.finished_at or 0)
     assert [group.newest_id for group in rest] == [other.id, jobs[1].id]
     of_b = [(g.kind, g.count) for g in await queue.dead_groups("b")]
     assert of_b == [("work", 2), ("other", 1)]

@@ -13,6 +13,7 @@ from penstock.server.callers import Callers
 from penstock.server.depth import Depth
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
+from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
 from penstock.server.routes import (
     answers,
@@ -22,6 +23,7 @@ from penstock.server.routes import (
     jobs,
     lanes,
     mcp,
+    overview,
     search,
     tasks,
 )
@@ -50,6 +52,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.draining = draining
     state.metrics = Metrics()
     state.depth = Depth(app, config.max_queued)
+    state.looks = Looks(app)
     state.access = app.access
     state.told = events.Told()
     state.callers = Callers(
@@ -58,7 +61,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, mcp)
+    parts = (jobs, search, documents, tasks, answers, events, health, lanes, overview, mcp)
     for part in parts:
         api.include_router(part.routes)
     state.routes = [route for part in parts for route in part.routes.routes]

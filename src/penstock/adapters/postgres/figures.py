@@ -23,7 +23,10 @@ async def dead_groups(
     """Dead letters by kind and type of error."""
     statement = database.sql("dead_groups")
     rows = await connection.fetch(statement, tenant, MOST_GROUPS, timeout=LONG_SECONDS)
-    return [DeadGroup(*row[:5], _message(row["error"]), row["id"]) for row in rows]
+    return [
+        DeadGroup(kind, error_type, count, first_at, last_at, _message(error), newest_id)
+        for kind, error_type, count, first_at, last_at, error, newest_id in rows
+    ]
 
 
 def _message(error: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -16,6 +17,7 @@ from penstock.server.bodies import parse, require, whole
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
+from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
 from penstock.server.queries import Before, long_poll
 from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, PriorityName, State, Which
@@ -146,6 +148,12 @@ async def failed(
 ) -> Response:
     """Failed jobs with their whole history, the newest first."""
     return await _page(desk, dead_letters(kind, error_type, task), limit, before)
+
+
+@routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})
+async def groups(desk: ReadDesk) -> Response:
+    """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
+    return reply({"groups": [asdict(one) for one in await desk.dead_groups()]})
 
 
 @routes.post(
