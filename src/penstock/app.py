@@ -24,7 +24,8 @@ from penstock.model.settings import Settings
 from penstock.parts import Parts
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, ProcessInfo, Stopped, Topic
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import Fed, JobFilter, Stopped, Topic
 from penstock.queues import choose_queue
 
 if TYPE_CHECKING:
@@ -247,16 +248,25 @@ class Penstock:
         tenant: str | None = None,
         task: str | None = None,
         parent_id: str | None = None,
+        lane: str | None = None,
+        priority: PriorityName | Priority | None = None,
+        enqueued_after: float | None = None,
+        enqueued_before: float | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[Job]:
-        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`."""
+        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`. The times are seconds
+        since 1970: from `enqueued_after` on, and earlier than `enqueued_before`."""
         where = JobFilter(
             states=None if states is None else [JobState(state) for state in states],
             kind=kind,
             tenant=tenant,
             task=task,
             parent_id=parent_id,
+            lane=lane,
+            priority=None if priority is None else Priority.parse(priority),
+            enqueued_after=enqueued_after,
+            enqueued_before=enqueued_before,
         )
         return await self.queue.find(where, limit, before)
 
@@ -291,9 +301,13 @@ class Penstock:
         """Delete dead letters for good; how many."""
         return len(await self.queue.discard(_dead(where, job_id)))
 
-    async def counts(self) -> list[KindCounts]:
-        """How many jobs of each kind are in each state."""
-        return await self.queue.counts()
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        """How many jobs of each kind are in each state; of one tenant, or of all."""
+        return await self.queue.counts(tenant)
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        """Dead letters that failed alike, the most frequent first."""
+        return await self.queue.dead_groups(tenant)
 
     async def processes(self) -> list[ProcessInfo]:
         """The worker processes of this queue."""

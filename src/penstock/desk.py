@@ -12,6 +12,7 @@ from penstock.model.document import Document
 from penstock.model.errors import JobNotFound, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import DeadGroup
 from penstock.ports.queue import JobFilter
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class Desk:
 
     async def discard(self, where: JobFilter) -> list[str]:
         return await self.app.queue.discard(self._mine(where))
+
+    async def dead_groups(self) -> list[DeadGroup]:
+        return await self.app.dead_groups(self.tenant)
 
     def _mine(self, where: JobFilter) -> JobFilter:
         return replace(where, tenant=self.tenant)

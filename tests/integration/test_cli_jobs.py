@@ -32,6 +32,11 @@ def test_list_is_newest_first_and_filtered(cli: Cli) -> None:
     assert ids("--state", "queued", "--state", "running") == [task, mail, old]
     assert ids("--state", "completed") == []
     assert ids("--limit", "2") == [task, mail]
+    assert ids("--priority", "low") == ids("--lane", "api") == []
+    assert ids("--priority", "medium", "--enqueued-after", "2020-01-31") == [task, mail, old]
+    assert ids("--enqueued-before", "2020-01-31T09:00Z") == []
+    wrong = cli("jobs", "list", "--enqueued-after", "soon", code=2)
+    assert "--enqueued-after is a time such as" in wrong.err
     assert ids("--before", mail) == [old]
 
 

@@ -226,7 +226,9 @@ def test_status_names_lanes_that_need_attention(cli: Cli) -> None:
     work_until_lane(cli, "free", breaker="open", in_flight=0)
     enqueue(cli, "slow", 3)
     cli("lanes", "pause", "slow")
-    (line,) = [one for one in cli("status").err.splitlines() if "need attention" in one]
-    assert line.startswith("warning: lanes that need attention: free (breaker open, ")
-    assert "slow (paused, 3 waiting); see penstock lanes" in line
+    said = cli("status").err.splitlines()
+    assert "what needs attention:" in said
+    assert any(line.startswith("- breaker open: free, for ") for line in said)
+    todo = "3 jobs wait: when it may go on, penstock lanes resume slow"
+    assert f"- paused: slow; {todo}" in said
     assert cli("status", "--json").json["troubled_lanes"] == ["free", "slow"]

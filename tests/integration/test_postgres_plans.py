@@ -203,6 +203,7 @@ FILTERS = {
     "by id": (JobFilter(ids=["1", "2"]), "jobs_id_key"),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="work"), "jobs_dead"),
     "of a task": (JobFilter(tenant="t1", task="task1"), "jobs_task"),
+    "of a lane": (JobFilter(lane="lane7"), "jobs_lane"),
 }
 
 

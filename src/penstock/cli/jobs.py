@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.errors import ExitCode, InputError, NotFound, UsageError
 from penstock.cli.options import (
+    AfterOption,
     BeforeOption,
     ConfigOption,
+    EarlierOption,
     JsonOption,
     KindOption,
+    LaneOption,
     LimitOption,
+    PriorityOption,
     QueueOption,
     TaskOption,
     TenantOption,
     new_group,
+    seconds_of,
 )
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
@@ -51,6 +56,10 @@ def list_jobs(
     kind: KindOption = None,
     tenant: TenantOption = None,
     task: TaskOption = None,
+    lane: LaneOption = None,
+    priority: PriorityOption = None,
+    enqueued_after: AfterOption = None,
+    enqueued_before: EarlierOption = None,
     limit: LimitOption = 50,
     before: BeforeOption = None,
     queue: QueueOption = None,
@@ -60,23 +69,24 @@ def list_jobs(
     """List jobs, newest first, without payloads and results."""
     from penstock.cli.job_view import print_jobs, summary
 
+    where: dict[str, Any] = {
+        "states": state or None,
+        "kind": kind,
+        "tenant": tenant,
+        "task": task,
+        "lane": lane,
+        "priority": priority,
+        "enqueued_after": seconds_of("--enqueued-after", enqueued_after),
+        "enqueued_before": seconds_of("--enqueued-before", enqueued_before),
+    }
     with opened(queue, config) as (app, run):
         if before is not None:
             run(app.get(before))  # a page after a job that is gone would look like the end
-        found = run(
-            app.jobs(
-                states=state or None,
-                kind=kind,
-                tenant=tenant,
-                task=task,
-                limit=limit,
-                before=before,
-            )
-        )
+        found = run(app.jobs(**where, limit=limit, before=before))
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
-        note("no jobs match" if state or kind or tenant or task or before else "no jobs")
+        note("no jobs match" if before or any(where.values()) else "no jobs")
     else:
         print_jobs(found)
         if len(found) == limit:

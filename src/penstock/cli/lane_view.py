@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +38,6 @@ def trouble(lane: LaneInfo) -> str | None:
     if lane.breaker == "open":
         return f"breaker {_breaker(lane)}"
     return "daily limit used up" if _spent(lane) else None
-
-
-def troubled(lanes: Iterable[LaneInfo]) -> list[LaneInfo]:
-    return [lane for lane in lanes if trouble(lane)]
-
-
-def sentence(lanes: Iterable[LaneInfo]) -> str:
-    """Lanes and what is the matter with each, on one line."""
-    parts = []
-    for lane in lanes:
-        waiting = f", {lane.waiting:,} waiting" if lane.waiting else ""
-        parts.append(f"{printable(lane.name)} ({trouble(lane)}{waiting})")
-    return ", ".join(parts)
 
 
 def print_lanes(lanes: Sequence[LaneInfo]) -> None:

@@ -22,7 +22,8 @@ from penstock.cli.output import (
 from penstock.cli.text import age, plural
 from penstock.model.errors import JobNotFound, QueueUnavailable
 from penstock.model.job import Job, JobState
-from penstock.ports.queue import JobQueue, KindCounts, Topic
+from penstock.ports.operators import KindCounts
+from penstock.ports.queue import JobQueue, Topic
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

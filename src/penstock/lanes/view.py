@@ -15,6 +15,7 @@ LAST_YEAR = 253e9
 
 def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
     blocked = lane.blocked_until > now
+    failing = lane.open or breaker.suspected(lane, now)
     return LaneInfo(
         name=lane.name,
         parent=lane.parent,
@@ -24,6 +25,7 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         waiting=waiting,
         breaker="open" if lane.open else "suspect" if breaker.suspected(lane, now) else "closed",
         retry_at=lane.retry_at if lane.open else None,
+        failing_since=lane.suspect_at if failing else None,
         blocked_until=lane.blocked_until if blocked and lane.blocked_until < FOR_EVER else None,
         blocked_why=lane.blocked_why if blocked else None,
         per_day=lane.per_day,

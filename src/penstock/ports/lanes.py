@@ -98,6 +98,8 @@ class LaneInfo:
     blocked_why: str | None
     per_day: int | None
     used_today: int
+    failing_since: float | None = None
+    """When the first request of the present trouble failed; None while its breaker is closed."""
 
 
 class Steer(Enum):

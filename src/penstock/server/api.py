@@ -15,15 +15,19 @@ from penstock.server.dashboard.pages import problem_page
 from penstock.server.depth import Depth
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
+from penstock.server.history import History
+from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
 from penstock.server.routes import (
     answers,
     documents,
     events,
     health,
+    history,
     jobs,
     lanes,
     mcp,
+    overview,
     search,
     tasks,
 )
@@ -52,7 +56,9 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.draining = draining
     state.metrics = Metrics()
     state.depth = Depth(app, config.max_queued)
+    state.looks = Looks(app)
     state.access = app.access
+    state.history = History(app)
     state.told = events.Told()
     state.callers = Callers(
         app.access,
@@ -60,7 +66,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, mcp)
+    parts = (jobs, search, documents, tasks, answers, events, health, lanes, overview, history, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:
         api.include_router(router)

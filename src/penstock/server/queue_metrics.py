@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 
 from penstock.model.tally import BOUNDS, ENDINGS, Spread, Tally
 from penstock.ports.lanes import LaneInfo
-from penstock.ports.queue import KindCounts, ProcessInfo
+from penstock.ports.operators import KindCounts, ProcessInfo
 
 if TYPE_CHECKING:
     from penstock.app import Penstock

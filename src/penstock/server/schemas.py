@@ -202,6 +202,7 @@ class LaneOut(BaseModel):
     waiting: int
     breaker: Literal["closed", "suspect", "open"]
     retry_at: float | None
+    failing_since: float | None = Field(description="Of the breaker, while it is not closed.")
     blocked_until: float | None
     blocked_why: str | None
     per_day: int | None

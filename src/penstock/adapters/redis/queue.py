@@ -12,7 +12,7 @@ from typing import Any
 from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.redis import address, feed, lanes, rows
+from penstock.adapters.redis import address, feed, figures, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
@@ -25,13 +25,12 @@ from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable, Ta
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     Fed,
     JobFilter,
-    KindCounts,
     Member,
     NewJobs,
-    ProcessInfo,
     Stopped,
     Topic,
 )
@@ -204,6 +203,10 @@ class RedisQueue:
             "task": where.task,
             "parent_id": where.parent_id,
             "error_type": where.error_type,
+            "lane": where.lane,
+            "priority": None if where.priority is None else int(where.priority),
+            "enqueued_after": where.enqueued_after,
+            "enqueued_before": where.enqueued_before,
         }
         return given(ask)
 
@@ -228,14 +231,11 @@ class RedisQueue:
                 return changed
             ask["cursor"] = float(cursor)
 
-    async def counts(self) -> list[KindCounts]:
-        states: dict[str, dict[JobState, int]] = {}
-        oldest: dict[str, float] = {}
-        for state, kind, count, first in await self.connections.call("counts", {}):
-            states.setdefault(kind, {})[JobState(state)] = int(count)
-            if first:
-                oldest[kind] = float(first)
-        return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        return await figures.counts(self.connections, tenant)
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        return await figures.dead_groups(self.connections, tenant)
 
     def callers_waiting(self) -> int:
         return self.connections.waiting

@@ -11,7 +11,8 @@ from penstock.adapters.redis.lanes import lane
 from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, ProcessInfo
+from penstock.ports.operators import ProcessInfo
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease
 
 Reply = Sequence[Any]
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from penstock.adapters.rows import change_of
-from penstock.adapters.sqlite import feed, lane_view, selection, stop
+from penstock.adapters.sqlite import feed, figures, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.file import SqliteFile
@@ -23,7 +23,8 @@ from penstock.model.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, NewJobs, ProcessInfo, Stopped
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import Fed, JobFilter, NewJobs, Stopped
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -105,8 +106,11 @@ class SqliteQueue(SqliteFile):
             if len(some) < selection.CHUNK:
                 return changed
 
-    async def counts(self) -> list[KindCounts]:
-        return await self.read(selection.counts)
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        return await self.read(lambda connection: figures.counts(connection, tenant))
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        return await self.read(lambda connection: figures.dead_groups(connection, tenant))
 
     async def lanes(self) -> list[LaneInfo]:
         return await self.read(lane_view.infos)

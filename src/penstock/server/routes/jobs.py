@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -9,16 +10,17 @@ from starlette.responses import Response
 
 from penstock.desk import Desk, dead_letters
 from penstock.model.errors import WaitTimeout
-from penstock.model.job import Job, JobState
+from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
 from penstock.server.answers import at, reply, written
 from penstock.server.bodies import parse, require, whole
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
+from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
 from penstock.server.queries import Before, long_poll
-from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, State, Which
+from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, PriorityName, State, Which
 
 routes = APIRouter(tags=["jobs"])
 
@@ -26,6 +28,7 @@ AT_ONCE = 50
 PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Moment = Annotated[float | None, Query(ge=0, le=2**33, description="Seconds since 1970.")]
 Wait = Annotated[
     float, Query(ge=0, le=86400, description="Seconds; answers as soon as it is finished.")
 ]
@@ -70,6 +73,10 @@ async def jobs(
     task: Annotated[str | None, Query(max_length=512)] = None,
     parent: Annotated[str | None, Query(max_length=64)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,
+    lane: Annotated[str | None, Query(max_length=240)] = None,
+    priority: Annotated[PriorityName | None, Query()] = None,
+    enqueued_after: Moment = None,
+    enqueued_before: Moment = None,
     limit: Limit = 100,
     before: Before = None,
 ) -> Response:
@@ -80,6 +87,10 @@ async def jobs(
         task=task,
         parent_id=parent,
         error_type=error_type,
+        lane=lane,
+        priority=None if priority is None else Priority.parse(priority),
+        enqueued_after=enqueued_after,
+        enqueued_before=enqueued_before,
     )
     return await _page(desk, where, limit, before)
 
@@ -137,6 +148,12 @@ async def failed(
 ) -> Response:
     """Failed jobs with their whole history, the newest first."""
     return await _page(desk, dead_letters(kind, error_type, task), limit, before)
+
+
+@routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})
+async def groups(desk: ReadDesk) -> Response:
+    """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
+    return reply({"groups": [asdict(one) for one in await desk.dead_groups()]})
 
 
 @routes.post(

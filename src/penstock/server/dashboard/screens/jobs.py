@@ -36,8 +36,13 @@ class Wanted:
 
     def where(self) -> JobFilter:
         texts = {name: text.strip() or None for name, text in self.texts.items()}
-        parent = texts.pop("parent")
-        return JobFilter(states=self.states or None, parent_id=parent, **texts)
+        return JobFilter(
+            states=self.states or None,
+            kind=texts["kind"],
+            task=texts["task"],
+            parent_id=texts["parent"],
+            error_type=texts["error_type"],
+        )
 
     def query(self, **more: str | None) -> str:
         """The same as the end of an address."""

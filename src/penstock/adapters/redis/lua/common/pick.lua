@@ -77,10 +77,10 @@ function pick.lease(picked, member)
     held[#held + 1] = seq
   end
   for line, some in pairs(places) do many('ZREM', line, some) end
-  for kind, some in pairs(seqs) do
-    many('ZREM', ns .. 'queued:' .. kind, some)
-    count('queued', kind, -#some)
-    count('running', kind, #some)
+  for kind, some in pairs(seqs) do many('ZREM', ns .. 'queued:' .. kind, some) end
+  for _, one in ipairs(picked) do
+    count('queued', one.row.tenant, one.kind, -1)
+    count('running', one.row.tenant, one.kind, 1)
   end
   many('SADD', ns .. 'held:' .. member, held)
 end
