@@ -275,6 +275,11 @@ class Penstock:
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
+    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
+        """Run a job again as a new one, its child: the same kind, payload, lane, priority and
+        tenant, without its key, task and deadline. The old one stays as it is."""
+        return await self._enqueuer.again(job, job_id=job_id)
+
     async def stop_task(
         self, task: str, *, tenant: str = "default", running: bool = False
     ) -> Stopped:

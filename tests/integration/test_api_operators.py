@@ -129,3 +129,103 @@ async def test_dead_letters_are_grouped_for_their_tenant(site: Site) -> None:
     assert (group["kind"], group["error_type"], group["count"]) == ("fail", "ValueError", 3)
     assert group["message"] == newest["error"]["message"]
     assert group["last_at"] == newest["finished_at"]
+
+
+async def test_many_are_cancelled_and_why_not_is_said_of_the_others(site: Site) -> None:
+    done = await site.app.enqueue("add")
+    await site.work()
+    low = [await site.app.enqueue("add", priority="low") for _ in range(3)]
+    high = await site.app.enqueue("add", priority="high")
+    foreign = await site.app.enqueue("add", tenant="other")
+    async with await site.client() as client:
+
+        async def cancel(**which: Any) -> Any:
+            return await client.post("/v1/jobs/cancel", json=which)
+
+        named = [low[0].id, done.id, foreign.id, "nobody", low[0].id]
+        assert (await cancel(ids=named)).json() == {
+            "cancelled": 1,
+            "not": [
+                {"id": done.id, "why": "it is already completed"},
+                {"id": foreign.id, "why": "there is no such job"},
+                {"id": "nobody", "why": "there is no such job"},
+            ],
+        }
+        wrong = (await cancel(ids=[high.id], priority="low")).json()
+        assert wrong["not"] == [{"id": high.id, "why": "it does not match the rest of the filter"}]
+        assert (await cancel(priority="low")).json() == {"cancelled": 2, "not": []}
+        assert (await cancel()).status_code == 422, "nothing is not everything"
+        assert (await cancel(all=True, kind="add")).status_code == 422
+        assert (await cancel(all=True)).json()["cancelled"] == 1
+    assert (await site.app.get(foreign.id)).state == "queued"
+
+
+async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> None:
+    dead = [await site.app.enqueue("fail") for _ in range(2)]
+    stopped = await site.app.enqueue("fail", task="paper")
+    done = await site.app.enqueue("add")
+    await site.work()
+    await site.app.stop_task("paper")
+    async with await site.client() as client:
+        ids = [dead[0].id, stopped.id, done.id]
+        told = (await client.post("/v1/dead-letters/redrive", json={"ids": ids})).json()
+        assert (told["redriven"], told["ids"]) == (1, [dead[0].id])
+        assert told["not"] == [
+            {"id": stopped.id, "why": "its task paper is stopped; resume it first"},
+            {"id": done.id, "why": "it is completed, not a dead letter"},
+        ]
+        again = (await client.get(f"/v1/jobs/{dead[0].id}")).json()
+        assert [one["outcome"] for one in again["history"]] == ["failed", "redriven"]
+        which = {"kind": "fail", "error_type": "ValueError"}
+        told = (await client.post("/v1/dead-letters/discard", json=which)).json()
+    assert (told["discarded"], told["not"]) == (2, [])
+
+
+async def test_a_job_is_run_again_as_a_new_one(site: Site) -> None:
+    old = await site.app.enqueue("add", {"a": 1, "b": 2}, key="sum", priority="high", task="t")
+    foreign = await site.app.enqueue("add", tenant="other")
+    await site.work()
+    async with await site.client() as client:
+        post = f"/v1/jobs/{old.id}/again"
+        answer = await client.post(post, headers={"Idempotency-Key": "once"})
+        assert answer.status_code == 202
+        new = answer.json()
+        assert answer.headers["location"] == f"/v1/jobs/{new['id']}"
+        assert (new["kind"], new["payload"], new["priority"]) == ("add", {"a": 1, "b": 2}, "high")
+        assert (new["parent_id"], new["key"], new["task"]) == (old.id, None, None)
+        twice = await client.post(post, headers={"Idempotency-Key": "once"})
+        assert twice.json()["id"] == new["id"]
+        assert (await client.post(f"/v1/jobs/{foreign.id}/again")).status_code == 404
+    await site.work()
+    assert (await site.app.get(new["id"])).result == 3
+    assert (await site.app.get(old.id)).state == "completed"
+
+
+async def test_a_job_of_a_kind_that_is_not_known_here_keeps_its_lane(site: Site) -> None:
+    old = await site.app.enqueue("called")
+    await site.work()
+    elsewhere = Penstock(site.app.config.queue, durable=False)
+    async with elsewhere:
+        new = await elsewhere.again(await elsewhere.get(old.id))
+    assert (new.lane, new.timeout, new.max_retries) == ("openalex", 60.0, 0)
+    unknown = await site.app.enqueue("nobody.knows", {"n": 1})
+    again = await site.app.again(unknown)
+    assert (again.lane, again.timeout, again.payload) == (None, None, {"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "instead"),
+    [
+        ("ingest.parse", "retry the document"),
+        ("research.search", "resume the task"),
+        ("answers.plan", "ask the question again"),
+    ],
+)
+async def test_jobs_of_the_library_are_not_run_again_by_hand(
+    site: Site, kind: str, instead: str
+) -> None:
+    job = await site.app.enqueue(kind)
+    async with await site.client() as client:
+        answer = await client.post(f"/v1/jobs/{job.id}/again")
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert instead in answer.json()["detail"]

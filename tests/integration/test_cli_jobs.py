@@ -163,3 +163,15 @@ def test_a_large_queue_is_listed_by_pages(cli: Cli) -> None:
     ).json:
         seen += [job["id"] for job in page]
     assert seen == [job.id for job in jobs][::-1]
+
+
+def test_a_job_is_run_again_as_a_new_one(cli: Cli) -> None:
+    old = cli.enqueue("add", {"a": 40}, key="answer", tenant="acme")
+    new = cli("jobs", "again", old).out.strip()
+    assert new != old
+    shown = cli("jobs", "show", new, "--json").json
+    assert (shown["payload"], shown["parent_id"], shown["tenant"]) == ({"a": 40}, old, "acme")
+    assert shown["key"] is None
+    assert "no job with id" in cli("jobs", "again", NOBODY, code=3).err
+    reserved = cli.enqueue("ingest.parse")
+    assert "retry the document" in cli("jobs", "again", reserved, code=2).err

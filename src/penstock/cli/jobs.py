@@ -1,4 +1,4 @@
-"""`penstock jobs`: list, show, cancel, watch."""
+"""`penstock jobs`: list, show, cancel, again, watch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.app import Penstock
     from penstock.model.job import Job
 
-group = new_group("List, show, cancel and watch jobs.")
+group = new_group("List, show, cancel, watch jobs, and run them again.")
 
 ID_DIGITS = 32
 LEAST_DIGITS = 6
@@ -164,6 +164,29 @@ def cancel(
             say(f"{job.id}  {'cancelled' if job.id in cancelled else f'already {job.state}'}")
     if missing := [job_id for job_id in ids if job_id not in jobs]:
         raise NotFound(f"no job with id {', '.join(map(repr, missing))}")
+
+
+@group.command("again")
+def again(
+    job_id: Annotated[str, typer.Argument(metavar="ID", help="A job's id.")],
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a job again as a new one, and print its id.
+
+    The same kind, payload, lane, priority and tenant, without its key, task and deadline. The old
+    job, which is its parent, stays as it is.
+    """
+    from penstock.desk import Desk
+
+    with opened(queue, config) as (app, run):
+        old = run(app.get(job_id))
+        job = run(Desk(app, old.tenant).again(job_id))
+    if as_json:
+        print_json(job.as_dict())
+    else:
+        say(job.id)
 
 
 @group.command("watch")

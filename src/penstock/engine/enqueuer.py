@@ -11,7 +11,7 @@ from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
-from penstock.ports.queue import UNKNOWN_LANE, JobQueue, NewJob, NewJobs
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
@@ -40,6 +40,22 @@ class Enqueuer:
         keys = None if key is None else [key]
         ids = None if job_id is None else [job_id]
         return (await self.enqueue_many(kind, [payload], keys=keys, ids=ids, **options))[0]
+
+    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
+        """Store a copy of a job as a new one, its child: the same kind, payload, lane, priority and
+        tenant, without its key, task and deadline. What is not known here of its kind is what the
+        job has."""
+        options: dict[str, Any] = {"priority": job.priority, "tenant": job.tenant}
+        options["parent_id"] = job.id
+        if job.kind in self._handlers or job.timeout is None:
+            return await self.enqueue(job.kind, job.payload, job_id=job_id, **options)
+        (new_id,) = new_ids(1) if job_id is None else [job_id]
+        payload = encode_payload(job.payload)
+        item = NewJob(new_id, payload, None, job.lane or NO_LANE, job.payload)
+        batch = NewJobs(
+            job.kind, [item], timeout=job.timeout, max_retries=job.max_retries, **options
+        )
+        return (await self._queue.enqueue(batch))[0]
 
     async def enqueue_many(
         self,

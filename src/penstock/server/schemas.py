@@ -64,13 +64,21 @@ class Question(In):
     explain: bool = False
 
 
+Moment = Annotated[float, Field(ge=0, le=2**33, description="Seconds since 1970.")]
+
+
 class Which(In):
-    """Dead letters; every part that is given must match."""
+    """Jobs; every part that is given must match."""
 
     ids: list[Plain] | None = Field(None, max_length=10_000)
     kind: Plain | None = None
     error_type: Plain | None = None
     task: Plain | None = None
+    parent: Plain | None = None
+    lane: Plain | None = None
+    priority: PriorityName | None = None
+    enqueued_after: Moment | None = None
+    enqueued_before: Moment | None = None
     all: bool = Field(False, description="Say so when nothing else is given.")
 
 
@@ -107,8 +115,30 @@ class JobPage(BaseModel):
     next: str | None = Field(description="Give it as `before` for the next page.")
 
 
-class Counted(BaseModel):
-    count: int
+class Refusal(BaseModel):
+    id: str
+    why: str
+
+
+class Outcome(BaseModel):
+    refused: list[Refusal] = Field(
+        alias="not", description="Of the `ids` that were given, those that are as they were."
+    )
+
+
+class Cancelled(Outcome):
+    cancelled: int
+
+
+class Redriven(Outcome):
+    redriven: int
+    count: int = Field(description="The same.")
+    ids: list[str]
+
+
+class Discarded(Outcome):
+    discarded: int
+    count: int = Field(description="The same.")
     ids: list[str]
 
 

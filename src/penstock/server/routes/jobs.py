@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk, dead_letters
+from penstock.desk import Changed, Desk, dead_letters
 from penstock.model.errors import WaitTimeout
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
@@ -20,7 +20,17 @@ from penstock.server.openapi import takes
 from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
 from penstock.server.queries import Before, long_poll
-from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, PriorityName, State, Which
+from penstock.server.schemas import (
+    Cancelled,
+    Discarded,
+    JobOut,
+    JobPage,
+    NewJob,
+    PriorityName,
+    Redriven,
+    State,
+    Which,
+)
 
 routes = APIRouter(tags=["jobs"])
 
@@ -137,6 +147,27 @@ async def cancel(desk: WriteDesk, job_id: str) -> Response:
     return reply((await desk.cancel(job_id)).as_dict())
 
 
+@routes.post("/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(Which))
+async def cancel_many(request: Request, desk: WriteDesk) -> Response:
+    """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
+    changed = await desk.change("cancel", await _which(request))
+    return reply({"cancelled": len(changed.ids), "not": _refusals(changed)})
+
+
+@routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobOut}})
+async def again(request: Request, desk: WriteDesk, job_id: str) -> Response:
+    """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
+    parent, stays as it is."""
+    made = made_id(request, desk.tenant)
+
+    async def make() -> Response:
+        await request.app.state.depth.check()
+        new = await desk.again(job_id, new_id=made)
+        return reply(new.as_dict(), 202, location=at("jobs", new.id))
+
+    return await once(request, desk.tenant, fingerprint(request), made, make)
+
+
 @routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
 async def failed(
     desk: ReadDesk,
@@ -158,32 +189,45 @@ async def groups(desk: ReadDesk) -> Response:
 
 @routes.post(
     "/v1/dead-letters/redrive",
-    responses={200: {"model": Counted}},
+    responses={200: {"model": Redriven}},
     openapi_extra=takes(Which),
 )
 async def redrive(request: Request, desk: WriteDesk) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
     await request.app.state.depth.check()
-    ids = await desk.redrive(where)
-    return reply({"count": len(ids), "ids": ids})
+    return _changed("redriven", await desk.change("redrive", where))
 
 
 @routes.post(
     "/v1/dead-letters/discard",
-    responses={200: {"model": Counted}},
+    responses={200: {"model": Discarded}},
     openapi_extra=takes(Which),
 )
 async def discard(request: Request, desk: WriteDesk) -> Response:
     """Delete dead letters for good."""
-    ids = await desk.discard(await _which(request))
-    return reply({"count": len(ids), "ids": ids})
+    return _changed("discarded", await desk.change("discard", await _which(request)))
 
 
 async def _which(request: Request) -> JobFilter:
     require(request, "application/json")
     which = parse(await whole(request), Which)
-    given = (which.ids, which.kind, which.error_type, which.task)
-    if all(one is None for one in given) != which.all:
-        raise Problem(422, "invalid", "say which: ids, kind, error_type or task; or `all`: true")
-    return dead_letters(which.kind, which.error_type, which.task, which.ids)
+    given = which.model_dump(exclude={"all"}, exclude_none=True)
+    if bool(given) == which.all:
+        raise Problem(
+            422, "invalid", f"say which: {', '.join(Which.model_fields)}: true (without the others)"
+        )
+    if "parent" in given:
+        given["parent_id"] = given.pop("parent")
+    if "priority" in given:
+        given["priority"] = Priority.parse(given["priority"])
+    return JobFilter(**given)
+
+
+def _refusals(changed: Changed) -> list[dict[str, str]]:
+    return [{"id": job_id, "why": why} for job_id, why in changed.refused]
+
+
+def _changed(done: str, changed: Changed) -> Response:
+    count = len(changed.ids)
+    return reply({done: count, "not": _refusals(changed), "count": count, "ids": changed.ids})
