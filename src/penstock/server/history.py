@@ -49,6 +49,9 @@ class Use(NamedTuple):
     waiting: int
 
 
+UNUSED = Use(0, 0)
+
+
 class Sample(NamedTuple):
     at: float
     speeds: Mapping[Ending, float]
@@ -105,7 +108,6 @@ class History:
             for name, use in sample.lanes.items():
                 busiest[name] = max(busiest.get(name, 0), use.in_flight + use.waiting)
         lanes = sorted(sorted(busiest, key=lambda name: -busiest[name])[:LANES])
-        nothing = Use(0, 0)
         return {
             "at": [round(one.at, 1) for one in samples],
             "completed": [_figure(one.speeds[Ending.COMPLETED]) for one in samples],
@@ -120,11 +122,21 @@ class History:
             "lanes": [
                 {
                     "lane": lane,
-                    "in_flight": [one.lanes.get(lane, nothing).in_flight for one in samples],
-                    "waiting": [one.lanes.get(lane, nothing).waiting for one in samples],
+                    "in_flight": [one.lanes.get(lane, UNUSED).in_flight for one in samples],
+                    "waiting": [one.lanes.get(lane, UNUSED).waiting for one in samples],
                 }
                 for lane in lanes
             ],
+        }
+
+    def of_lane(self, name: str, last: int = KEPT) -> dict[str, Any]:
+        """One lane, in columns likewise."""
+        samples = list(self.samples)[-last:]
+        uses = [one.lanes.get(name, UNUSED) for one in samples]
+        return {
+            "at": [round(one.at, 1) for one in samples],
+            "in_flight": [one.in_flight for one in uses],
+            "waiting": [one.waiting for one in uses],
         }
 
 

@@ -50,11 +50,9 @@ def when(at: float | None) -> Markup:
     if at is None:
         return Markup("-")
     away = at - time.time()
-    if away < 0:
-        said = "now" if away > -1 else f"{duration(float(round(-away)))} ago"
-    else:
-        said = f"in {duration(away)}"
-    return _time(at, said)
+    seconds = round(abs(away))
+    length = f"{seconds} s" if seconds < 60 else duration(seconds)
+    return _time(at, "now" if seconds == 0 else f"{length} ago" if away < 0 else f"in {length}")
 
 
 def moment(at: float | None) -> Markup:
