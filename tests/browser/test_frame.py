@@ -172,11 +172,11 @@ def test_a_page_changes_while_it_is_open(board: Board, served: Served) -> None:
 
 def test_a_paused_page_shows_what_has_come_when_it_goes_on(board: Board, served: Served) -> None:
     look = board.look("/jobs?kind=fail").live()
-    look.press("Pause")
+    look.press("Pause live")
     board.enqueue("fail")
     look.says("paused, there is news")
     look.says("No job is like this.")
-    look.press("Go on")
+    look.press("Go live")
     look.says("ValueError", "#live")
     look.fine()
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 PATIENCE = 20_000
 """Milliseconds that a browser waits for anything."""
+BOARD = Path(__file__).with_name("apps") / "board.py"
 SCREENSHOTS = "PENSTOCK_SCREENSHOTS"
 """Names a folder; without it no picture is taken."""
 AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
@@ -90,6 +91,27 @@ class Look:
         """Wait until it does."""
         self.page.locator(within).filter(has_text=text).first.wait_for()
 
+    def ask(self, answer: str) -> str:
+        """Answer the question that is open; what it was."""
+        dialog = self.page.locator("#ask[open]")
+        dialog.wait_for()
+        said = dialog.locator("p").inner_text()
+        dialog.get_by_role("button", name=answer).click()
+        return said
+
+    def fits(self) -> None:
+        """Nothing sticks out at the side."""
+        wide = self.page.evaluate(
+            """() => {
+              const room = document.documentElement.clientWidth;
+              if (document.documentElement.scrollWidth <= room) return [];
+              const out = (one) => one.getBoundingClientRect().right > room + 1;
+              const all = [...document.querySelectorAll("main *")].filter(out);
+              return all.map((one) => one.outerHTML.slice(0, 99));
+            }"""
+        )
+        assert wide == [], f"{self._name} {self.page.url}: {wide[:5]}"
+
     def accessible(self) -> None:
         """axe finds nothing."""
         found = Axe().run(self.page, options=AXE)
@@ -116,8 +138,18 @@ class Board:
         self.served: Served | None = None
 
     def serve(self, *arguments: str, port: int = 0, **settings: Any) -> Served:
-        self.served = self.host.serve(*arguments, port=port, **settings)
+        """From now on this is what is looked at."""
+        self.served = self.host.serve(*arguments, app="board:app", port=port, **settings)
         return self.served
+
+    def finished(self, *ids: str) -> None:
+        """Wait until these jobs are."""
+
+        async def wait(app: Penstock) -> None:
+            for job_id in ids:
+                await app.wait(job_id, PATIENCE / 1000)
+
+        self.do(wait)
 
     def do(self, work: Callable[[Penstock], Awaitable[T]]) -> T:
         """Something with the library, past the server. In a thread: the browser's loop is here."""
@@ -169,6 +201,7 @@ class Board:
 def board_in(folder: Path) -> Iterator[Board]:
     """For a fixture of a module; nothing is served yet."""
     cli = Cli(folder)
+    (folder / "board.py").write_text(BOARD.read_text())
     try:
         with EmbedderServer() as embedder, sync_playwright() as playwright:
             browser = playwright.chromium.launch(

@@ -5,6 +5,12 @@
   const drawn = new Map();
   const short = (value) => value === null ? "" : Number(value.toPrecision(3)).toLocaleString("en");
 
+  function clock(plot, splits) {
+    const seconds = plot.scales.x.max - plot.scales.x.min < 300 ? "2-digit" : undefined;
+    const format = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: seconds });
+    return splits.map((at) => format.format(new Date(at * 1000)));
+  }
+
   function draw(element) {
     const { at, series } = JSON.parse(element.dataset.chart);
     const data = [at, ...series.map(([, figures]) => figures)];
@@ -26,7 +32,7 @@
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
-      axes: [axis, { ...axis, size: 56, values: (_, splits) => splits.map(short) }],
+      axes: [{ ...axis, values: clock, space: 90 }, { ...axis, size: 56, values: (_, splits) => splits.map(short) }],
       series: [{}, ...series.map(([label], index) => ({
         label, stroke: lines[index], width: 2, points: { show: false }, spanGaps: false,
       }))],

@@ -99,7 +99,7 @@ if (pause) {
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.setAttribute("aria-pressed", String(paused));
-    pause.textContent = paused ? "Go on" : "Pause";
+    pause.textContent = paused ? "Go live" : "Pause live";
     showState();
     release();
   });
