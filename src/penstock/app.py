@@ -337,6 +337,27 @@ class Penstock:
         if not await self.queue.steer(name, Steer(steer)):
             raise LaneNotFound(name)
 
+    async def limit_lane(self, name: str, changes: Mapping[str, Any] | None) -> LaneInfo:
+        """Give a lane other limits than the configured ones, for all processes from now on:
+        `{"max_parallel": 3}`. What was given before stays unless it is named; a key with None is as
+        configured again, and so is all without `changes`. The keys are those of `LaneLimits`."""
+        if self.lanes.knows(name):  # also before anybody has used it
+            await self.queue.configure([name])
+        known = await self._lane_info(name)
+        before = {} if known.limits is None else known.limits.given()
+        wanted = {} if changes is None else {**before, **changes}
+        wanted = {key: value for key, value in wanted.items() if value is not None}
+        limits = self.lanes.limits(name, wanted) if wanted else None
+        if not await self.queue.limit(name, limits):
+            raise LaneNotFound(name)
+        return await self._lane_info(name)
+
+    async def _lane_info(self, name: str) -> LaneInfo:
+        for lane in await self.queue.lanes():
+            if lane.name == name:
+                return lane
+        raise LaneNotFound(name)
+
     async def changes(
         self,
         task: str,

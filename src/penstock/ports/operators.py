@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from penstock.model.job import JobState
+from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 
 MOST_GROUPS = 1000
@@ -80,4 +81,11 @@ class Operated(Protocol):
 
     async def steer(self, lane: str, steer: Steer) -> bool:
         """Pause, resume or reset a lane; False when there is no such lane."""
+        ...
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        """Give a lane other limits than the configured ones, for all processes, from now on and
+        whatever `configure` brings; None: the configured ones again. False when there is no such
+        lane. What has started goes on: with fewer slots than are taken, nothing starts until
+        enough are free."""
         ...

@@ -34,7 +34,7 @@ from penstock.lanes import view
 from penstock.model.change import Change
 from penstock.model.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
@@ -250,6 +250,9 @@ class PostgresQueue:
             return True
 
         return await self.write(change)
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        return await self.write(lambda tx: lanes.limit(tx, lane, limits))
 
     def callers_waiting(self) -> int:
         return self.pool().waiting

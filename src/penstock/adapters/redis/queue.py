@@ -19,11 +19,11 @@ from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
-from penstock.lanes.state import LaneState
+from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable, TaskStopped
 from penstock.model.job import Job, JobState
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
@@ -266,6 +266,10 @@ class RedisQueue:
     async def steer(self, lane: str, steer: Steer) -> bool:
         ask = {"lane": lane, "what": steer.value}
         return bool(await self.connections.call("steer", ask))
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        ask = {"lane": lane, "given": given(own_limits(limits))}
+        return bool(await self.connections.call("limit", ask))
 
     async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
         ask = {"tenant": tenant, "task": task, "running": running}

@@ -21,7 +21,7 @@ from penstock.lanes.state import DAY
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import Fed, JobFilter, NewJobs, Stopped
@@ -121,6 +121,9 @@ class SqliteQueue(SqliteFile):
     async def steer(self, lane: str, steer: Steer) -> bool:
         return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
 
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        return await self.write(lambda tx: lane_view.limit(tx, lane, limits))
+
     def callers_waiting(self) -> int:
         return self.waiting
 
@@ -208,9 +211,10 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
                 {"tenant": tenant, "task": task},
             )
     free_lost_slots(tx)
-    # A lane nobody uses, in no trouble, is made again when somebody does.
+    # A lane nobody uses, in no trouble and as configured, is made again when somebody does.
     tx.execute(
         "DELETE FROM lanes WHERE touched_at < :idle AND step = 0 AND suspect_at < :idle"
+        " AND limits IS NULL"
         " AND slowdown = 1 AND blocked_until < :now AND (per_day IS NULL OR day < :yesterday)"
         " AND NOT EXISTS (SELECT 1 FROM lines WHERE lines.lane = lanes.name)"
         " AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.lane = lanes.name)"

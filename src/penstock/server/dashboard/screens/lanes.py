@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.model.errors import LaneNotFound
+from penstock.model.errors import ConfigError, LaneNotFound
+from penstock.model.lane import LIMITS
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
@@ -22,6 +23,14 @@ CHARTED = 180
 """Samples of the history: a quarter of an hour."""
 MOST = 300
 """Lanes in the list: those in trouble, then those with most to do."""
+WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
+LABELS = {
+    "max_parallel": "At a time",
+    "requests_per_interval": "Requests",
+    "interval_seconds": "in seconds",
+    "min_interval_seconds": "Seconds between two",
+    "requests_per_day": "Requests a day",
+}
 STEERED = {
     Steer.PAUSE: "is paused: nothing starts in it until it is resumed",
     Steer.RESUME: "goes on",
@@ -77,7 +86,7 @@ async def _one(request: Request, visit: Visit, name: str) -> dict[str, Any]:
         if found.name == name:
             children = [other.name for other in seen if other.parent == name]
             history = request.app.state.history.of_lane(name, CHARTED)
-            return {"lane": found, "children": children, "history": history}
+            return {"lane": found, "labels": LABELS, "children": children, "history": history}
     raise LaneNotFound(name)
 
 
@@ -90,3 +99,26 @@ async def steer(request: Request, visit: Steering, name: str) -> Response:
         raise Problem(422, "invalid", "a lane is paused, resumed or reset") from None
     await visit.desk.app.steer_lane(name, what)
     return redirect(f"/lanes/{in_path(name)}", Flash("good", f"Lane {name} {STEERED[what]}."))
+
+
+@routes.post("/lanes/{name:name}/limits")
+async def limit(request: Request, visit: Steering, name: str) -> Response:
+    """Other limits than the configured ones, from now on; a field that is empty is as configured."""
+    form, back = await read_form(request), f"/lanes/{in_path(name)}"
+    try:
+        wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
+        given = any(value is not None for value in wanted.values())
+        await visit.desk.app.limit_lane(name, wanted if given else None)
+    except ConfigError as error:
+        return redirect(back, Flash("bad", f"The limits are as they were: {error}."))
+    said = "has these limits now, for all processes" if given else "is as configured again"
+    return redirect(back, Flash("good", f"Lane {name} {said}."))
+
+
+def _figure(key: str, text: str) -> float | int | None:
+    if not text:
+        return None
+    try:
+        return int(text) if key in WHOLE else float(text)
+    except ValueError:
+        raise ConfigError(f"{LABELS[key]}: {text!r} is no number") from None
