@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.model.errors import ConfigError, LaneNotFound
+from penstock.model.errors import LaneNotFound, ValidationError
 from penstock.model.lane import LIMITS
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.server.dashboard.filters import in_path
@@ -103,13 +103,13 @@ async def steer(request: Request, visit: Steering, name: str) -> Response:
 
 @routes.post("/lanes/{name:name}/limits")
 async def limit(request: Request, visit: Steering, name: str) -> Response:
-    """Other limits than the configured ones, from now on; a field that is empty is as configured."""
+    """Other limits than the configured ones, from now on; an empty field is as configured."""
     form, back = await read_form(request), f"/lanes/{in_path(name)}"
     try:
         wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
         given = any(value is not None for value in wanted.values())
         await visit.desk.app.limit_lane(name, wanted if given else None)
-    except ConfigError as error:
+    except ValidationError as error:
         return redirect(back, Flash("bad", f"The limits are as they were: {error}."))
     said = "has these limits now, for all processes" if given else "is as configured again"
     return redirect(back, Flash("good", f"Lane {name} {said}."))
@@ -121,4 +121,4 @@ def _figure(key: str, text: str) -> float | int | None:
     try:
         return int(text) if key in WHOLE else float(text)
     except ValueError:
-        raise ConfigError(f"{LABELS[key]}: {text!r} is no number") from None
+        raise ValidationError(f"{LABELS[key]}: {text!r} is no number") from None

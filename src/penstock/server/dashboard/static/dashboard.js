@@ -109,25 +109,28 @@ document.addEventListener("penstock:shown", tellTimes);
 
 // Questions: a form with data-confirm is sent once the answer is yes.
 
+const dialog = $("#ask");
+let asked = null;
 document.addEventListener("submit", (event) => {
   const form = event.target;
   const button = event.submitter;
   const ask = button?.dataset.confirm ?? form.dataset.confirm;
   if (!ask || form.dataset.confirmed) return;
   event.preventDefault();
-  const dialog = $("#ask");
   const ticked = $$("[data-pick]:checked", form).length;
   $("#ask-what").textContent = ask.replace("{ticked}", ticked.toLocaleString("en"));
+  asked = { form, button };
   dialog.returnValue = "no";
   dialog.showModal();
-  dialog.addEventListener("close", () => {
-    if (dialog.returnValue !== "yes") return;
-    const yes = document.createElement("input");
-    Object.assign(yes, { type: "hidden", name: "confirmed", value: "yes" });
-    form.append(yes);
-    form.dataset.confirmed = "yes";
-    form.requestSubmit(button);
-  }, { once: true });
+});
+dialog.addEventListener("close", () => {
+  if (dialog.open || dialog.returnValue !== "yes") return; // open: it was asked again meanwhile
+  const { form, button } = asked;
+  const yes = document.createElement("input");
+  Object.assign(yes, { type: "hidden", name: "confirmed", value: "yes" });
+  form.append(yes);
+  form.dataset.confirmed = "yes";
+  form.requestSubmit(button);
 });
 
 // Selection: a box that ticks all, and how many are ticked.
