@@ -229,3 +229,32 @@ async def test_jobs_of_the_library_are_not_run_again_by_hand(
         answer = await client.post(f"/v1/jobs/{job.id}/again")
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert instead in answer.json()["detail"]
+
+
+async def test_limits_of_a_lane_are_changed_by_admins(site: Site) -> None:
+    async with await site.client("default", READ, WRITE) as other:
+        denied = await other.patch("/v1/lanes/openalex", json={"max_parallel": 9})
+        assert denied.status_code == 403
+    async with await site.client() as admin:
+
+        async def patch(name: str, **limits: Any) -> Any:
+            return await admin.patch(f"/v1/lanes/{name}", json=limits)
+
+        lane = (await patch("openalex", max_parallel=5)).json()
+        assert (lane["max_parallel"], lane["overridden"]) == (5, True)
+        lane = (await patch("openalex", requests_per_day=100)).json()
+        assert (lane["max_parallel"], lane["per_day"]) == (5, 100), "what was given stays"
+        lane = (await patch("openalex", min_interval_seconds=0.01)).json()
+        assert lane["spacing"] == pytest.approx(0.102), "the configured rate goes on to bind"
+        lane = (await patch("openalex", requests_per_interval=20)).json()
+        assert lane["spacing"] == pytest.approx(0.051)
+        assert (await admin.get("/v1/lanes")).json()["lanes"] == [lane]
+        nothing = dict.fromkeys(lane["limits"])
+        lane = (await patch("openalex", **nothing)).json()
+        assert (lane["max_parallel"], lane["per_day"], lane["overridden"]) == (2, None, False)
+
+        assert (await patch("nobody", max_parallel=5)).status_code == 404
+        assert (await patch("openalex")).status_code == 422
+        assert (await patch("openalex", max_parallel=0)).status_code == 422
+        lonely = await patch("arxiv", requests_per_interval=5)
+        assert "go together" in lonely.json()["detail"]

@@ -40,6 +40,19 @@ def trouble(lane: LaneInfo) -> str | None:
     return "daily limit used up" if _spent(lane) else None
 
 
+def in_words(lane: LaneInfo) -> str:
+    """The limits in force, and whether somebody has set them."""
+    rate = f"a start every {lane.spacing:.3g} s" if lane.spacing else "no rate"
+    day = "" if lane.per_day is None else f", {lane.per_day:,} a day"
+    by = f"set by hand: {_by_hand(lane)}" if lane.limits else "as configured"
+    return f"{rate}, {lane.max_parallel:,} at a time{day} ({by})"
+
+
+def _by_hand(lane: LaneInfo) -> str:
+    given = {} if lane.limits is None else lane.limits.given()
+    return ", ".join(f"{key} {value:g}" for key, value in given.items()) or "-"
+
+
 def print_lanes(lanes: Sequence[LaneInfo]) -> None:
     """A table of lanes; columns that say nothing are left out."""
     parents = any(lane.parent for lane in lanes)
@@ -53,6 +66,8 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
         Column("blocked", style=_style),
         Column("today", right=True),
     ]
+    by_hand = any(lane.limits for lane in lanes)
+    columns += [Column("set by hand", fit="fold")] if by_hand else []
     rows = []
     for lane in lanes:
         row = [printable(lane.name)]
@@ -65,6 +80,7 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
             _blocked(lane) if lane.blocked_why else "-",
             _today(lane),
         ]
+        row += [_by_hand(lane)] if by_hand else []
         rows.append(row)
     print_table(columns, rows)
 

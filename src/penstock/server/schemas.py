@@ -223,6 +223,20 @@ class Found(BaseModel):
     passages: list[PassageOut]
 
 
+Much = Annotated[int, Field(ge=1, le=10**9)]
+Long = Annotated[float, Field(ge=1e-6, le=1e9)]
+
+
+class Limits(In):
+    """Limits of a lane; null: as configured."""
+
+    requests_per_interval: Much | None = None
+    interval_seconds: Long | None = None
+    min_interval_seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    max_parallel: Much | None = None
+    requests_per_day: Much | None = None
+
+
 class LaneOut(BaseModel):
     name: str
     parent: str | None
@@ -237,6 +251,8 @@ class LaneOut(BaseModel):
     blocked_why: str | None
     per_day: int | None
     used_today: int
+    limits: Limits | None = Field(description="What an operator has given it.")
+    overridden: bool = Field(description="Whether it has limits other than configured.")
 
 
 class Lanes(BaseModel):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.desk import Desk
 from penstock.model.access import KeyScope
 from penstock.model.errors import LaneNotFound
 from penstock.server.answers import reply
+from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Reader
 from penstock.server.desk import AdminDesk, ReadDesk
-from penstock.server.schemas import LaneOut, Lanes
+from penstock.server.openapi import takes
+from penstock.server.problems import Problem
+from penstock.server.schemas import LaneOut, Lanes, Limits
 
 routes = APIRouter(tags=["lanes"])
 
@@ -38,6 +41,20 @@ async def resume(desk: AdminDesk, name: str) -> Response:
     """Lift a pause, or a block by refused credentials."""
     await desk.app.steer_lane(name, "resume")
     return await _lane(desk, name)
+
+
+@routes.patch(
+    "/v1/lanes/{name:name}", responses={200: {"model": LaneOut}}, openapi_extra=takes(Limits)
+)
+async def limit(request: Request, desk: AdminDesk, name: str) -> Response:
+    """Give a lane other limits, for all processes and until they are taken back: null stands for
+    what is configured. What is not named stays as it is. Part of a rate is completed from what is
+    configured."""
+    require(request, "application/json")
+    changes = parse(await whole(request), Limits).model_dump(exclude_unset=True)
+    if not changes:
+        raise Problem(422, "invalid", f"give at least one of {', '.join(Limits.model_fields)}")
+    return reply(asdict(await desk.app.limit_lane(name, changes)))
 
 
 async def _lane(desk: Desk, name: str) -> Response:
