@@ -38,6 +38,7 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     other = board.enqueue("add", task="trip")
     board.finished(urgent, dead, other)
     look = board.look("/jobs")
+    look.find("summary").get_by_text("More filters").click()
     look.page.get_by_label("Task").fill("trip")
     look.page.get_by_label("Priority").select_option("high")
     look.press("Show")

@@ -140,7 +140,7 @@ def test_screens_are_accessible_fit_and_complain_about_nothing(
     board: Board, served: Served, look_of: str
 ) -> None:
     name, _, scheme = look_of.partition("-")
-    dead = board.enqueue("fail", {"message": "no water", "token": "abc"})
+    dead = board.enqueue("fail", {"message": "no water"})
     board.finished(dead)
     screens = {
         "overview": "/",

@@ -32,7 +32,7 @@
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
-      axes: [{ ...axis, values: clock, space: 90 }, { ...axis, size: 56, values: (_, splits) => splits.map(short) }],
+      axes: [{ ...axis, values: clock, space: 90, size: 32 }, { ...axis, size: 56, values: (_, splits) => splits.map(short) }],
       series: [{}, ...series.map(([label], index) => ({
         label, stroke: lines[index], width: 2, points: { show: false }, spanGaps: false,
       }))],
