@@ -16,6 +16,7 @@ from penstock.server.guard import Guard
 from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
 from penstock.server.routes import (
+    actions,
     answers,
     documents,
     events,
@@ -61,7 +62,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, overview, mcp)
+    parts = (jobs, search, documents, tasks, answers, events, health, lanes, overview, actions, mcp)
     for part in parts:
         api.include_router(part.routes)
     state.routes = [route for part in parts for route in part.routes.routes]
