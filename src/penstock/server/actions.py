@@ -7,6 +7,7 @@ server died is not missing, and where nothing can be recorded nothing is done.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -27,6 +28,12 @@ NAMED = 20
 UNKNOWN = "?"
 """The subject where there is none of that name: a name that is nobody's may be anything."""
 NOT_FOUND = 404
+_ID = re.compile("[0-9a-f]{32}")
+
+
+def named(job_id: str) -> str:
+    """An id of a job as a subject; what is none is not kept, not even for a moment."""
+    return job_id if _ID.fullmatch(job_id) else UNKNOWN
 
 
 class Deed:

@@ -13,7 +13,7 @@ from penstock.model.access import Caller
 from penstock.model.errors import WaitTimeout
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
-from penstock.server.actions import acting
+from penstock.server.actions import acting, named
 from penstock.server.answers import at, reply, written
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
@@ -148,7 +148,7 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Cancel a job; the job as it stands then, which may have finished just before."""
-    async with acting(request, caller, "job.cancel", job_id) as deed:
+    async with acting(request, caller, "job.cancel", named(job_id)) as deed:
         await desk.job(job_id)
         job = await desk.cancel(job_id)
         deed.detail["state"] = str(job.state)
@@ -169,7 +169,7 @@ async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) 
     made = made_id(request, desk.tenant)
 
     async def make() -> Response:
-        async with acting(request, caller, "job.again", job_id) as deed:
+        async with acting(request, caller, "job.again", named(job_id)) as deed:
             await request.app.state.depth.check()
             new = await desk.again(job_id, new_id=made)
             deed.detail["new"] = new.id
