@@ -78,9 +78,7 @@ def test_a_list_does_not_move_while_jobs_come(board: Board, served: Served) -> N
     ]
     expect(look.find(f"#pick-{first[1]}")).to_be_checked()
     look.says("1 ticked")
-    after = look.find(f"#job-{first[1]}").bounding_box()
-    assert before is not None
-    assert after is not None
+    assert look.find(f"#job-{first[1]}").bounding_box() == before
     look.page.reload()  # in the middle
     assert look.find(f"#job-{later}").count() == 1
     look.fine()
@@ -211,9 +209,7 @@ def test_who_may_only_read_is_offered_nothing_and_refused(board: Board) -> None:
     stranger = board.host.key("stranger", tenant="others", scopes="read write")
     job_id = board.enqueue("add", delay=3600)
     locked = board.host.serve("--no-workers", require_key=True)
-    look = board.look("/sign-in", served=locked)
-    look.find("input[name=key]").fill(reader)
-    look.press("Sign in")
+    look = board.look(None, served=locked).sign_in(reader)
     look.open("/jobs").live()
     assert look.find("main button:visible").all_inner_texts() == ["Pause live", "Show"]
     look.open(f"/jobs/{job_id}").live()

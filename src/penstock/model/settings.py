@@ -97,6 +97,8 @@ class Settings:
     """The size of what is found, and how much neighbours share; at most a quarter of the size."""
     idempotency_seconds: float = 86400.0
     """How long the server gives the same answer to requests with the same Idempotency-Key."""
+    actions_seconds: float = 90 * 86400.0
+    """How long the server remembers what callers did to jobs, lanes and documents."""
     fetch_allow: str = ""
     """`host:port`, several with commas between: may be fetched although not on the open internet.
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""

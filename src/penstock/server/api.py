@@ -19,6 +19,7 @@ from penstock.server.history import History
 from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
 from penstock.server.routes import (
+    actions,
     answers,
     documents,
     events,
@@ -66,7 +67,8 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, overview, history, mcp)
+    for_all = (jobs, search, documents, tasks, answers, events, health)
+    parts = (*for_all, lanes, overview, history, actions, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:
         api.include_router(router)

@@ -7,11 +7,12 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
+from penstock.server.actions import acting
 from penstock.server.callers import known
 from penstock.server.dashboard import assets
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, redirect
-from penstock.server.dashboard.screens import dead_letters, job, jobs, lanes, overview
+from penstock.server.dashboard.screens import dead_letters, job, jobs, lanes, log, overview
 from penstock.server.dashboard.session import local_path, read_form, sign_in, sign_out
 from penstock.server.problems import Problem
 
@@ -36,14 +37,15 @@ async def take_key(request: Request) -> Response:
     onward = local_path(form.one("next", "/"))
     request.state.secret = form.one("key")
     try:
-        await known(request)
+        caller = await known(request)
     except Problem as problem:
         if problem.status != 401:
             raise
         return page(
             request, "sign_in.html", 401, title="Sign in", next=onward, wrong=problem.detail
         )
-    response = redirect(onward)
+    async with acting(request, caller, "key.sign-in", caller.name):
+        response = redirect(onward)
     sign_in(request, response, form.one("key"))
     return response
 
@@ -56,4 +58,4 @@ async def forget_key(request: Request) -> Response:
 
 
 # Another screen is a file in screens/, and its routes here.
-ALL = [one.routes for one in (overview, jobs, job, lanes, dead_letters)] + [shared]
+ALL = [one.routes for one in (overview, jobs, job, lanes, dead_letters, log)] + [shared]

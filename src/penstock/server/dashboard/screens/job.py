@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from penstock.desk import RESERVED
 from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting, named
 from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
@@ -62,6 +63,8 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
 
 @routes.post("/jobs/{job_id:name}/again")
 async def run_again(request: Request, visit: Writing, job_id: str) -> Response:
-    await request.app.state.depth.check()
-    new = await visit.desk.again(job_id)
+    async with acting(request, visit.caller, "job.again", named(job_id)) as deed:
+        await request.app.state.depth.check()
+        new = await visit.desk.again(job_id)
+        deed.detail["new"] = new.id
     return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "This is the new job."))

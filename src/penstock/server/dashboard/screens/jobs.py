@@ -23,6 +23,7 @@ routes = router()
 PAGE = 50
 TICKED = 10_000
 """Jobs that are named one by one; for more there is the filter."""
+RARE = ("error_type", "task", "parent", "since", "until")
 UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
@@ -65,6 +66,11 @@ class Wanted:
         given = [("state", str(state)) for state in self.states]
         given += [(name, text) for name, text in {**self.texts, **more}.items() if text]
         return "?" + urlencode(given) if given else ""
+
+    @property
+    def rare(self) -> bool:
+        """Whether it asks by what is folded away at first."""
+        return any(self.texts[name] for name in RARE)
 
     @property
     def offers(self) -> list[str]:
