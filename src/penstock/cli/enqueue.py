@@ -14,6 +14,7 @@ from penstock.cli.output import note, print_json, say
 from penstock.cli.session import Run, opened
 from penstock.cli.text import duration, plural, pretty, problem
 from penstock.model.errors import KeyConflict, PenstockError
+from penstock.model.hidden import hidden_job
 from penstock.model.job import Job, JobState, PriorityName
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def enqueue_jobs(
         with opened(queue, config, create=True) as (app, run):
             ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
             ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
+        if ended and not as_json:
+            ended = [hidden_job(one, app.settings.hidden) for one in ended]
         _report_file(kind, ids, ended, as_json=as_json)
     else:
         if keyed:
@@ -113,6 +116,8 @@ def enqueue_jobs(
             if not as_json:
                 say(job.id)
             ended = _wait(app, run, kind, [job.id], timeout, quiet=as_json) if wait else None
+        if ended and not as_json:
+            ended = [hidden_job(one, app.settings.hidden) for one in ended]
         _report_one(job, ended, as_json=as_json)
     if ended and any(job.state is not JobState.COMPLETED for job in ended):
         raise typer.Exit(ExitCode.UNSUCCESSFUL)

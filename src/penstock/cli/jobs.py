@@ -26,6 +26,7 @@ from penstock.cli.options import (
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
 from penstock.model.errors import JobNotFound
+from penstock.model.hidden import hidden_job
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
@@ -83,12 +84,13 @@ def list_jobs(
         if before is not None:
             run(app.get(before))  # a page after a job that is gone would look like the end
         found = run(app.jobs(**where, limit=limit, before=before))
+        names = app.settings.hidden
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
         note("no jobs match" if before or any(where.values()) else "no jobs")
     else:
-        print_jobs(found)
+        print_jobs([hidden_job(job, names) for job in found])
         if len(found) == limit:
             note(f"there may be more: --before {found[-1].id}")
 
@@ -102,7 +104,7 @@ def show(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all of a job, payload and result included.
+    """Show all of a job, payload and result included; values of passwords and the like as ***.
 
     Six or more digits from the beginning or the end of an id will do, if only one of the newest
     1,000 jobs has them.
@@ -111,10 +113,11 @@ def show(
 
     with opened(queue, config) as (app, run):
         job = run(_find(app, job_id))
+        names = app.settings.hidden
     if as_json:
         print_json(job.as_dict())
     else:
-        print_job(job)
+        print_job(hidden_job(job, names))
 
 
 async def _find(app: Penstock, part: str) -> Job:

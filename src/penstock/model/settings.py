@@ -99,6 +99,9 @@ class Settings:
     """How long the server gives the same answer to requests with the same Idempotency-Key."""
     actions_seconds: float = 90 * 86400.0
     """How long the server remembers what callers did to jobs, lanes and documents."""
+    hidden_names: str = ""
+    """Names, with commas between, whose values in payloads and results people are not shown,
+    besides `password`, `secret`, `token`, `api_key`, `authorization`, `cookie` and the like."""
     fetch_allow: str = ""
     """`host:port`, several with commas between: may be fetched although not on the open internet.
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
@@ -130,6 +133,11 @@ class Settings:
     poll_only: bool = False
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """`hidden_names`, one by one."""
+        return tuple(name.strip() for name in self.hidden_names.split(",") if name.strip())
 
     def __post_init__(self) -> None:
         for field in fields(self):
