@@ -204,6 +204,19 @@ def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> No
         board.close_pages()
 
 
+def test_secrets_are_not_shown(board: Board, served: Served) -> None:
+    secret = "hunter2hunter2"
+    job_id = board.enqueue("say", {"text": "x", "password": secret, "deep": [{"api_key": secret}]})
+    dead = board.enqueue("fail", {"message": f"cannot reach https://me:{secret}@example.org/"})
+    board.finished(job_id, dead)
+    look = board.look(f"/jobs/{job_id}").live()
+    look.says('"password"')
+    for path in (f"/jobs/{job_id}", f"/jobs/{dead}", "/jobs", "/dead-letters", "/"):
+        look.open(path).live()
+        assert secret not in look.page.content(), path
+    look.fine()
+
+
 def test_who_may_only_read_is_offered_nothing_and_refused(board: Board) -> None:
     reader = board.host.key("reader", scopes="read")
     stranger = board.host.key("stranger", tenant="others", scopes="read write")

@@ -8,6 +8,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from penstock.desk import RESERVED
+from penstock.model.hidden import hidden_job
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
@@ -38,7 +39,7 @@ async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
 
 
 async def _seen(visit: Visit, job_id: str) -> dict[str, Any]:
-    found = await visit.desk.job(job_id)
+    found = hidden_job(await visit.desk.job(job_id), visit.desk.app.settings.hidden)
     life = steps(found, visit.desk.app.queue.now())
     return {
         "job": found,
