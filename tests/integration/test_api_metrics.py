@@ -1,4 +1,4 @@
-"""What Prometheus is told of real work: everything the reference names, and nothing that shrinks."""
+"""What Prometheus is told of real work: all that the reference names, and nothing shrinks."""
 
 import re
 from collections.abc import Iterator
