@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from penstock import tracing
 FIELDS = ("job", "kind", "attempt", "task", "tenant", "lane")
 """What an entry can say of a job: given as `extra`, or known where it is logged."""
 SELDOM_SECONDS = 60.0
+WORDS = re.compile(r"[\w .,!-]*", re.ASCII)
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -29,6 +31,10 @@ class TextLines(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (its name)
+        record.message = said(record)
+        return super().formatMessage(record)
 
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 (its name)
         return told(ei[1])
@@ -48,7 +54,7 @@ class JsonLines(logging.Formatter):
             "time": f"{at}.{int(record.msecs):03}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": said(record),
             "process": os.getpid(),
         }
         given = {name: getattr(record, name, None) for name in FIELDS}
@@ -60,6 +66,16 @@ class JsonLines(logging.Formatter):
             entry["error"] = type(record.exc_info[1]).__name__
             entry["traceback"] = told(record.exc_info[1])
         return json.dumps(entry, ensure_ascii=False, default=str)
+
+
+def said(record: logging.LogRecord) -> str:
+    """The message. Of what asyncio has to say only the first words: behind them it shows the task
+    that failed, and with it its error or its arguments."""
+    message = record.getMessage()
+    if record.name != "asyncio":
+        return message
+    words = WORDS.match(message)
+    return words[0].strip() if words else ""
 
 
 def told(error: BaseException | None) -> str:

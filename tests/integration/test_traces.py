@@ -245,3 +245,16 @@ async def test_where_the_extra_is_missing_it_is_said_and_all_goes_on(host: Host)
     job = host.cli("enqueue", "add", "--wait", "--json").json
     assert job["state"] == "completed"
     worker.said("penstock[otel]")
+
+
+def test_command_is_traced_and_continues_the_trace_of_its_caller(
+    host: Host, collector: Collector
+) -> None:
+    environment = {
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": collector.url("/v1/traces"),
+        "TRACEPARENT": CALLER,
+    }
+    done = host.cli("enqueue", "add", environment=environment)
+    assert done.err == ""
+    assert {"penstock enqueue", "send add"} <= collector.names
+    assert collector.traces == {CALLER.split("-")[1]}

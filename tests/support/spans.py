@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,13 +73,12 @@ class Collector(CountingServer):
     @property
     def names(self) -> set[str]:
         """Of all the spans it was sent."""
-        return {
-            span.name
-            for request in self._requests()
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        }
+        return {span.name for span in self._spans()}
+
+    @property
+    def traces(self) -> set[str]:
+        """Which traces they are of."""
+        return {span.trace_id.hex() for span in self._spans()}
 
     @property
     def services(self) -> set[str]:
@@ -94,9 +94,13 @@ class Collector(CountingServer):
     def text(self) -> str:
         return "\n".join(str(request) for request in self._requests())
 
-    def _requests(self) -> Iterator[ExportTraceServiceRequest]:
-        import gzip
+    def _spans(self) -> Iterator[Any]:
+        for request in self._requests():
+            for resource in request.resource_spans:
+                for scope in resource.scope_spans:
+                    yield from scope.spans
 
+    def _requests(self) -> Iterator[ExportTraceServiceRequest]:
         for hit in list(self.hits):
             if hit.path == "/v1/traces":
                 zipped = hit.headers.get("content-encoding") == "gzip"

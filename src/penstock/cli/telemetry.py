@@ -45,6 +45,24 @@ def telemetry(service: str, settings: Settings, log_format: str | None = None) -
             flush()
 
 
+@contextmanager
+def traced(command: str) -> Iterator[None]:
+    """A span around a command, where spans are wanted; the child of the one that TRACEPARENT in
+    the environment names."""
+    flush = _set_up_traces("penstock")
+    if flush is None:
+        yield
+        return
+    from penstock import tracing
+
+    caller = {tracing.HEADER: os.environ.get("TRACEPARENT", "")}
+    try:
+        with tracing.span(f"penstock {command}", caller=caller):
+            yield
+    finally:
+        flush()
+
+
 def _set_up_logs(settings: Settings) -> None:
     """Does nothing if the app's module has set up logging itself."""
     import logging
