@@ -9,9 +9,14 @@ import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
 from penstock import JobContext
+from penstock.librarian.client import RemoteLibrarian
+from penstock.librarian.server import serving
+from penstock.model.librarian import LibrarianConfig
 from penstock.model.server import ServerConfig
 from penstock.server.draining import Draining
 from penstock.server.run import bind, listening
+from tests.support.agents import Agents, call
+from tests.support.counter import counter_at
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
@@ -20,6 +25,7 @@ from tests.support.spans import Collector, Spans, about, gathered, linked, paren
 from tests.support.waiting import until
 
 SECRET = "jane.doe@example.org"
+ANYWHERE = LibrarianConfig(port=0)
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -245,6 +251,40 @@ async def test_where_the_extra_is_missing_it_is_said_and_all_goes_on(host: Host)
     job = host.cli("enqueue", "add", "--wait", "--json").json
     assert job["state"] == "completed"
     worker.said("penstock[otel]")
+
+
+async def test_librarian_continues_the_trace_of_whoever_asks_it(farm: Farm, spans: Spans) -> None:
+    async def ready() -> None: ...
+
+    async with counter_at(farm, remote=False) as counter:
+        service = serving(
+            counter.librarian, counter.service.asking, counter.app.queue.now, ready, ANYWHERE
+        )
+        async with service as served:
+            remote = RemoteLibrarian(LibrarianConfig(address=served.address), counter.app.queue.now)
+            counter.librarian = remote
+            assert len(await counter.ask("round")) == 1
+            await remote.close()
+    asked, answered = spans.named("penstock.librarian.v1.Librarian/Search")[::-1]
+    assert (asked.kind, answered.kind) == (SpanKind.CLIENT, SpanKind.SERVER)
+    assert parent(answered) == place(asked)
+
+
+@pytest.mark.parametrize(("way", "around"), [("stdio-new", []), ("http-new", ["POST /mcp"])])
+async def test_tool_call_is_traced_down_to_its_jobs(
+    host: Host, collector: Collector, way: str, around: list[str]
+) -> None:
+    host.cli.environment |= {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url(""),
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
+    async with Agents(host).connect(way) as client:
+        await call(client, "ingest", text="The sluice is opened at noon.", wait=30)
+        await until(lambda: "tools/call ingest" in collector.names, "the span of the call")
+        await until(lambda: "process ingest.embed" in collector.names, "spans of the last job")
+        assert collector.above("send ingest.parse")[:1] == ["tools/call ingest"]
+        await until(lambda: set(around) <= collector.names, "the span of the request")
+        assert collector.above("tools/call ingest") == around
 
 
 def test_command_is_traced_and_continues_the_trace_of_its_caller(

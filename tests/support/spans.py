@@ -80,6 +80,15 @@ class Collector(CountingServer):
         """Which traces they are of."""
         return {span.trace_id.hex() for span in self._spans()}
 
+    def above(self, name: str) -> list[str]:
+        """The names of the spans around this one, the innermost first."""
+        by_id = {span.span_id: span for span in self._spans()}
+        [span] = [span for span in by_id.values() if span.name == name]
+        found = []
+        while (span := by_id.get(span.parent_span_id)) is not None:
+            found.append(span.name)
+        return found
+
     @property
     def services(self) -> set[str]:
         return {
