@@ -197,7 +197,8 @@ class Dispatcher:
             run_at = settlement.run_at
             if run_at and (self._next_at is None or run_at < self._next_at):
                 self._next_at = run_at
-            tell(settlement, exchange, stale=bool(stale) and settlement.lease.ref in stale)
+            if stale or settlement.error is not None:
+                tell(settlement, exchange, stale=settlement.lease.ref in stale)
 
     def _want(self) -> Want | None:
         if not self._claiming:
