@@ -32,17 +32,30 @@ LogFormatOption = Annotated[
 def telemetry(service: str, settings: Settings, log_format: str | None = None) -> Iterator[None]:
     """Log, and trace if OTEL_EXPORTER_OTLP_ENDPOINT says where to, for as long as the block
     lasts. `log_format` wins over the setting."""
+    import logging
     from dataclasses import replace
 
     if log_format is not None:
         settings = replace(settings, log_format=log_format)  # which checks it
-    _set_up_logs(settings)
+    _set_up_logs(settings, logging.INFO)
     flush = _set_up_traces(service)
     try:
         yield
     finally:
         if flush is not None:
             flush()
+
+
+@contextmanager
+def at_work(command: str, settings: Settings) -> Iterator[None]:
+    """For a command that works on something and tells how it goes: the log would tell it once
+    more, by job."""
+    import logging
+
+    logging.getLogger("penstock").setLevel(logging.ERROR)
+    _set_up_logs(settings, logging.WARNING)
+    with traced(command):
+        yield
 
 
 @contextmanager
@@ -63,7 +76,7 @@ def traced(command: str) -> Iterator[None]:
         flush()
 
 
-def _set_up_logs(settings: Settings) -> None:
+def _set_up_logs(settings: Settings, level: int) -> None:
     """Does nothing if the app's module has set up logging itself."""
     import logging
 
@@ -74,7 +87,7 @@ def _set_up_logs(settings: Settings) -> None:
     json = settings.log_format == "json"
     handler.setFormatter(JsonLines(of_running_job) if json else TextLines())
     handler.addFilter(Seldom("opentelemetry"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=level, handlers=[handler])
 
 
 def _set_up_traces(service: str) -> Callable[[], None] | None:
