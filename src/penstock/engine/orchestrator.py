@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from penstock import tracing
 from penstock.engine.bench import Bench
 from penstock.engine.context import Enqueue, Services
 from penstock.engine.dispatcher import Dispatcher
@@ -141,12 +142,18 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
+                client=HttpClient(
+                    parse_allow(self._settings.fetch_allow),
+                    self._settings.contact,
+                    self._settings.trace_hosts,
+                ),
+                timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),
                 parked=lambda run: parking.parked(run),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,
+            traced=tracing.on(),
             freed=self._on_freed,
             ready=self._on_ready,
         )

@@ -34,11 +34,22 @@ from penstock.server.routes import (
 )
 
 if TYPE_CHECKING:
+    from fastapi.telemetry import TelemetryConfig
+
     from penstock.app import Penstock
 
 ABOUT = (
     "Durable jobs, lanes for every outside service, searchable documents, research, and answers."
 )
+
+SPANS_ARE_OURS: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""FastAPI's own tell paths, queries and what exceptions say; see `Guard`."""
 
 
 def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
@@ -50,6 +61,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=SPANS_ARE_OURS,
     )
     state = api.state
     state.penstock = app
