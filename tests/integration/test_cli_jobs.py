@@ -187,3 +187,17 @@ def test_people_are_not_shown_secrets_and_programs_get_all(cli: Cli) -> None:
     assert "https://***@example.org/" in shown
     assert '"shoe": "hunter2"' in cli("jobs", "show", job_id).out
     assert cli("jobs", "show", job_id, "--json").json["payload"] == payload
+
+
+def test_all_that_match_are_cancelled(cli: Cli) -> None:
+    cli.enqueue("mail.send")
+    low = [cli.enqueue("add", priority="low") for _ in range(2)]
+    kept = cli.enqueue("add")
+    assert cli("jobs", "cancel", "--kind", "mail.*").out == "cancelled 1 job\n"
+    done = cli("jobs", "cancel", "--priority", "low", "--json").json
+    assert (done["cancelled"], sorted(done["ids"])) == (2, sorted(low))
+    assert cli("jobs", "show", kept, "--json").json["state"] == "queued"
+    assert "which jobs?" in cli("jobs", "cancel", code=2).err
+    assert "not both" in cli("jobs", "cancel", kept, "--all", code=2).err
+    cli("jobs", "cancel", "--all")
+    assert cli("jobs", "show", kept, "--json").json["state"] == "cancelled"
