@@ -165,12 +165,12 @@ def install(api: FastAPI, page_of: Callable[[Request, Problem], Response]) -> No
 
 
 def _methods(request: Request) -> set[str]:
-    """What may be done at this path: each method is a route of its own."""
-    found: set[str] = set()
-    for route in request.app.state.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
-            found |= route.methods
-    return found
+    """What may be done at this path: each method is a route of its own. `/v1/jobs/cancel` is not
+    the job called cancel."""
+    routes = request.app.state.routes
+    found = [one for one in routes if one.matches(request.scope)[0] is not Match.NONE]
+    exact = [one for one in found if not one.param_convertors]
+    return {method for one in exact or found for method in one.methods}
 
 
 def unforeseen(method: str, route: str, error: Exception) -> Problem:
