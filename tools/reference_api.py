@@ -48,11 +48,17 @@ The last four are those of POST, PUT and DELETE. `/healthz` and `/readyz` have n
 METRICS = """\
 # Metrics
 
-<!-- Written by `python -m tools.reference` from src/penstock/server/metrics.py. -->
+<!-- Written by `python -m tools.reference` from src/penstock/server/metrics.py and
+queue_metrics.py. -->
 
-What `GET /metrics` has, for keys with the scope `admin`. Those of HTTP are of one server process,
-and start at 0 with it. All others are looked up when they are asked for, and are of the whole
-queue: every server process says the same, so take their maximum over processes and not their sum.
+What `GET /metrics` has, for keys with the scope `admin`. How to use it is in the
+[guide](guide-signals.md). Those of HTTP are of one server process, and start at 0 with it. All
+others are looked up when they are asked for, and are of the whole queue: every server process says
+the same, so take their maximum over servers and not their sum.
+
+What has a label `process` is as that worker process last told it, with the renewal of its leases
+(every 5 s). Its counters start at 0 when it joins, only grow, and are gone when it leaves: what it
+did in its last seconds is not seen here, nor what is done by processes that end sooner.
 
 | name | type | labels | meaning |
 |---|---|---|---|

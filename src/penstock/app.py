@@ -26,7 +26,8 @@ from penstock.model.settings import Settings
 from penstock.parts import Parts
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, ProcessInfo, Stopped, Topic
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import Fed, JobFilter, Stopped, Topic
 from penstock.queues import choose_queue
 
 if TYPE_CHECKING:
@@ -270,16 +271,25 @@ class Penstock:
         tenant: str | None = None,
         task: str | None = None,
         parent_id: str | None = None,
+        lane: str | None = None,
+        priority: PriorityName | Priority | None = None,
+        enqueued_after: float | None = None,
+        enqueued_before: float | None = None,
         limit: int = 100,
         before: str | None = None,
     ) -> list[Job]:
-        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`."""
+        """Jobs, newest first; `kind` may be a pattern such as `ingest.*`. The times are seconds
+        since 1970: from `enqueued_after` on, and earlier than `enqueued_before`."""
         where = JobFilter(
             states=None if states is None else [JobState(state) for state in states],
             kind=kind,
             tenant=tenant,
             task=task,
             parent_id=parent_id,
+            lane=lane,
+            priority=None if priority is None else Priority.parse(priority),
+            enqueued_after=enqueued_after,
+            enqueued_before=enqueued_before,
         )
         return await self.queue.find(where, limit, before)
 
@@ -287,6 +297,11 @@ class Penstock:
         """Cancel a job; the job as it stands then, which may have finished just before."""
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
+
+    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
+        """Run a job again as a new one, its child: the same kind, payload, lane, priority and
+        tenant, without its key, task and deadline. The old one stays as it is."""
+        return await self._enqueuer.again(job, job_id=job_id)
 
     async def stop_task(
         self, task: str, *, tenant: str = "default", running: bool = False
@@ -314,9 +329,13 @@ class Penstock:
         """Delete dead letters for good; how many."""
         return len(await self.queue.discard(_dead(where, job_id)))
 
-    async def counts(self) -> list[KindCounts]:
-        """How many jobs of each kind are in each state."""
-        return await self.queue.counts()
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        """How many jobs of each kind are in each state; of one tenant, or of all."""
+        return await self.queue.counts(tenant)
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        """Dead letters that failed alike, the most frequent first."""
+        return await self.queue.dead_groups(tenant)
 
     async def processes(self) -> list[ProcessInfo]:
         """The worker processes of this queue."""
@@ -344,6 +363,27 @@ class Penstock:
             await self.queue.configure([name])
         if not await self.queue.steer(name, Steer(steer)):
             raise LaneNotFound(name)
+
+    async def limit_lane(self, name: str, changes: Mapping[str, Any] | None) -> LaneInfo:
+        """Give a lane other limits than the configured ones, for all processes from now on:
+        `{"max_parallel": 3}`. What was given before stays unless it is named; a key with None is as
+        configured again, and so is all without `changes`. The keys are those of `LaneLimits`."""
+        if self.lanes.knows(name):  # also before anybody has used it
+            await self.queue.configure([name])
+        known = await self._lane_info(name)
+        before = {} if known.limits is None else known.limits.given()
+        wanted = {} if changes is None else {**before, **changes}
+        wanted = {key: value for key, value in wanted.items() if value is not None}
+        limits = self.lanes.limits(name, wanted) if wanted else None
+        if not await self.queue.limit(name, limits):
+            raise LaneNotFound(name)
+        return await self._lane_info(name)
+
+    async def _lane_info(self, name: str) -> LaneInfo:
+        for lane in await self.queue.lanes():
+            if lane.name == name:
+                return lane
+        raise LaneNotFound(name)
 
     async def changes(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from penstock.ingest.jobs import log_of
 from penstock.model.change import Change
@@ -12,6 +12,7 @@ from penstock.model.document import Document
 from penstock.model.errors import JobNotFound, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import DeadGroup
 from penstock.ports.queue import JobFilter
 
 if TYPE_CHECKING:
@@ -28,10 +29,27 @@ RESERVED = {
     "answers.": "asking questions",
 }
 """Kinds whose payloads name what only the library may name, such as originals; who makes them."""
+INSTEAD = {
+    "ingest.": "retry the document, or upload it again",
+    "research.": "resume the task, or queue the search again",
+    "answers.": "ask the question again",
+}
+"""What to do where such a job should be run again."""
 LOGS = {"document:": "documents", "research:": "research tasks", "answer:": "answers"}
 """Logs that are the library's; whose they are."""
 HOSTS = "host:"
 """Lanes whose names tell what other tenants fetch."""
+
+
+What = Literal["cancel", "redrive", "discard"]
+
+
+class Changed(NamedTuple):
+    """What came of changing several jobs."""
+
+    ids: list[str]
+    refused: list[tuple[str, str]]
+    """Ids that were named and are as they were, and why."""
 
 
 class Desk:
@@ -87,8 +105,41 @@ class Desk:
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self.app.queue.redrive(self._mine(where))
 
-    async def discard(self, where: JobFilter) -> list[str]:
-        return await self.app.queue.discard(self._mine(where))
+    async def change(self, what: What, where: JobFilter) -> Changed:
+        """Do it to all that match, and say why not to those that were named by id."""
+        queue, mine = self.app.queue, self._mine(where)
+        changes = {"cancel": queue.cancel, "redrive": queue.redrive, "discard": queue.discard}
+        ids = await changes[what](mine)
+        left = set(where.ids or ()) - set(ids)
+        found = await queue.get(list(left))
+        named = [job_id for job_id in dict.fromkeys(where.ids or ()) if job_id in left]
+        return Changed(ids, [(one, await self._why_not(what, found.get(one))) for one in named])
+
+    async def _why_not(self, what: str, job: Job | None) -> str:
+        if job is None or job.tenant != self.tenant:
+            return "there is no such job"
+        if what == "cancel" and job.state.finished:
+            return f"it is already {job.state}"
+        if what != "cancel" and job.state is not JobState.FAILED:
+            return f"it is {job.state}, not a dead letter"
+        if what == "redrive" and job.task is not None:
+            (stopped,) = await self.app.queue.stopped([(job.tenant, job.task)])
+            if stopped:
+                return f"its task {job.task} is stopped; resume it first"
+        return "it does not match the rest of the filter"
+
+    async def again(self, job_id: str, *, new_id: str | None = None) -> Job:
+        """Run a job again, as a new one whose parent it is. ValidationError for kinds that only
+        the library makes jobs of."""
+        job = await self.job(job_id)
+        for start, maker in RESERVED.items():
+            if job.kind.startswith(start):
+                instead = INSTEAD.get(start, "that makes a new one")
+                raise ValidationError(f"jobs of kind {job.kind!r} are made by {maker}: {instead}")
+        return await self.app.again(job, job_id=new_id)
+
+    async def dead_groups(self) -> list[DeadGroup]:
+        return await self.app.dead_groups(self.tenant)
 
     def _mine(self, where: JobFilter) -> JobFilter:
         return replace(where, tenant=self.tenant)

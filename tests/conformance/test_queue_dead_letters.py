@@ -132,6 +132,48 @@ async def test_discarded_job_is_gone(queue: JobQueue, member: Member) -> None:
     assert await queue.discard(one(job)) == []
 
 
+async def test_dead_letters_are_grouped_by_kind_and_error(queue: JobQueue, member: Member) -> None:
+    jobs = await add(queue, 5, tenant="a") + await add(queue, 2, tenant="b")
+    other = await add_one(queue, kind="other", tenant="b")
+    leases = {lease.id: lease for lease in await claim(member, 10, "work", "other")}
+    for n, job in enumerate(jobs):
+        await settle(member, failed(leases[job.id], "Boom" if n != 1 else "Bang"))
+    await settle(member, failed(leases[other.id], "Boom"))
+
+    boom, *rest = groups = await queue.dead_groups()
+    assert [(g.kind, g.error_type, g.count) for g in groups] == [
+        ("work", "Boom", 6),
+        ("other", "Boom", 1),
+        ("work", "Bang", 1),
+    ]
+    newest = await get(queue, jobs[-1].id)
+    assert newest.error is not None
+    assert (boom.newest_id, boom.message) == (newest.id, newest.error.message)
+    assert boom.first_at == pytest.approx((await get(queue, jobs[0].id)).finished_at or 0)
+    assert boom.last_at == pytest.approx(newest.finished_at or 0)
+    assert [group.newest_id for group in rest] == [other.id, jobs[1].id]
+    of_b = [(g.kind, g.count) for g in await queue.dead_groups("b")]
+    assert of_b == [("work", 2), ("other", 1)]
+
+    assert len(await queue.redrive(JobFilter(kind="work", error_type="Boom"))) == 6
+    assert [group.newest_id for group in await queue.dead_groups()] == [other.id, jobs[1].id]
+    assert await queue.dead_groups("nobody") == []
+
+
+async def test_groups_count_very_many(queue: JobQueue, member: Member) -> None:
+    await add(queue, 1200)
+    leases = await claim(member, 1200)
+    types = ["Boom", "Bang", "Clang"]
+    await settle(member, *(failed(lease, types[n % 3]) for n, lease in enumerate(leases)))
+
+    groups = await queue.dead_groups()
+    assert [(group.error_type, group.count) for group in groups] == [
+        ("Bang", 400),
+        ("Boom", 400),
+        ("Clang", 400),
+    ]
+
+
 async def test_redrive_and_discard_of_very_many(queue: JobQueue, member: Member) -> None:
     await add(queue, 2200)
     leases = await claim(member, 2200)

@@ -2,9 +2,12 @@
 
 import os
 import time
+from typing import Any
+
+import pytest
 
 from penstock.model.ids import new_id
-from penstock.model.job import JobState
+from penstock.model.job import JobState, Priority
 from penstock.ports.queue import JobFilter, JobQueue, Member
 from tests.conformance.support import (
     Ledger,
@@ -95,6 +98,47 @@ async def test_every_part_of_a_filter_must_match(queue: JobQueue, member: Member
         assert ids_of(await queue.find(where, 100)) == expected, where
 
 
+async def test_lane_priority_and_time_narrow_what_is_found_and_changed(queue: JobQueue) -> None:
+    made = [
+        await add_one(queue, lane=lane, priority=priority)
+        for lane in ("api", "host:a.example", "", "?")
+        for priority in (Priority.HIGH, Priority.LOW)
+    ]
+    moments = sorted(job.enqueued_at for job in made)
+    api, host = made[:2], made[2:4]
+
+    async def found(**where: Any) -> list[str]:
+        return ids_of(await queue.find(JobFilter(**where), 100))[::-1]
+
+    assert await found(lane="api") == ids_of(api)
+    assert await found(lane="host:a.example", priority=Priority.LOW) == [host[1].id]
+    assert await found(lane="") == await found(lane="?") == [], "no lane is no lane's name"
+    assert await found(priority=Priority.HIGH) == ids_of(made[::2])
+    assert await found(enqueued_after=moments[3]) == ids_of(made[3:]), "from then on"
+    assert await found(enqueued_before=moments[3]) == ids_of(made[:3]), "earlier"
+    between: dict[str, Any] = {"enqueued_after": moments[2], "enqueued_before": moments[5]}
+    assert await found(**between) == ids_of(made[2:5])
+    assert await found(lane="host:a.example", **between) == ids_of(host)
+
+    assert await queue.cancel(JobFilter(lane="api", priority=Priority.LOW)) == [api[1].id]
+    assert await queue.cancel(JobFilter(enqueued_before=moments[0])) == []
+    assert await queue.cancel(JobFilter(**between)) == ids_of(made[2:5])
+
+
+async def test_dead_letters_are_redriven_and_discarded_by_lane_and_time(
+    queue: JobQueue, member: Member
+) -> None:
+    jobs = [await add_one(queue) for _ in range(3)]
+    await settle(member, *map(failed, await claim(member)))
+
+    assert await queue.redrive(JobFilter(lane="api")) == []
+    assert await queue.discard(JobFilter(priority=Priority.HIGH)) == []
+    after = JobFilter(enqueued_after=jobs[2].enqueued_at)
+    assert await queue.redrive(after) == [jobs[2].id]
+    before = JobFilter(enqueued_before=jobs[1].enqueued_at)
+    assert await queue.discard(before) == [jobs[0].id]
+
+
 async def test_empty_lists_match_nothing(queue: JobQueue) -> None:
     await add_one(queue)
 
@@ -134,6 +178,41 @@ async def test_counts_per_kind_and_state(queue: JobQueue, member: Member) -> Non
     assert before <= work.oldest_queued_at <= time.time()
     await settle(member, completed(c), *map(completed, await claim(member)))
     assert (await queue.counts())[1].oldest_queued_at is None
+
+
+async def test_counts_of_a_tenant_are_its_own(queue: JobQueue, member: Member) -> None:
+    others = await add(queue, 3, tenant="a")
+    first = await add_one(queue, tenant="b")
+    await add(queue, 2, tenant="b")
+    await add_one(queue, tenant="b", kind="other", run_at=time.time() + 100)
+    await queue.cancel(one(others[0]))
+    while leases := await claim(member, 1):
+        end = failed if leases[0].tenant == "b" else completed
+        await settle(member, end(leases[0]))
+        if leases[0].tenant == "b":
+            break
+
+    other, work = await queue.counts("b")
+    assert (other.kind, other.states) == ("other", {JobState.QUEUED: 1})
+    assert work.states == {JobState.QUEUED: 2, JobState.FAILED: 1}
+    assert work.oldest_queued_at is not None
+    assert work.oldest_queued_at >= first.enqueued_at
+    (mine,) = await queue.counts("a")
+    assert mine.states[JobState.CANCELLED] == 1
+    assert sum(mine.states.values()) == 3
+    assert await queue.counts("nobody") == []
+    every = {one.kind: one.states for one in await queue.counts()}
+    for state in JobState:
+        told = work.states.get(state, 0) + mine.states.get(state, 0)
+        assert every["work"].get(state, 0) == told, state
+
+
+async def test_the_oldest_of_a_tenant_is_found_behind_many_of_others(queue: JobQueue) -> None:
+    await add(queue, 1500, tenant="a")
+    job = await add_one(queue, tenant="b")
+
+    (counts,) = await queue.counts("b")
+    assert counts.oldest_queued_at == pytest.approx(job.enqueued_at)
 
 
 async def test_processes_are_listed_with_what_they_last_said(

@@ -98,6 +98,14 @@ async def test_jobs_are_listed_by_filters_and_in_pages(host: Host) -> None:
         assert len((await page(kind="mail.*"))["jobs"]) == 1  # type: ignore[arg-type]
         assert (await page(state="failed"))["jobs"] == []
 
+        newest = (await page(limit=1))["jobs"][0]  # type: ignore[index]
+        later = {"enqueued_after": newest["enqueued_at"]}
+        assert [job["id"] for job in (await page(**later))["jobs"]] == [newest["id"]]  # type: ignore[attr-defined]
+        earlier = {"enqueued_before": newest["enqueued_at"], "priority": "medium"}
+        assert len((await page(**earlier))["jobs"]) == 5  # type: ignore[arg-type]
+        assert (await page(lane="api"))["jobs"] == []
+        assert (await page(priority="low"))["jobs"] == []
+
 
 async def test_a_page_of_large_jobs_is_cut_short(host: Host) -> None:
     served = host.serve("--no-workers")
@@ -131,7 +139,7 @@ async def test_dead_letters_are_redriven_and_discarded(host: Host) -> None:
 
         first, second = (one.json()["id"] for one in made)
         again = await client.post("/v1/dead-letters/redrive", json={"ids": [first]})
-        assert again.json() == {"count": 1, "ids": [first]}
+        assert again.json() == {"redriven": 1, "not": [], "count": 1, "ids": [first]}
         await client.get(f"/v1/jobs/{first}?wait=20")
         gone = await client.post("/v1/dead-letters/discard", json={"all": True})
         assert sorted(gone.json()["ids"]) == sorted([first, second])

@@ -32,6 +32,11 @@ def test_list_is_newest_first_and_filtered(cli: Cli) -> None:
     assert ids("--state", "queued", "--state", "running") == [task, mail, old]
     assert ids("--state", "completed") == []
     assert ids("--limit", "2") == [task, mail]
+    assert ids("--priority", "low") == ids("--lane", "api") == []
+    assert ids("--priority", "medium", "--enqueued-after", "2020-01-31") == [task, mail, old]
+    assert ids("--enqueued-before", "2020-01-31T09:00Z") == []
+    wrong = cli("jobs", "list", "--enqueued-after", "soon", code=2)
+    assert "--enqueued-after is a time such as" in wrong.err
     assert ids("--before", mail) == [old]
 
 
@@ -158,3 +163,41 @@ def test_a_large_queue_is_listed_by_pages(cli: Cli) -> None:
     ).json:
         seen += [job["id"] for job in page]
     assert seen == [job.id for job in jobs][::-1]
+
+
+def test_a_job_is_run_again_as_a_new_one(cli: Cli) -> None:
+    old = cli.enqueue("add", {"a": 40}, key="answer", tenant="acme")
+    new = cli("jobs", "again", old).out.strip()
+    assert new != old
+    shown = cli("jobs", "show", new, "--json").json
+    assert (shown["payload"], shown["parent_id"], shown["tenant"]) == ({"a": 40}, old, "acme")
+    assert shown["key"] is None
+    assert "no job with id" in cli("jobs", "again", NOBODY, code=3).err
+    reserved = cli.enqueue("ingest.parse")
+    assert "retry the document" in cli("jobs", "again", reserved, code=2).err
+
+
+def test_people_are_not_shown_secrets_and_programs_get_all(cli: Cli) -> None:
+    payload = {"api_key": "hunter2", "shoe": "hunter2", "url": "https://kim:hunter2@example.org/"}
+    job_id = cli.enqueue("nobody.knows", payload)
+    hide = {"PENSTOCK_HIDDEN_NAMES": "hat, shoe"}
+    shown = cli("jobs", "show", job_id, environment=hide).out
+    assert "hunter2" not in shown
+    assert '"api_key": "***"' in shown
+    assert "https://***@example.org/" in shown
+    assert '"shoe": "hunter2"' in cli("jobs", "show", job_id).out
+    assert cli("jobs", "show", job_id, "--json").json["payload"] == payload
+
+
+def test_all_that_match_are_cancelled(cli: Cli) -> None:
+    cli.enqueue("mail.send")
+    low = [cli.enqueue("add", priority="low") for _ in range(2)]
+    kept = cli.enqueue("add")
+    assert cli("jobs", "cancel", "--kind", "mail.*").out == "cancelled 1 job\n"
+    done = cli("jobs", "cancel", "--priority", "low", "--json").json
+    assert (done["cancelled"], sorted(done["ids"])) == (2, sorted(low))
+    assert cli("jobs", "show", kept, "--json").json["state"] == "queued"
+    assert "which jobs?" in cli("jobs", "cancel", code=2).err
+    assert "not both" in cli("jobs", "cancel", kept, "--all", code=2).err
+    cli("jobs", "cancel", "--all")
+    assert cli("jobs", "show", kept, "--json").json["state"] == "cancelled"

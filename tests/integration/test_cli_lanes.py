@@ -226,7 +226,28 @@ def test_status_names_lanes_that_need_attention(cli: Cli) -> None:
     work_until_lane(cli, "free", breaker="open", in_flight=0)
     enqueue(cli, "slow", 3)
     cli("lanes", "pause", "slow")
-    (line,) = [one for one in cli("status").err.splitlines() if "need attention" in one]
-    assert line.startswith("warning: lanes that need attention: free (breaker open, ")
-    assert "slow (paused, 3 waiting); see penstock lanes" in line
+    said = cli("status").err.splitlines()
+    assert "what needs attention:" in said
+    assert any(line.startswith("- breaker open: free, for ") for line in said)
+    todo = "3 jobs wait: when it may go on, penstock lanes resume slow"
+    assert f"- paused: slow; {todo}" in said
     assert cli("status", "--json").json["troubled_lanes"] == ["free", "slow"]
+
+
+def test_limits_are_set_and_unset(cli: Cli) -> None:
+    enqueue(cli, "slow")
+    before = lane(cli, "slow")
+    said = cli("lanes", "set", "slow", "--max-parallel", "3", "--requests-per-day", "50").out
+    assert said.startswith("slow  a start every ")
+    assert "3 at a time, 50 a day (set by hand: max_parallel 3, requests_per_day 50)" in said
+    shown = lane(cli, "slow")
+    assert (shown["max_parallel"], shown["per_day"], shown["overridden"]) == (3, 50, True)
+    assert "SET BY HAND" in cli("lanes").out
+    assert "which limit?" in cli("lanes", "set", "slow", code=2).err
+    assert "go together" in cli("lanes", "set", "slow", "--interval-seconds", "5", code=2).err
+    cli("lanes", "set", "nobody", "--max-parallel", "3", code=3)
+
+    assert "(as configured)" in cli("lanes", "unset", "slow").out
+    after = lane(cli, "slow")
+    assert (after["max_parallel"], after["per_day"]) == (before["max_parallel"], before["per_day"])
+    assert "SET BY HAND" not in cli("lanes").out

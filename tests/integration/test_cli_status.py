@@ -38,14 +38,35 @@ def test_kinds_that_nobody_handles_are_a_warning(cli: Cli) -> None:
     cli.enqueue("nobody.knows")
     cli.enqueue("mail.send")
     done = cli("status")
-    assert "no worker process handles mail.send (1 queued), nobody.knows (1 queued)" in done.err
-    assert "penstock worker MODULE:APP" in done.err
+    assert "- kind without a worker: mail.send, for " in done.err
+    assert "- kind without a worker: nobody.knows, for " in done.err
+    assert "1 job waits: start a worker process that has a handler, penstock worker MODULE:APP" in (
+        done.err
+    )
     assert cli("status", "--json").json["unhandled_kinds"] == ["mail.send", "nobody.knows"]
     cli.worker("--kinds", "mail.*")
     wait_until(
         lambda: cli("status", "--json").json["unhandled_kinds"] == ["nobody.knows"],
         "mail.send to be handled",
     )
+
+
+def test_what_needs_attention_is_the_same_for_programs(cli: Cli) -> None:
+    cli.enqueue("fail")
+    cli("worker", "shop:app", "--drain")
+    cli.enqueue("nobody.knows")
+    found = cli("status", "--json").json["attention"]
+    assert [(one["what"], one["subject"]) for one in found] == [
+        ("kind without a worker", "nobody.knows"),
+        ("dead letters", "fail: ValueError"),
+    ]
+    assert all(one["todo"] and one["since"] < time.time() for one in found)
+    (group,) = cli("dead-letters", "groups", "--json").json
+    assert (group["kind"], group["error_type"], group["count"]) == ("fail", "ValueError", 1)
+    header, row = cli("dead-letters", "groups").out.splitlines()
+    assert header.split()[:3] == ["KIND", "ERROR", "COUNT"]
+    assert row.split()[:3] == ["fail", "ValueError", "1"]
+    assert cli("dead-letters", "groups", "--tenant", "acme").err == "no dead letters match\n"
 
 
 def test_worker_processes_are_shown(cli: Cli) -> None:

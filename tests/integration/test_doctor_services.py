@@ -11,7 +11,7 @@ from penstock import JobContext, Penstock, PermanentError
 from penstock.cli import main
 from penstock.doctor import work
 from penstock.ports.lanes import LaneInfo
-from penstock.ports.queue import ProcessInfo
+from penstock.ports.operators import ProcessInfo
 from tests.support.clinic import Clinic
 from tests.support.counter import counter_at
 from tests.support.processes import Farm

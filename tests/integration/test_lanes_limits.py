@@ -221,3 +221,31 @@ async def test_lane_is_used_while_jobs_without_one_keep_the_process_busy(farm: F
             busy = [at for at in ends if starts[0] <= at <= starts[-1]]
     assert len(busy) > 1000, "there was other work all the time"
     assert 39 / (starts[39] - starts[0]) >= 0.8 * 40
+
+
+async def test_limits_changed_by_hand_hold_for_every_process_and_those_that_start_later(
+    farm: Farm, server: CountingServer
+) -> None:
+    farm.settings["lanes"] = {"pages": {"min_interval_seconds": 0.01, "max_parallel": 8}}
+    server.answers["/pages"] = Answer(delay=0.1)
+    async with farm.app("laned") as app:
+        payload = {"lane": "pages", "url": server.url("/pages")}
+        await app.enqueue_many("call", [payload] * 1000)
+        await asyncio.gather(*(farm.start("laned") for _ in range(2)))
+        await until(lambda: len(server.arrivals("/pages")) > 30, "steady work")
+        assert most_at_once(server.spans("/pages")) > 2
+
+        limits = {"requests_per_interval": 10, "interval_seconds": 0.5, "max_parallel": 2}
+        await app.limit_lane("pages", limits)
+        changed = time.monotonic()
+        await farm.start("laned")  # which configures the lane
+        await look_on(2.5)
+        (lane,) = [one for one in await app.lane_infos() if one.name == "pages"]
+
+    # What had started, or was about to, is from before.
+    settled = changed + 0.1 + JITTER + 0.05
+    after = [span for span in server.spans("/pages") if span[0] > settled]
+    assert lane.overridden
+    assert most_at_once(after) <= 2
+    assert most_in_window([start for start, _ in after], 0.5 - JITTER) <= 10
+    assert len(after) >= ENOUGH * 20 * 1.5, "and work goes on"

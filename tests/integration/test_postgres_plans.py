@@ -94,7 +94,7 @@ async def reads(mine: Psql, statement: str, *values: Any) -> int:
     return sum(int(number) for number in re.findall(r"(?:hit|read)=(\d+)", text))
 
 
-CLAIM = "SELECT * FROM penstock.claim_1(1, $1, 50, true, NULL, 1)"
+CLAIM = "SELECT * FROM penstock.claim_2(1, $1, 50, true, NULL, 1)"
 SETTLE = "SELECT penstock.completed_1($1, $2, $3, $3, $4)"
 PENDING = "SELECT * FROM penstock.pending_1(1, $1, true, 1)"
 PAGES_PER_JOB = 40
@@ -203,6 +203,7 @@ FILTERS = {
     "by id": (JobFilter(ids=["1", "2"]), "jobs_id_key"),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="work"), "jobs_dead"),
     "of a task": (JobFilter(tenant="t1", task="task1"), "jobs_task"),
+    "of a lane": (JobFilter(lane="lane7"), "jobs_lane"),
 }
 
 

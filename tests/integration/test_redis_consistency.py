@@ -181,6 +181,8 @@ def _place(
 
     state, kind, lane = row.get("state", "queued"), spec["kind"], row.get("lane", "")
     counts[f"{state}\n{kind}"] += 1
+    own = should.setdefault(f"counts:{spec['tenant']}", {})
+    own[f"{state}\n{kind}"] = str(int(own.get(f"{state}\n{kind}", 0)) + 1)
     add("ids", row["id"])
     if "task" in spec:
         add(f"task:{spec['tenant']}\n{spec['task']}")

@@ -82,6 +82,8 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
     match rule:
         case "grant":
             step |= {"wanted": draw(JOBS), "ahead": draw(SECONDS), "held": draw(HELD)}
+        case "repace":
+            step["old"] = draw(st.sampled_from([0.0, 0.102, 3.06]))
         case "room":
             step["wanted"] = draw(JOBS)
         case "chosen":
@@ -152,6 +154,11 @@ def _next_chance(lanes: list[LaneState], step: dict[str, Any], now: float) -> An
     return [] if at is None else [at]
 
 
+def _repace(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    limits.repace(lanes[0], step["old"], now)
+    return []
+
+
 def _look_again(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     at, waits_for = line.look_again(lanes, now)
     return ["none" if at is None else at, waits_for or "none"]
@@ -206,6 +213,7 @@ def _judge(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 _PYTHON = {
     "grant": _grant,
     "next_chance": _next_chance,
+    "repace": _repace,
     "look_again": _look_again,
     "room": _room,
     "chosen": _chosen,

@@ -231,6 +231,8 @@ FILTERS = {
     "by id": (JobFilter(ids=["a", "b"]), ("sqlite_autoindex_jobs", "jobs")),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="k1"), ("jobs_dead",)),
     "of a task": (JobFilter(tenant="t1", task="task1"), ("jobs_task",)),
+    "of a lane": (JobFilter(lane="api"), ("jobs_lane",)),
+    "of a lane, and later": (JobFilter(lane="api", enqueued_after=NOW), ("jobs_lane",)),
 }
 
 

@@ -26,6 +26,11 @@ function rules.grant(step, at) return limits.grant(some, step.wanted, at, step.a
 
 function rules.next_chance(_, at) return {limits.next_chance(some, at)} end
 
+function rules.repace(step, at)
+  limits.repace(some[1], step.old, at)
+  return {}
+end
+
 function rules.look_again(_, at)
   local when, waits_for = line.look_again(some, at)
   return {when or 'none', waits_for or 'none'}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.model.payload import read_payload
+from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
 COLUMNS = (
@@ -69,6 +70,17 @@ def _waiting_for(
     if kind not in served:
         return f"a worker process that handles kind {kind!r}"
     return lanes.get(row[SEQ], "a worker")
+
+
+def kind_counts(rows: Iterable[Sequence[Any]]) -> list[KindCounts]:
+    """From kind, state, how many, and when the first of them was enqueued."""
+    states: dict[str, dict[JobState, int]] = {}
+    oldest: dict[str, float] = {}
+    for kind, state, count, first in rows:
+        states.setdefault(kind, {})[JobState(state)] = count
+        if state == "queued":
+            oldest[kind] = first
+    return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
 
 
 def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:

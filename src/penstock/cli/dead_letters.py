@@ -1,8 +1,9 @@
-"""`penstock dead-letters`: list, show, redrive, discard."""
+"""`penstock dead-letters`: list, groups, show, redrive, discard."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,9 +19,10 @@ from penstock.cli.options import (
     TenantOption,
     new_group,
 )
-from penstock.cli.output import note, print_json, say
+from penstock.cli.output import Column, note, print_json, print_table, say
 from penstock.cli.session import Run, opened
-from penstock.cli.text import plural
+from penstock.cli.text import age, plural, printable
+from penstock.model.hidden import hidden, hidden_job
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
@@ -59,14 +61,52 @@ def list_dead_letters(
         if before is not None:
             run(app.get(before))
         found = run(app.dead_letters(where, limit=limit, before=before))
+        names = app.settings.hidden
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
         note("no dead letters" + (" match" if kind or tenant or error or before else ""))
     else:
-        print_jobs(found)
+        print_jobs([hidden_job(job, names) for job in found])
         if len(found) == limit:
             note(f"there may be more: --before {found[-1].id}")
+
+
+@group.command("groups")
+def list_groups(
+    tenant: TenantOption = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Group dead letters by kind and type of error, the most frequent first.
+
+    Each with how many there are, when the first and the last of them failed, and what the last
+    one said. All of a group are redriven by --kind and --error.
+    """
+    with opened(queue, config) as (app, run):
+        found = run(app.dead_groups(tenant))
+        names = app.settings.hidden
+    if as_json:
+        print_json([asdict(one) for one in found])
+    elif not found:
+        note("no dead letters" + (" match" if tenant else ""))
+    else:
+        columns = [Column("kind"), Column("error"), Column("count", right=True)]
+        columns += [Column("first", right=True), Column("last", right=True)]
+        rows = [
+            [
+                one.kind,
+                printable(one.error_type),
+                f"{one.count:,}",
+                f"{age(one.first_at)} ago",
+                f"{age(one.last_at)} ago",
+                one.newest_id,
+                printable(hidden(one.message, names)),
+            ]
+            for one in found
+        ]
+        print_table([*columns, Column("newest"), Column("it said", fit="cut")], rows)
 
 
 @group.command("show")
@@ -81,12 +121,13 @@ def show(
 
     with opened(queue, config) as (app, run):
         job = run(app.get(job_id))
+        names = app.settings.hidden
     if job.state is not JobState.FAILED:
         raise NotFound(f"job {job_id} is {job.state}, not a dead letter; see penstock jobs show")
     if as_json:
         print_json(job.as_dict())
     else:
-        print_job(job)
+        print_job(hidden_job(job, names))
 
 
 @group.command("redrive")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.errors import ExitCode, InputError, UsageError
-from penstock.cli.options import ConfigOption, JsonOption, QueueOption
+from penstock.cli.options import ConfigOption, JsonOption, QueueOption, time_of
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import Run, opened
+from penstock.cli.telemetry import traced
 from penstock.cli.text import duration, plural, pretty, problem
 from penstock.model.errors import KeyConflict, PenstockError
+from penstock.model.hidden import hidden_job
 from penstock.model.job import Job, JobState, PriorityName
 
 if TYPE_CHECKING:
@@ -90,17 +91,19 @@ def enqueue_jobs(
     options: dict[str, Any] = {
         "priority": priority,
         "delay": delay,
-        "run_at": _time("--run-at", run_at),
-        "deadline": _time("--deadline", deadline),
+        "run_at": time_of("--run-at", run_at),
+        "deadline": time_of("--deadline", deadline),
         "tenant": tenant,
         "task": task,
     }
     if source is not None:
         if payload is not None or key is not None:
             raise UsageError("--from has payloads of its own (and keys, with --keyed)")
-        with opened(queue, config, create=True) as (app, run):
+        with traced("enqueue"), opened(queue, config, create=True) as (app, run):
             ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
             ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
+        if ended and not as_json:
+            ended = [hidden_job(one, app.settings.hidden) for one in ended]
         _report_file(kind, ids, ended, as_json=as_json)
     else:
         if keyed:
@@ -109,23 +112,16 @@ def enqueue_jobs(
             arguments = jsonl.parse_payload(payload) if payload is not None else {}
         except InputError as error:
             raise InputError(f"payload: {error}") from None
-        with opened(queue, config, create=True) as (app, run):
+        with traced("enqueue"), opened(queue, config, create=True) as (app, run):
             job = run(app.enqueue(kind, arguments, key=key, **options))
             if not as_json:
                 say(job.id)
             ended = _wait(app, run, kind, [job.id], timeout, quiet=as_json) if wait else None
+        if ended and not as_json:
+            ended = [hidden_job(one, app.settings.hidden) for one in ended]
         _report_one(job, ended, as_json=as_json)
     if ended and any(job.state is not JobState.COMPLETED for job in ended):
         raise typer.Exit(ExitCode.UNSUCCESSFUL)
-
-
-def _time(option: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(f"{option} is a time such as 2030-01-31T09:00, not {text!r}") from None
 
 
 def _store_file(
@@ -170,12 +166,12 @@ def _wait(
 ) -> list[Job]:
     import asyncio
 
-    from penstock.cli.status import live_kinds
+    from penstock.attention import live_kinds
 
     async def wait() -> list[Job]:
         return list(await asyncio.gather(*(app.wait(job_id, timeout) for job_id in ids)))
 
-    if not quiet and kind not in live_kinds(run(app.processes())):
+    if not quiet and kind not in live_kinds(run(app.processes()), app.queue.now()):
         note(f"no worker process handles {kind} yet; start one: penstock worker MODULE:APP")
     return run(wait())
 

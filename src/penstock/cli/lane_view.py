@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -40,17 +40,17 @@ def trouble(lane: LaneInfo) -> str | None:
     return "daily limit used up" if _spent(lane) else None
 
 
-def troubled(lanes: Iterable[LaneInfo]) -> list[LaneInfo]:
-    return [lane for lane in lanes if trouble(lane)]
+def in_words(lane: LaneInfo) -> str:
+    """The limits in force, and whether somebody has set them."""
+    rate = f"a start every {lane.spacing:.3g} s" if lane.spacing else "no rate"
+    day = "" if lane.per_day is None else f", {lane.per_day:,} a day"
+    by = f"set by hand: {_by_hand(lane)}" if lane.limits else "as configured"
+    return f"{rate}, {lane.max_parallel:,} at a time{day} ({by})"
 
 
-def sentence(lanes: Iterable[LaneInfo]) -> str:
-    """Lanes and what is the matter with each, on one line."""
-    parts = []
-    for lane in lanes:
-        waiting = f", {lane.waiting:,} waiting" if lane.waiting else ""
-        parts.append(f"{printable(lane.name)} ({trouble(lane)}{waiting})")
-    return ", ".join(parts)
+def _by_hand(lane: LaneInfo) -> str:
+    given = {} if lane.limits is None else lane.limits.given()
+    return ", ".join(f"{key} {value:g}" for key, value in given.items()) or "-"
 
 
 def print_lanes(lanes: Sequence[LaneInfo]) -> None:
@@ -66,6 +66,8 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
         Column("blocked", style=_style),
         Column("today", right=True),
     ]
+    by_hand = any(lane.limits for lane in lanes)
+    columns += [Column("set by hand", fit="fold")] if by_hand else []
     rows = []
     for lane in lanes:
         row = [printable(lane.name)]
@@ -78,6 +80,7 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
             _blocked(lane) if lane.blocked_why else "-",
             _today(lane),
         ]
+        row += [_by_hand(lane)] if by_hand else []
         rows.append(row)
     print_table(columns, rows)
 

@@ -1,17 +1,20 @@
-"""`penstock lanes`: what they are doing; pause, resume, reset."""
+"""`penstock lanes`: what they are doing; pause, resume, reset, set, unset."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from penstock.cli.errors import NotFound
+from penstock.cli.errors import NotFound, UsageError
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption, hand_down, new_typer
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.text import printable
 from penstock.model.errors import LaneNotFound
+
+if TYPE_CHECKING:
+    from penstock.ports.lanes import LaneInfo
 
 group = new_typer()
 
@@ -25,11 +28,12 @@ def list_lanes(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """See, pause, resume and reset lanes.
+    """See, pause, resume and reset lanes, and change their limits.
 
     Without a command: the lanes in use, and for each the requests in flight and how many there
     may be, the starts per second it allows now, the jobs waiting in its line, whether its
-    breaker is open, what blocks it and for how long, and the starts of this day (UTC).
+    breaker is open, what blocks it and for how long, the starts of this day (UTC), and which
+    limits were set by hand.
     """
     hand_down(ctx, queue=queue, config=config, as_json=as_json)
     if ctx.invoked_subcommand is not None:
@@ -80,6 +84,69 @@ def reset(
 ) -> None:
     """Resume, close the breaker, forget slow-downs and what was used today."""
     _steer("reset", "reset", names, queue, config, as_json=as_json)
+
+
+@group.command("set")
+def set_limits(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a lane.")],
+    requests_per_interval: Annotated[
+        int | None, typer.Option("--requests-per-interval", metavar="N", min=1)
+    ] = None,
+    interval_seconds: Annotated[
+        float | None, typer.Option("--interval-seconds", metavar="S", min=0)
+    ] = None,
+    min_interval_seconds: Annotated[
+        float | None, typer.Option("--min-interval-seconds", metavar="S", min=0)
+    ] = None,
+    max_parallel: Annotated[int | None, typer.Option("--max-parallel", metavar="N", min=1)] = None,
+    requests_per_day: Annotated[
+        int | None, typer.Option("--requests-per-day", metavar="N", min=1)
+    ] = None,
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a lane other limits than the configured ones.
+
+    They hold for all processes at once, and over restarts, until they are unset. What was set
+    before stays unless it is named again. What is under way goes on: with fewer at a time,
+    nothing starts until enough have ended.
+    """
+    changes = {
+        "requests_per_interval": requests_per_interval,
+        "interval_seconds": interval_seconds,
+        "min_interval_seconds": min_interval_seconds,
+        "max_parallel": max_parallel,
+        "requests_per_day": requests_per_day,
+    }
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if not changes:
+        raise UsageError("which limit? penstock lanes set --help lists them")
+    with opened(queue, config) as (app, run):
+        lane = run(app.limit_lane(name, changes))
+    _show_limits(lane, as_json=as_json)
+
+
+@group.command("unset")
+def unset_limits(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a lane.")],
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a lane the configured limits again."""
+    with opened(queue, config) as (app, run):
+        lane = run(app.limit_lane(name, None))
+    _show_limits(lane, as_json=as_json)
+
+
+def _show_limits(lane: LaneInfo, *, as_json: bool) -> None:
+    from penstock.cli.lane_view import as_dict, in_words
+
+    if as_json:
+        print_json(as_dict(lane))
+    else:
+        say(f"{printable(lane.name)}  {in_words(lane)}")
 
 
 def _steer(

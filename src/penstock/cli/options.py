@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from penstock.cli.errors import UsageError
+from penstock.model.job import PriorityName
 
 HELP_NAMES = ["-h", "--help"]
 
@@ -42,6 +44,20 @@ TenantOption = Annotated[
 ]
 TaskOption = Annotated[
     str | None, typer.Option("--task", metavar="T", help="Only jobs of this task.")
+]
+LaneOption = Annotated[
+    str | None, typer.Option("--lane", metavar="NAME", help="Only jobs in this lane.")
+]
+PriorityOption = Annotated[
+    PriorityName | None, typer.Option("--priority", help="Only jobs of this priority.")
+]
+AfterOption = Annotated[
+    str | None,
+    typer.Option("--enqueued-after", metavar="TIME", help="From then on: 2030-01-31T09:00."),
+]
+EarlierOption = Annotated[
+    str | None,
+    typer.Option("--enqueued-before", metavar="TIME", help="Earlier: 2030-01-31T09:00Z is UTC."),
 ]
 OwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose documents.")]
 TaskOwnerOption = Annotated[str, typer.Option("--tenant", metavar="T", help="Whose tasks.")]
@@ -103,6 +119,22 @@ def hand_down(ctx: typer.Context, **given: Any) -> None:
 
     if given and ctx.invoked_subcommand is not None:
         ctx.default_map = defaults(ctx.command)
+
+
+def time_of(option: str, text: str | None) -> datetime | None:
+    """A time as given, local unless it names a zone; UsageError for what is none."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"{option} is a time such as 2030-01-31T09:00, not {text!r}") from None
+
+
+def seconds_of(option: str, text: str | None) -> float | None:
+    """The same, in seconds since 1970."""
+    at = time_of(option, text)
+    return None if at is None else at.timestamp()
 
 
 def metadata_of(given: list[str] | None) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption
@@ -13,8 +13,8 @@ from penstock.cli.text import age, printable
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
-    from penstock.ports.lanes import LaneInfo
-    from penstock.ports.queue import KindCounts, ProcessInfo
+    from penstock.attention import Outlook
+    from penstock.ports.operators import KindCounts, ProcessInfo
 
 
 def show_status(
@@ -22,21 +22,21 @@ def show_status(
 ) -> None:
     """Show what is queued, running and stuck.
 
-    Jobs per kind and state, the worker processes, kinds with queued jobs that no worker process
-    handles, and lanes that are blocked or whose breaker is open.
+    Jobs per kind and state, the worker processes, and what needs attention: kinds with queued jobs
+    that no worker process handles, lanes that are blocked or whose breaker is open, workers that
+    are stuck, dead letters that have just come. Each with what to do.
     """
-    from penstock.cli.lane_view import sentence, troubled
+    from penstock.attention import look
     from penstock.config import hide_secrets
 
     with opened(queue, config) as (app, run):
-        counts = run(app.counts())
-        processes = run(app.processes())
-        lanes = troubled(run(app.lane_infos()))
+        seen = run(look(app.queue, app.queue.now()))
+        now = app.queue.now()
         url = hide_secrets(app.config.queue)
-    lonely = unhandled(counts, processes)
     if as_json:
-        print_json(_as_dict(url, counts, processes, lonely, lanes))
+        print_json(_as_dict(url, seen, now))
         return
+    counts, processes = seen.counts, seen.processes
     oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]
     say(f"queue          {printable(url)}")
     say(f"oldest queued  {age(min(oldest)) if oldest else '-'}")
@@ -47,30 +47,14 @@ def show_status(
         say("no jobs")
     say()
     if processes:
-        print_table(_PROCESS_COLUMNS, [_process_row(process) for process in processes])
+        print_table(_PROCESS_COLUMNS, [_process_row(process, now) for process in processes])
     else:
         say("no worker processes")
-    if lonely:
-        queued = ", ".join(f"{k.kind} ({k.states[JobState.QUEUED]:,} queued)" for k in lonely)
-        note(
-            f"\nwarning: no worker process handles {queued}; start one with such handlers: "
-            "penstock worker MODULE:APP"
-        )
-    if lanes:
-        note(f"\nwarning: lanes that need attention: {sentence(lanes)}; see penstock lanes")
-
-
-def live_kinds(processes: Iterable[ProcessInfo]) -> set[str]:
-    """The kinds that some worker process handles now."""
-    return {kind for process in processes if not _gone(process) for kind in process.kinds}
-
-
-def unhandled(counts: Iterable[KindCounts], processes: Sequence[ProcessInfo]) -> list[KindCounts]:
-    """Kinds with queued jobs that no worker process handles."""
-    handled = live_kinds(processes)
-    return [
-        kind for kind in counts if kind.states.get(JobState.QUEUED) and kind.kind not in handled
-    ]
+    if seen.attention:
+        note("\nwhat needs attention:")
+        for one in seen.attention:
+            since = "" if one.since is None else f", for {age(one.since)}"
+            note(f"- {one.what}: {printable(one.subject)}{since}; {printable(one.todo)}")
 
 
 def counts_rows(counts: Sequence[KindCounts]) -> tuple[list[Column], list[list[str]]]:
@@ -100,11 +84,13 @@ _PROCESS_COLUMNS = [
 ]
 
 
-def _process_row(process: ProcessInfo) -> list[str]:
+def _process_row(process: ProcessInfo, now: float) -> list[str]:
+    from penstock.attention import process_state
+
     return [
         printable(process.host),
         str(process.pid),
-        _process_state(process),
+        process_state(process, now),
         f"{process.status.get('busy', 0)} of {process.max_workers}",
         str(process.status.get("parked", 0)),
         str(process.status.get("stuck", 0)),
@@ -113,26 +99,10 @@ def _process_row(process: ProcessInfo) -> list[str]:
     ]
 
 
-def _process_state(process: ProcessInfo) -> str:
-    if _gone(process):
-        return "gone"
-    if process.status.get("draining"):
-        return "draining"
-    return "degraded" if process.status.get("degraded") else "running"
+def _as_dict(url: str, seen: Outlook, now: float) -> dict[str, Any]:
+    from penstock.attention import in_trouble, process_view, unhandled
 
-
-def _gone(process: ProcessInfo) -> bool:
-    return process.lease_until < time.time()
-
-
-def _as_dict(
-    url: str,
-    counts: Sequence[KindCounts],
-    processes: Sequence[ProcessInfo],
-    lonely: Sequence[KindCounts],
-    lanes: Sequence[LaneInfo],
-) -> dict[str, Any]:
-    now = time.time()
+    counts, processes = seen.counts, seen.processes
     oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]
     return {
         "queue": url,
@@ -148,23 +118,8 @@ def _as_dict(
             }
             for kind in counts
         ],
-        "processes": [
-            {
-                "id": process.id,
-                "host": process.host,
-                "pid": process.pid,
-                "state": _process_state(process),
-                "kinds": list(process.kinds),
-                "max_workers": process.max_workers,
-                "busy": process.status.get("busy", 0),
-                "parked": process.status.get("parked", 0),
-                "stuck": process.status.get("stuck", 0),
-                "joined_at": process.joined_at,
-                "heartbeat_at": process.heartbeat_at,
-                "lease_until": process.lease_until,
-            }
-            for process in processes
-        ],
-        "unhandled_kinds": [kind.kind for kind in lonely],
-        "troubled_lanes": [lane.name for lane in lanes],
+        "processes": [process_view(process, now) for process in processes],
+        "unhandled_kinds": [kind.kind for kind in unhandled(counts, processes, now)],
+        "troubled_lanes": [lane.name for lane in seen.lanes if in_trouble(lane)],
+        "attention": [asdict(one) for one in seen.attention],
     }

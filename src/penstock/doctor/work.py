@@ -14,7 +14,8 @@ from penstock.model.job import JobState
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.ports.access import AccessStore
 from penstock.ports.lanes import LaneInfo
-from penstock.ports.queue import JobFilter, JobQueue, KindCounts, ProcessInfo
+from penstock.ports.operators import KindCounts, ProcessInfo
+from penstock.ports.queue import JobFilter, JobQueue
 from penstock.queues import choose_queue
 from penstock.store import choose_store
 

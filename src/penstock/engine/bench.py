@@ -12,6 +12,7 @@ from penstock.engine.run import Run
 from penstock.engine.settler import Settler
 from penstock.engine.watchdog import Watchdog
 from penstock.model.settings import Settings
+from penstock.model.tally import Tally
 from penstock.ports.queue import Lease, Member, Outcome, Ref, Settlement
 
 
@@ -44,6 +45,10 @@ class Bench:
     """Jobs (by seq) claimed ahead that have been cancelled since."""
     in_lanes: set[Ref] = field(default_factory=set)
     """Jobs here that hold a permit: about to start, or running."""
+    tally: Tally = field(default_factory=Tally)
+    """Of the runs that have ended since the process joined."""
+    traced: bool = False
+    """Whether runs are to have spans."""
     busy: int = 0
     draining: bool = False
     """The process is about to stop."""

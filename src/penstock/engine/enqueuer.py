@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 from penstock.engine.handlers import Handlers, check_kind
+from penstock.engine.spans import sending
 from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
-from penstock.ports.queue import UNKNOWN_LANE, JobQueue, NewJob, NewJobs
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
@@ -40,6 +42,22 @@ class Enqueuer:
         keys = None if key is None else [key]
         ids = None if job_id is None else [job_id]
         return (await self.enqueue_many(kind, [payload], keys=keys, ids=ids, **options))[0]
+
+    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
+        """Store a copy of a job as a new one, its child: the same kind, payload, lane, priority and
+        tenant, without its key, task and deadline. What is not known here of its kind is what the
+        job has."""
+        options: dict[str, Any] = {"priority": job.priority, "tenant": job.tenant}
+        options["parent_id"] = job.id
+        if job.kind in self._handlers or job.timeout is None:
+            return await self.enqueue(job.kind, job.payload, job_id=job_id, **options)
+        (new_id,) = new_ids(1) if job_id is None else [job_id]
+        payload = encode_payload(job.payload)
+        item = NewJob(new_id, payload, None, job.lane or NO_LANE, job.payload)
+        batch = NewJobs(
+            job.kind, [item], timeout=job.timeout, max_retries=job.max_retries, **options
+        )
+        return (await self._queue.enqueue(batch))[0]
 
     async def enqueue_many(
         self,
@@ -85,9 +103,10 @@ class Enqueuer:
         ]
         jobs: list[Job] = []
         for first in range(0, len(items), BATCH):
+            some = items[first : first + BATCH]
             batch = NewJobs(
                 kind=kind,
-                items=items[first : first + BATCH],
+                items=some,
                 tenant=tenant,
                 priority=Priority.parse(priority),
                 run_at=start,
@@ -98,7 +117,13 @@ class Enqueuer:
                 parent_id=parent_id,
                 replace_finished=replace == "finished",
             )
-            jobs += await self._queue.enqueue(batch, conn)
+            with sending(kind, tenant, some) as span:
+                traced = (
+                    dataclasses.replace(batch, trace=span.traceparent)
+                    if span.traceparent
+                    else batch
+                )
+                jobs += await self._queue.enqueue(traced, conn)
         return jobs
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from penstock import tracing
 from penstock.engine.bench import Bench
 from penstock.engine.context import Enqueue, Services
 from penstock.engine.dispatcher import Dispatcher
@@ -17,6 +18,7 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.loop_lag import LoopLag
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
 from penstock.engine.prober import probe_troubled
@@ -32,6 +34,7 @@ from penstock.engine.web_address import parse_allow
 from penstock.engine.worker import Worker
 from penstock.model.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
 from penstock.model.settings import Settings
+from penstock.model.tally import Tally
 from penstock.ports.queue import JobQueue, Lease, Member, Ref, Topic
 from penstock.tasks import end_tasks
 
@@ -97,6 +100,7 @@ class JobOrchestrator:
         self.workers: list[Worker] = []
         """`max_workers`, and for each job that waits for others its own."""
         self._numbers = count()
+        self._lag = LoopLag()
 
     @property
     def degraded(self) -> str | None:
@@ -106,7 +110,8 @@ class JobOrchestrator:
     @property
     def status(self) -> dict[str, Any]:
         """busy and stuck workers, jobs parked (they wait for others, without a worker) and
-        claimed ahead, whether it drains or is degraded, periodic kinds and their ticks."""
+        claimed ahead, whether it drains or is degraded; how late its event loop is; trips to the
+        queue, the tally of its runs, periodic kinds and their ticks."""
         return {
             "busy": self._bench.busy if self.running else 0,
             "stuck": len(self._bench.stuck) if self.running else 0,
@@ -114,6 +119,10 @@ class JobOrchestrator:
             "waiting": self.internal_queue.qsize(),
             "draining": self.running and self._bench.draining,
             "degraded": self.degraded is not None,
+            "loop_lag": self._lag.longest,
+            "trips": self._dispatcher.trips if self.running else 0,
+            "trip_seconds": round(self._dispatcher.trip_seconds, 3) if self.running else 0.0,
+            "tally": self._bench.tally.as_status() if self.running else {},
             "periodic": [ticker.status for ticker in self._tickers],
         }
 
@@ -138,12 +147,18 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
+                client=HttpClient(
+                    parse_allow(self._settings.fetch_allow),
+                    self._settings.contact,
+                    self._settings.trace_hosts,
+                ),
+                timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),
                 parked=lambda run: parking.parked(run),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,
+            traced=tracing.on(),
             freed=self._on_freed,
             ready=self._on_ready,
         )
@@ -322,6 +337,7 @@ class JobOrchestrator:
             try:
                 await bench.member.leave()
                 bench.member = await self._join()
+                bench.tally = Tally()  # another membership: its counters start again
                 break
             except QueueError as error:
                 failures += 1
@@ -392,4 +408,4 @@ class JobOrchestrator:
                 log.debug("upkeep has to wait: %s", error)
             except Exception:
                 log.exception("upkeep failed in a way it should not")
-            await asyncio.sleep(self._settings.upkeep_seconds)
+            await self._lag.sleep(self._settings.upkeep_seconds)

@@ -19,7 +19,8 @@ from penstock.model.errors import ConfigError
 from penstock.model.job import JobState
 from penstock.model.settings import Settings
 from penstock.model.tick import tick_id, tick_key, tick_of
-from penstock.ports.queue import JobFilter, JobQueue, ProcessInfo
+from penstock.ports.operators import ProcessInfo
+from penstock.ports.queue import JobFilter, JobQueue
 
 MOST_UNFINISHED = 100
 """With `overlap`, ticks are skipped while so many of their jobs are unfinished."""

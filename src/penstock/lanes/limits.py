@@ -76,3 +76,12 @@ def next_chance(lanes: list[LaneState], now: float) -> float | None:
         if lane.left_today(now) < 1:
             at = max(at, lane.day_after(now))
     return at
+
+
+def repace(lane: LaneState, old_pace: float, now: float) -> None:
+    """The lane goes by another pace from now on, counted from its last start. Where that is not
+    known, because it had no pace, somebody may just have started."""
+    if not lane.pace:
+        return
+    last = lane.next_start - old_pace if old_pace else now
+    lane.next_start = last + lane.pace

@@ -9,8 +9,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from penstock.model.errors import ConfigError
-from penstock.model.lane import BUILT_IN, PROFILES, LaneConfig
+from penstock.model.errors import ConfigError, ValidationError
+from penstock.model.lane import BUILT_IN, LIMITS, PROFILES, RATE, LaneConfig, LaneLimits
 
 MOST_PACED = 10_000
 """Lanes whose pace is remembered; the newest."""
@@ -90,6 +90,19 @@ class LaneRegistry:
                 default.parallel,
             )
         return default
+
+    def limits(self, name: str, given: Mapping[str, Any]) -> LaneLimits:
+        """What an operator gives a lane. Part of a rate is completed from what is configured, which
+        goes on to bind. ValidationError says what is wrong with it."""
+        unknown = [key for key in given if key not in LIMITS]
+        if unknown:
+            raise ValidationError(f"{unknown[0]!r} is none of {', '.join(LIMITS)}")
+        try:
+            whole = (self._find(name) or LaneConfig()).with_changes(given)
+            rate = RATE if any(key in RATE for key in given) else ()
+            return LaneLimits(**{**given, **{key: getattr(whole, key) for key in rate}})
+        except ConfigError as error:
+            raise ValidationError(str(error)) from None
 
     def pace(self, name: str, seconds: float) -> None:
         """From now on let starts in a lane be so far apart at least, because what is behind it

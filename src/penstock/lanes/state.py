@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 
 DAY = 86400.0
 SLOWED_SPACING = 0.02
@@ -64,6 +65,8 @@ class LaneState:
     """Where the dependency was last not reached, as host:port."""
     probe_ok: int | None = None
     """How the last probe went, since the trouble began."""
+    limits: str | None = None
+    """What an operator has given it, as JSON; the limits above are those in force."""
     in_flight: int = 0
     """Slots taken. Counted from the slots themselves, so it cannot drift."""
 
@@ -103,6 +106,37 @@ class LaneState:
         return (
             0 if today < self.day else self.per_day - (self.used_today if self.day == today else 0)
         )
+
+
+CONFIGURED = frozenset(
+    {
+        *("name", "parent", "spacing", "tolerance", "max_parallel", "per_day", "timeout"),
+        *("breaker_first", "breaker_cap", "credentials", "limits"),
+    }
+)
+"""What nothing that happens in a lane changes."""
+OWN = {
+    "spacing": "own_spacing",
+    "tolerance": "own_tolerance",
+    "max_parallel": "own_parallel",
+    "per_day": "own_per_day",
+}
+"""Limits, and where a lane's row keeps what an operator has given instead, or nothing."""
+
+
+def own_limits(limits: LaneLimits | None) -> dict[str, Any]:
+    """What an operator has given a lane, as its row keeps it."""
+    none: dict[str, Any] = {"limits": None, **dict.fromkeys(OWN.values())}
+    if limits is None:
+        return none
+    config = limits.config
+    return {
+        "limits": json.dumps(limits.given()),
+        "own_spacing": config.spacing if limits.paced else None,
+        "own_tolerance": config.tolerance if limits.paced else None,
+        "own_parallel": config.max_parallel,
+        "own_per_day": config.requests_per_day,
+    }
 
 
 def limits_of(name: str, config: LaneConfig) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 from penstock.lanes import breaker
 from penstock.lanes.breaker import FOR_EVER
 from penstock.lanes.state import LaneState
+from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 
 LAST_YEAR = 253e9
@@ -15,6 +17,7 @@ LAST_YEAR = 253e9
 
 def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
     blocked = lane.blocked_until > now
+    failing = lane.open or breaker.suspected(lane, now)
     return LaneInfo(
         name=lane.name,
         parent=lane.parent,
@@ -24,6 +27,9 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         waiting=waiting,
         breaker="open" if lane.open else "suspect" if breaker.suspected(lane, now) else "closed",
         retry_at=lane.retry_at if lane.open else None,
+        failing_since=lane.suspect_at if failing else None,
+        limits=None if lane.limits is None else LaneLimits(**json.loads(lane.limits)),
+        overridden=lane.limits is not None,
         blocked_until=lane.blocked_until if blocked and lane.blocked_until < FOR_EVER else None,
         blocked_why=lane.blocked_why if blocked else None,
         per_day=lane.per_day,

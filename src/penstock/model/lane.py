@@ -82,6 +82,44 @@ class LaneConfig:
         return replace(base, assumed=False, **changes)
 
 
+@dataclass(slots=True, frozen=True)
+class LaneLimits:
+    """Limits that an operator gives a lane instead of the configured ones; None: as configured.
+
+    A rate is given as a whole: with any of the first three, what is configured of them does not
+    count.
+    """
+
+    requests_per_interval: int | None = None
+    interval_seconds: float | None = None
+    min_interval_seconds: float | None = None
+    max_parallel: int | None = None
+    requests_per_day: int | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.config  # where they are checked
+        if not self.given():
+            raise ConfigError(f"give at least one of {', '.join(LIMITS)}")
+
+    @property
+    def config(self) -> LaneConfig:
+        return LaneConfig(**self.given())
+
+    def given(self) -> dict[str, Any]:
+        """What is not as configured."""
+        values = {name: getattr(self, name) for name in LIMITS}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def paced(self) -> bool:
+        """Whether they say anything of the rate."""
+        return any(name in RATE for name in self.given())
+
+
+RATE = ("requests_per_interval", "interval_seconds", "min_interval_seconds")
+LIMITS = (*RATE, "max_parallel", "requests_per_day")
+"""What can be changed while jobs run."""
+
 KEYS = [field.name for field in fields(LaneConfig) if field.name != "assumed"]
 """What can be configured."""
 

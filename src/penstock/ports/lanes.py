@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from penstock.model.lane import LaneLimits
+
 
 class News(Enum):
     SUCCESS = "success"
@@ -98,6 +100,12 @@ class LaneInfo:
     blocked_why: str | None
     per_day: int | None
     used_today: int
+    failing_since: float | None = None
+    """When the first request of the present trouble failed; None while its breaker is closed."""
+    limits: LaneLimits | None = None
+    """What an operator has given it. The limits in force are those above."""
+    overridden: bool = False
+    """Whether there is anything of that kind."""
 
 
 class Steer(Enum):

@@ -14,13 +14,14 @@ for `exchange`, the same call can be made again: settling twice with one token i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority
-from penstock.ports.lanes import Busy, LaneInfo, Permit, PermitRequest, Report, Returned, Steer
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
+from penstock.ports.operators import Operated
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -54,6 +55,8 @@ class NewJobs:
     max_retries: int | None = None
     task: str | None = None
     parent_id: str | None = None
+    trace: str | None = None
+    """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
     """A key held by a failed or cancelled job is taken over by a new job."""
 
@@ -95,6 +98,8 @@ class Lease(NamedTuple):
     releases: int
     token: int
     history: str
+    trace: str | None = None
+    """See `NewJobs`."""
     start_at: float = 0.0
     """In a lane: when the permit allows the start."""
     void_at: float = 0.0
@@ -211,29 +216,12 @@ class JobFilter:
     task: str | None = None
     parent_id: str | None = None
     error_type: str | None = None
-
-
-@dataclass(slots=True, frozen=True)
-class ProcessInfo:
-    """A worker process, as shown to people."""
-
-    id: str
-    host: str
-    pid: int
-    kinds: Sequence[str]
-    max_workers: int
-    joined_at: float
-    heartbeat_at: float
-    lease_until: float
-    status: Mapping[str, Any] = field(default_factory=dict)
-    """busy, stuck, draining, as last renewed."""
-
-
-@dataclass(slots=True, frozen=True)
-class KindCounts:
-    kind: str
-    states: Mapping[JobState, int]
-    oldest_queued_at: float | None
+    lane: str | None = None
+    priority: Priority | None = None
+    enqueued_after: float | None = None
+    """Seconds since 1970: at that moment or later."""
+    enqueued_before: float | None = None
+    """Seconds since 1970: earlier than that moment."""
 
 
 class Wakeup(Protocol):
@@ -312,7 +300,7 @@ class Member(Protocol):
         ...
 
 
-class JobQueue(Protocol):
+class JobQueue(Operated, Protocol):
     """The ledger."""
 
     @property
@@ -349,7 +337,10 @@ class JobQueue(Protocol):
         ...
 
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
-        """Matching jobs, newest first; `before` is the last id of the previous page."""
+        """Matching jobs, newest first; `before` is the last id of the previous page.
+
+        By an index where the filter names ids, a task, a parent, a lane or dead letters. Else it
+        goes through the jobs from the newest on until `limit` are found, or through all."""
         ...
 
     async def cancel(self, where: JobFilter) -> list[str]:
@@ -365,21 +356,8 @@ class JobQueue(Protocol):
         """Delete matching dead letters."""
         ...
 
-    async def counts(self) -> list[KindCounts]: ...
-
-    async def processes(self) -> list[ProcessInfo]: ...
-
-    async def lanes(self) -> list[LaneInfo]:
-        """The lanes in use, by name."""
-        ...
-
-    async def configure(self, lanes: Sequence[str]) -> None:
-        """Make these lanes known, with the limits that are configured now. What is only assumed
-        of a lane never changes the limits it has."""
-        ...
-
-    async def steer(self, lane: str, steer: Steer) -> bool:
-        """Pause, resume or reset a lane; False when there is no such lane."""
+    def callers_waiting(self) -> int:
+        """How many callers of this process wait for a connection to the queue at this moment."""
         ...
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:

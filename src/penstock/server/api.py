@@ -10,29 +10,47 @@ from penstock import __version__
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server import openapi, problems
 from penstock.server.callers import Callers
+from penstock.server.dashboard import routes as dashboard
+from penstock.server.dashboard.pages import problem_page
 from penstock.server.depth import Door
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
+from penstock.server.history import History
+from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
 from penstock.server.routes import (
+    actions,
     answers,
     documents,
     events,
     health,
+    history,
     jobs,
     lanes,
     mcp,
+    overview,
     periodic,
     search,
     tasks,
 )
 
 if TYPE_CHECKING:
+    from fastapi.telemetry import TelemetryConfig
+
     from penstock.app import Penstock
 
 ABOUT = (
     "Durable jobs, lanes for every outside service, searchable documents, research, and answers."
 )
+
+SPANS_ARE_OURS: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""FastAPI's own tell paths, queries and what exceptions say; see `Guard`."""
 
 
 def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
@@ -44,6 +62,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=SPANS_ARE_OURS,
     )
     state = api.state
     state.penstock = app
@@ -51,7 +70,9 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.draining = draining
     state.metrics = Metrics()
     state.depth = Door(app, config.max_queued)
+    state.looks = Looks(app)
     state.access = app.access
+    state.history = History(app)
     state.told = events.Told()
     state.callers = Callers(
         app.access,
@@ -59,12 +80,14 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, periodic, mcp)
-    for part in parts:
-        api.include_router(part.routes)
-    state.routes = [route for part in parts for route in part.routes.routes]
+    for_all = (jobs, search, documents, tasks, answers, events, health)
+    parts = (*for_all, lanes, overview, periodic, history, actions, mcp)
+    routers = [part.routes for part in parts] + dashboard.ALL
+    for router in routers:
+        api.include_router(router)
+    state.routes = [route for router in routers for route in router.routes]
     mcp.install(api)
-    problems.install(api)
+    problems.install(api, problem_page)
     openapi.install(api)
     api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)
     return api

@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers, MutableHeaders
 
+from penstock import tracing
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
@@ -23,6 +25,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 NUL = b"%00"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -88,19 +91,26 @@ class Guard:
                 headers.update(scope["state"].get("headers", {}))
                 if self._draining.begun or (status >= 400 and not received):
                     headers["Connection"] = "close"
+                route = _route(scope)
+                span.rename(f"{method} {route}")
+                span.set({"http.route": route, "http.response.status_code": status})
+                if status >= 500:
+                    span.fail(str(status))
                 seconds = time.monotonic() - begun
-                self._metrics.answered(scope["method"], _route(scope), status, seconds)
+                self._metrics.answered(scope["method"], route, status, seconds)
             await send(message)
 
-        try:
-            self._check(scope)
-            await self._app(scope, take, answer)
-        except Problem as problem:
-            await problem.response()(scope, take, answer)
-        except Exception as error:
-            told = unforeseen(scope["method"], _route(scope), error)
-            if not started:  # else the connection is cut, which tells as much
-                await told.response()(scope, take, answer)
+        method = scope["method"] if scope["method"] in METHODS else "HTTP"
+        with _span(method, scope) as span:
+            try:
+                self._check(scope)
+                await self._app(scope, take, answer)
+            except Problem as problem:
+                await problem.response()(scope, take, answer)
+            except Exception as error:
+                told = unforeseen(scope["method"], _route(scope), error)
+                if not started:  # else the connection is cut, which tells as much
+                    await told.response()(scope, take, answer)
 
     def _check(self, scope: Scope) -> None:
         if scope["path"] in ALWAYS:
@@ -138,6 +148,15 @@ async def _linger(take: Receive) -> None:
                     return
     except TimeoutError:
         return
+
+
+def _span(method: str, scope: Scope) -> AbstractContextManager[tracing.Span]:
+    """Of its address only the route is told: the rest names what is asked for. Not for probes."""
+    if scope["path"] in ALWAYS:
+        return nullcontext(tracing.SILENT)
+    header = Headers(scope=scope).get(tracing.HEADER)
+    caller = None if header is None else {tracing.HEADER: header}
+    return tracing.span(method, "server", {"http.request.method": method}, caller=caller)
 
 
 def _route(scope: Scope) -> str:

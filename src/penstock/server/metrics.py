@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from penstock.server.queue_metrics import DESCRIBED, look_at
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -33,39 +36,15 @@ class Metrics:
         )
         self._streams = Gauge("penstock_http_streams", "Streams open now.", registry=registry)
         self._polls = Gauge("penstock_http_long_polls", "Long polls now.", registry=registry)
-        self._jobs = Gauge(
-            "penstock_jobs", "Jobs that there are.", ["kind", "state"], registry=registry
-        )
-        self._oldest = Gauge(
-            "penstock_oldest_queued_seconds",
-            "Age of the oldest queued job; 0 where there is none.",
-            ["kind"],
-            registry=registry,
-        )
-        self._processes = Gauge(
-            "penstock_processes",
-            "Worker processes, this one too if it has workers.",
-            registry=registry,
-        )
-        self._lanes = {
-            name: Gauge(f"penstock_lane_{name}", about, ["lane"], registry=registry)
-            for name, about in (
-                ("in_flight", "Requests under way."),
-                ("waiting", "Jobs that wait in it."),
-                ("open", "1 while its breaker is open."),
-                ("blocked", "1 while it is paused or blocked."),
-                ("used_today", "Starts since midnight UTC."),
-            )
-        }
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
         """Name, type, labels and meaning of each."""
-        counted = (self._requests, self._seconds, self._streams, self._polls)
-        looked_up = (self._jobs, self._oldest, self._processes, *self._lanes.values())
-        for metric in (*counted, *looked_up):
+        for metric in (self._requests, self._seconds, self._streams, self._polls):
             (family,) = metric.describe()
             name = family.name + ("_total" if family.type == "counter" else "")
             yield name, family.type, metric._labelnames, family.documentation
+        for one in DESCRIBED:
+            yield one.name, one.type, one.labels, one.about
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).inc()
@@ -87,28 +66,17 @@ class Metrics:
 
     async def text(self, app: Penstock) -> tuple[bytes, str]:
         """The whole of it, and its content type."""
-        counts, processes, lanes = (
-            await app.counts(),
-            await app.processes(),
-            await app.lane_infos(),
-        )
-        now = time.time()
-        for gauge in (self._jobs, self._oldest, *self._lanes.values()):
-            gauge.clear()  # a kind or a lane that is gone is not there with its last figure
-        for kind in counts:
-            for state, count in kind.states.items():
-                self._jobs.labels(kind.kind, str(state)).set(count)
-            oldest = kind.oldest_queued_at
-            self._oldest.labels(kind.kind).set(0 if oldest is None else max(0.0, now - oldest))
-        self._processes.set(len(processes))
-        for lane in lanes:
-            figures = {
-                "in_flight": lane.in_flight,
-                "waiting": lane.waiting,
-                "open": lane.breaker == "open",
-                "blocked": lane.blocked_why is not None,
-                "used_today": lane.used_today,
-            }
-            for name, value in figures.items():
-                self._lanes[name].labels(lane.name).set(value)
-        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        look = await look_at(app)
+        looked_up = CollectorRegistry()
+        looked_up.register(_Found([one.family(look) for one in DESCRIBED]))
+        return generate_latest(self._registry) + generate_latest(looked_up), CONTENT_TYPE_LATEST
+
+
+class _Found(Collector):
+    """Families that are there already."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families

@@ -102,7 +102,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
                 "schema": {"type": "string", "minLength": 1, "maxLength": 255},
             }
         )
-    problems = ALWAYS | (WITH_BODY if method in ("post", "put", "delete") else {})
+    problems = ALWAYS | (WITH_BODY if method in ("post", "put", "patch", "delete") else {})
     for status, about in problems.items():
         responses[status] = {
             "description": about,

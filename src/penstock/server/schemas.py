@@ -64,13 +64,21 @@ class Question(In):
     explain: bool = False
 
 
+Moment = Annotated[float, Field(ge=0, le=2**33, description="Seconds since 1970.")]
+
+
 class Which(In):
-    """Dead letters; every part that is given must match."""
+    """Jobs; every part that is given must match."""
 
     ids: list[Plain] | None = Field(None, max_length=10_000)
     kind: Plain | None = None
     error_type: Plain | None = None
     task: Plain | None = None
+    parent: Plain | None = None
+    lane: Plain | None = None
+    priority: PriorityName | None = None
+    enqueued_after: Moment | None = None
+    enqueued_before: Moment | None = None
     all: bool = Field(False, description="Say so when nothing else is given.")
 
 
@@ -107,8 +115,30 @@ class JobPage(BaseModel):
     next: str | None = Field(description="Give it as `before` for the next page.")
 
 
-class Counted(BaseModel):
-    count: int
+class Refusal(BaseModel):
+    id: str
+    why: str
+
+
+class Outcome(BaseModel):
+    refused: list[Refusal] = Field(
+        alias="not", description="Of the `ids` that were given, those that are as they were."
+    )
+
+
+class Cancelled(Outcome):
+    cancelled: int
+
+
+class Redriven(Outcome):
+    redriven: int
+    count: int = Field(description="The same.")
+    ids: list[str]
+
+
+class Discarded(Outcome):
+    discarded: int
+    count: int = Field(description="The same.")
     ids: list[str]
 
 
@@ -193,6 +223,20 @@ class Found(BaseModel):
     passages: list[PassageOut]
 
 
+Much = Annotated[int, Field(ge=1, le=10**9)]
+Long = Annotated[float, Field(ge=1e-6, le=1e9)]
+
+
+class Limits(In):
+    """Limits of a lane; null: as configured."""
+
+    requests_per_interval: Much | None = None
+    interval_seconds: Long | None = None
+    min_interval_seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    max_parallel: Much | None = None
+    requests_per_day: Much | None = None
+
+
 class LaneOut(BaseModel):
     name: str
     parent: str | None
@@ -202,10 +246,13 @@ class LaneOut(BaseModel):
     waiting: int
     breaker: Literal["closed", "suspect", "open"]
     retry_at: float | None
+    failing_since: float | None = Field(description="Of the breaker, while it is not closed.")
     blocked_until: float | None
     blocked_why: str | None
     per_day: int | None
     used_today: int
+    limits: Limits | None = Field(description="What an operator has given it.")
+    overridden: bool = Field(description="Whether it has limits other than configured.")
 
 
 class Lanes(BaseModel):

@@ -21,7 +21,7 @@ STAGE_LIMIT = 1000
 ADOPT_LIMIT = 1000
 
 _PENDING = "SELECT is_member, crashed, next_at FROM penstock.pending_1($1, $2, $3, $4)"
-_CLAIM = "SELECT * FROM penstock.claim_1($1, $2, $3, $4, $5, $6)"
+_CLAIM = "SELECT * FROM penstock.claim_2($1, $2, $3, $4, $5, $6)"
 
 
 class Claimed(NamedTuple):

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from penstock.adapters.clock import QueueClock
+from penstock.adapters.places import Places
 from penstock.adapters.postgres.address import Address
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.model.errors import QueueError
@@ -155,10 +156,15 @@ class Pool:
     def __init__(self, database: Database, purpose: str, size: int) -> None:
         self._database = database
         self._purpose = purpose
-        self._free = asyncio.Semaphore(size)
+        self._free = Places(size)
         self._idle: list[tuple[Connection, float]] = []
         self._abandoned: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return self._free.waiting
 
     async def close(self) -> None:
         self._closed = True

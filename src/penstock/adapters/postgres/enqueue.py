@@ -14,11 +14,11 @@ from penstock.model.errors import ConfigError, KeyConflict, TaskStopped
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
-_CALL = "CALL penstock.enqueue_1({})".format(
-    ", ".join([*(f"${n}" for n in range(1, 19)), "0", "NULL"])
+_CALL = "CALL penstock.enqueue_2({})".format(
+    ", ".join([*(f"${n}" for n in range(1, 20)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-_STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 20)))
+_STORE = "SELECT penstock.store_2({})".format(", ".join(f"${n}" for n in range(1, 21)))
 
 
 class Stored(NamedTuple):
@@ -85,6 +85,7 @@ def _common(batch: NewJobs) -> list[Any]:
         batch.task,
         batch.parent_id,
         batch.replace_finished,
+        batch.trace,
     ]
 
 

@@ -13,17 +13,19 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
-from penstock.lanes.state import LaneState, limits_of
-from penstock.model.lane import LaneConfig
+from penstock.lanes.limits import repace
+from penstock.lanes.state import CONFIGURED, OWN, LaneState, limits_of, own_limits
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.lanes")
 States = dict[str, LaneState]
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
-_STATE = [name for name in _COLUMNS if name not in ("name", "parent")]
+_STATE = [name for name in _COLUMNS if name not in CONFIGURED]
+_IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = f"""
-SELECT {", ".join(_COLUMNS)},
+SELECT {", ".join(_IN_FORCE)},
        (SELECT count(*) FROM penstock.slots WHERE slots.lane = lanes.name)::integer,
        trial IS NOT NULL AND NOT EXISTS (
            SELECT 1 FROM penstock.slots
@@ -200,3 +202,16 @@ async def wake_lane(tx: Transaction, lane: str) -> None:
     await tx.execute("wake_jobs", lane, tx.now)
     await tx.execute("wake_lines", lane)
     tx.wake(Topic.READY)
+
+
+async def limit(tx: Transaction, name: str, limits: LaneLimits | None) -> bool:
+    """Give a lane other limits; False when there is no such lane."""
+    lane = (await lock(tx, [name])).get(name)
+    if lane is None:
+        return False
+    await tx.execute("limit", name, *own_limits(limits).values())
+    changed = (await lock(tx, [name]))[name]
+    repace(changed, lane.pace, tx.now)
+    await save(tx, [changed])
+    await wake_lane(tx, name)
+    return True

@@ -28,7 +28,7 @@ from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Top
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
 
-_EXCHANGE = "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+_EXCHANGE = "SELECT * FROM penstock.exchange_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 _LEASE = 6
 """Where in a row of the exchange the lease begins."""
 

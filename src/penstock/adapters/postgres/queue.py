@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import lanes, schema, selection, stop
+from penstock.adapters.postgres import figures, lanes, schema, selection, stop
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -34,17 +34,16 @@ from penstock.lanes import view
 from penstock.model.change import Change
 from penstock.model.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     NO_LANE,
     UNKNOWN_LANE,
     Fed,
     JobFilter,
-    KindCounts,
     NewJob,
     NewJobs,
-    ProcessInfo,
     Stopped,
     Topic,
 )
@@ -219,9 +218,12 @@ class PostgresQueue:
             if len(some) < selection.CHUNK:
                 return changed
 
-    async def counts(self) -> list[KindCounts]:
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        return await self.read(lambda connection: figures.counts(self.database, connection, tenant))
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         return await self.read(
-            lambda connection: selection.counts(self.database, connection, LONG_SECONDS)
+            lambda connection: figures.dead_groups(self.database, connection, tenant)
         )
 
     async def lanes(self) -> list[LaneInfo]:
@@ -248,6 +250,12 @@ class PostgresQueue:
             return True
 
         return await self.write(change)
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        return await self.write(lambda tx: lanes.limit(tx, lane, limits))
+
+    def callers_waiting(self) -> int:
+        return self.pool().waiting
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         left: bool = await self.fetchval("work_left", None if kinds is None else list(kinds))

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock.adapters.postgres import changes
-from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.settlements import Entry
 from penstock.model.job import HISTORY_LIMIT, JobState
-from penstock.ports.queue import JobFilter, KindCounts, Topic
+from penstock.ports.queue import JobFilter, Topic
 
 CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
@@ -20,6 +20,9 @@ _OPEN = (
     " WHERE s.tenant = jobs.tenant AND s.task = jobs.task)"
 )
 _STOPPED = f"SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE seq = ANY ($1) AND NOT {_OPEN})"
+
+_IN_LANE = "lane <> '' AND lane <> '?'"
+"""The condition of the index by lane."""
 
 Change = Callable[[Transaction, JobFilter], Awaitable[list[str]]]
 
@@ -52,6 +55,15 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
         add("error_type = ?", where.error_type)
+    if where.lane is not None:
+        add("lane = ?", where.lane)
+        parts.append(_IN_LANE)
+    if where.priority is not None:
+        add("priority = ?", int(where.priority))
+    if where.enqueued_after is not None:
+        add("enqueued_at >= ?", where.enqueued_after)
+    if where.enqueued_before is not None:
+        add("enqueued_at < ?", where.enqueued_before)
     return " AND ".join(parts) or "true", values
 
 
@@ -121,20 +133,3 @@ async def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     if rows:
         tx.wake(Topic.FINISHED)
     return [row["id"] for row in rows]
-
-
-async def counts(database: Database, connection: Connection, timeout: float) -> list[KindCounts]:
-    """How many jobs of each kind are in each state."""
-    states: dict[str, dict[JobState, int]] = {}
-    oldest: dict[str, float] = {}
-    rows = await connection.fetch(
-        database.sql(
-            "SELECT kind, state, count(*), min(enqueued_at) FROM penstock.jobs GROUP BY kind, state"
-        ),
-        timeout=timeout,
-    )
-    for kind, state, count, first in rows:
-        states.setdefault(kind, {})[JobState(state)] = count
-        if state == "queued":
-            oldest[kind] = first
-    return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]

@@ -22,6 +22,7 @@ from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool as BlockingPool
 from redis.retry import Retry
 
+from penstock.adapters.places import Places
 from penstock.adapters.redis.address import Address
 from penstock.adapters.redis.errors import explain
 from penstock.adapters.redis.scripts import script
@@ -148,7 +149,12 @@ class Connections:
 
     def _new_locks(self) -> None:
         self._trip_lock = asyncio.Lock()
-        self._places = asyncio.Semaphore(SHARED)
+        self._places = Places(SHARED)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a shared connection."""
+        return self._places.waiting
 
     def make(self) -> Connection:
         connection: Connection = self._factory.make_connection()

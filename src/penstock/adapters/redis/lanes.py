@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from penstock.lanes.state import LaneState, limits_of
+from penstock.lanes.state import OWN, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
 
 _FIELDS = {field.name: str(field.type) for field in fields(LaneState)}
+_FIELDS |= {own: _FIELDS[limit] for limit, own in OWN.items()}
 
 
 def configs(names: Iterable[str], lane_config: Callable[[str], LaneConfig]) -> list[dict[str, Any]]:
@@ -41,6 +42,9 @@ def lane(told: Sequence[Any]) -> tuple[LaneState, int]:
             values[field] = (
                 text if "str" in kind else float(text) if "float" in kind else int(float(text))
             )
+    for limit, own in OWN.items():
+        if own in values:
+            values[limit] = values.pop(own)
     return LaneState(**values), waiting
 
 

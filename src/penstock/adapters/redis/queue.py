@@ -12,26 +12,25 @@ from typing import Any
 from penstock.adapters.clock import QueueClock
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.redis import address, feed, lanes, rows
+from penstock.adapters.redis import address, feed, figures, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import check_server
 from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
-from penstock.lanes.state import LaneState
+from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable, TaskStopped
 from penstock.model.job import Job, JobState
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     Fed,
     JobFilter,
-    KindCounts,
     Member,
     NewJobs,
-    ProcessInfo,
     Stopped,
     Topic,
 )
@@ -204,6 +203,10 @@ class RedisQueue:
             "task": where.task,
             "parent_id": where.parent_id,
             "error_type": where.error_type,
+            "lane": where.lane,
+            "priority": None if where.priority is None else int(where.priority),
+            "enqueued_after": where.enqueued_after,
+            "enqueued_before": where.enqueued_before,
         }
         return given(ask)
 
@@ -228,14 +231,14 @@ class RedisQueue:
                 return changed
             ask["cursor"] = float(cursor)
 
-    async def counts(self) -> list[KindCounts]:
-        states: dict[str, dict[JobState, int]] = {}
-        oldest: dict[str, float] = {}
-        for state, kind, count, first in await self.connections.call("counts", {}):
-            states.setdefault(kind, {})[JobState(state)] = int(count)
-            if first:
-                oldest[kind] = float(first)
-        return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        return await figures.counts(self.connections, tenant)
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        return await figures.dead_groups(self.connections, tenant)
+
+    def callers_waiting(self) -> int:
+        return self.connections.waiting
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         ask = {} if kinds is None else {"kinds": list(kinds)}
@@ -263,6 +266,10 @@ class RedisQueue:
     async def steer(self, lane: str, steer: Steer) -> bool:
         ask = {"lane": lane, "what": steer.value}
         return bool(await self.connections.call("steer", ask))
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        ask = {"lane": lane, "given": given(own_limits(limits))}
+        return bool(await self.connections.call("limit", ask))
 
     async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
         ask = {"tenant": tenant, "task": task, "running": running}
@@ -334,6 +341,7 @@ def _spec(batch: NewJobs) -> dict[str, Any]:
             "max_retries": batch.max_retries,
             "task": batch.task,
             "parent_id": batch.parent_id,
+            "trace": batch.trace,
         }
     )
 

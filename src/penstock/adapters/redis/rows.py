@@ -12,7 +12,8 @@ from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
 from penstock.model.payload import read_payload
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, ProcessInfo
+from penstock.ports.operators import ProcessInfo
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease
 
 Reply = Sequence[Any]
 
@@ -28,6 +29,7 @@ class Spec(NamedTuple):
     max_retries: int | None = None
     task: str | None = None
     parent_id: str | None = None
+    trace: str | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -63,6 +65,7 @@ def lease(told: Reply) -> Lease:
         int(releases),
         int(token),
         history,
+        common.trace,
         float(start_at) if start_at else 0.0,
         float(void_at) if void_at else 0.0,
     )

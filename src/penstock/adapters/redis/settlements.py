@@ -38,6 +38,7 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
         "id": lease.id,
         "outcome": s.outcome.value,
         "kind": lease.kind,
+        "tenant": lease.tenant,
     }
     match s.outcome:
         case Outcome.COMPLETED:
@@ -56,7 +57,7 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
     if s.waits_lane is not None:
         ask["waits_lane"] = s.waits_lane
     if lease.task is not None:
-        ask |= {"tenant": lease.tenant, "task": lease.task}
+        ask["task"] = lease.task
         ask["data"] = json.dumps(settled_data(s, s.outcome.value))
     return ask
 

@@ -149,6 +149,11 @@ class _Thread:
         self._inbox.put(_Order(operation, future, loop, soft))
         return future
 
+    @property
+    def waiting(self) -> int:
+        """How much it was handed and has not begun."""
+        return self._inbox.qsize()
+
     def close(self) -> None:
         """Finish what was handed in, then end the thread."""
         if not self._closed:

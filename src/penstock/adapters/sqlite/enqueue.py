@@ -121,6 +121,7 @@ def _insert(
             "max_retries": batch.max_retries,
             "task": batch.task,
             "parent_id": batch.parent_id,
+            "trace": batch.trace,
             "now": tx.now,
         },
     ).rowcount

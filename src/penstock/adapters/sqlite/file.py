@@ -81,6 +81,11 @@ class SqliteFile:
             await asyncio.to_thread(reader.close)
             await self._wakeups.close()
 
+    @property
+    def waiting(self) -> int:
+        """Callers whose turn has not come."""
+        return sum(one.waiting for one in (self._writer, self._reader) if one is not None)
+
     def another_reader(self, name: str) -> Reader:
         """A thread that reads beside the file's own, for what may take long."""
         return Reader(self.path, self._connect_reader, name)

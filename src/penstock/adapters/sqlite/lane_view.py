@@ -9,8 +9,11 @@ from typing import Any
 
 from penstock.adapters.rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction
+from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.lanes import view
+from penstock.lanes.limits import repace
+from penstock.lanes.state import own_limits
+from penstock.model.lane import LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 
 FAR = 10_000
@@ -33,6 +36,19 @@ def steer(tx: Transaction, name: str, what: Steer) -> bool:
         return False
     view.steer(lane, what)
     store.save(tx, lane)
+    store.wake_lane(tx, name)
+    return True
+
+
+def limit(tx: Transaction, name: str, limits: LaneLimits | None) -> bool:
+    lane = store.load(tx, name)
+    if lane is None:
+        return False
+    tx.execute(sql("limit"), {**own_limits(limits), "name": name})
+    changed = store.load(tx, name)
+    assert changed is not None
+    repace(changed, lane.pace, tx.now)
+    store.save(tx, changed)
     store.wake_lane(tx, name)
     return True
 

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.lanes.state import LaneState, limits_of
+from penstock.lanes.state import CONFIGURED, OWN, LaneState, limits_of
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
@@ -18,11 +18,12 @@ log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
+_IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = (
-    f"SELECT {', '.join(_COLUMNS)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name)"
+    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name)"
     " FROM lanes WHERE name = ?"
 )
-_STATE = [name for name in _COLUMNS if name not in ("name", "parent")]
+_STATE = [name for name in _COLUMNS if name not in CONFIGURED]
 _WRITE = (
     f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in _STATE)}, touched_at = :now"
     " WHERE name = :name"

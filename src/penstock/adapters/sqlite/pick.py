@@ -20,7 +20,7 @@ KINDS_PER_STATEMENT = 100
 _PICKED = (
     "jobs.seq, id, kind, tenant, payload, priority, lane, key, task, parent_id, enqueued_at, "
     "run_at, deadline, timeout, max_retries, attempts + 1, crashes, releases, token + 1, "
-    "history, 0.0, 0.0"
+    "history, trace, 0.0, 0.0"
 )
 
 

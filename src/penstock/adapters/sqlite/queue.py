@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from penstock.adapters.rows import change_of
-from penstock.adapters.sqlite import feed, lane_view, selection, stop
+from penstock.adapters.sqlite import feed, figures, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.file import SqliteFile
@@ -21,9 +21,10 @@ from penstock.lanes.state import DAY
 from penstock.model.change import Change
 from penstock.model.errors import ConfigError
 from penstock.model.job import Job
-from penstock.model.lane import LaneConfig
+from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
-from penstock.ports.queue import Fed, JobFilter, KindCounts, NewJobs, ProcessInfo, Stopped
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import Fed, JobFilter, NewJobs, Stopped
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -105,8 +106,11 @@ class SqliteQueue(SqliteFile):
             if len(some) < selection.CHUNK:
                 return changed
 
-    async def counts(self) -> list[KindCounts]:
-        return await self.read(selection.counts)
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        return await self.read(lambda connection: figures.counts(connection, tenant))
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        return await self.read(lambda connection: figures.dead_groups(connection, tenant))
 
     async def lanes(self) -> list[LaneInfo]:
         return await self.read(lane_view.infos)
@@ -116,6 +120,12 @@ class SqliteQueue(SqliteFile):
 
     async def steer(self, lane: str, steer: Steer) -> bool:
         return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        return await self.write(lambda tx: lane_view.limit(tx, lane, limits))
+
+    def callers_waiting(self) -> int:
+        return self.waiting
 
     async def work_left(self, kinds: Sequence[str] | None) -> bool:
         some = None if kinds is None else list(kinds)
@@ -201,9 +211,10 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
                 {"tenant": tenant, "task": task},
             )
     free_lost_slots(tx)
-    # A lane nobody uses, in no trouble, is made again when somebody does.
+    # A lane nobody uses, in no trouble and as configured, is made again when somebody does.
     tx.execute(
         "DELETE FROM lanes WHERE touched_at < :idle AND step = 0 AND suspect_at < :idle"
+        " AND limits IS NULL"
         " AND slowdown = 1 AND blocked_until < :now AND (per_day IS NULL OR day < :yesterday)"
         " AND NOT EXISTS (SELECT 1 FROM lines WHERE lines.lane = lanes.name)"
         " AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.lane = lanes.name)"

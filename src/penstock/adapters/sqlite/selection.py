@@ -10,7 +10,7 @@ from penstock.adapters.settlements import Entry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.job import HISTORY_LIMIT, JobState
-from penstock.ports.queue import JobFilter, KindCounts, Topic
+from penstock.ports.queue import JobFilter, Topic
 
 CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
@@ -46,6 +46,15 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
         add("error ->> 'type' = ?", where.error_type)
+    if where.lane is not None:
+        # The condition of the index, word for word.
+        add("lane = ? AND lane NOT IN ('', '?')", where.lane)
+    if where.priority is not None:
+        add("priority = ?", int(where.priority))
+    if where.enqueued_after is not None:
+        add("enqueued_at >= ?", where.enqueued_after)
+    if where.enqueued_before is not None:
+        add("enqueued_at < ?", where.enqueued_before)
     return " AND ".join(parts) or "true", values
 
 
@@ -113,19 +122,6 @@ def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     if rows:
         tx.wake(Topic.FINISHED)
     return [row[1] for row in rows]
-
-
-def counts(connection: sqlite3.Connection) -> list[KindCounts]:
-    """How many jobs of each kind are in each state."""
-    states: dict[str, dict[JobState, int]] = {}
-    oldest: dict[str, float] = {}
-    for kind, state, count, first in connection.execute(
-        "SELECT kind, state, count(*), min(enqueued_at) FROM jobs GROUP BY kind, state"
-    ):
-        states.setdefault(kind, {})[JobState(state)] = count
-        if state == "queued":
-            oldest[kind] = first
-    return [KindCounts(kind, states[kind], oldest.get(kind)) for kind in sorted(states)]
 
 
 def work_left(connection: sqlite3.Connection, kinds: list[str] | None) -> bool:

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk, dead_letters
+from penstock.desk import Changed, Desk, What, dead_letters
+from penstock.model.access import Caller
 from penstock.model.errors import WaitTimeout
-from penstock.model.job import Job, JobState
+from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting, named
 from penstock.server.answers import at, reply, written
 from penstock.server.bodies import parse, require, whole
+from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
+from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
 from penstock.server.queries import Before, long_poll
-from penstock.server.schemas import Counted, JobOut, JobPage, NewJob, State, Which
+from penstock.server.schemas import (
+    Cancelled,
+    Discarded,
+    JobOut,
+    JobPage,
+    NewJob,
+    PriorityName,
+    Redriven,
+    State,
+    Which,
+)
 
 routes = APIRouter(tags=["jobs"])
 
 AT_ONCE = 50
+ALL = "jobs"
+"""The subject of what is done to many."""
 PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Moment = Annotated[float | None, Query(ge=0, le=2**33, description="Seconds since 1970.")]
 Wait = Annotated[
     float, Query(ge=0, le=86400, description="Seconds; answers as soon as it is finished.")
 ]
@@ -70,6 +88,10 @@ async def jobs(
     task: Annotated[str | None, Query(max_length=512)] = None,
     parent: Annotated[str | None, Query(max_length=64)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,
+    lane: Annotated[str | None, Query(max_length=240)] = None,
+    priority: Annotated[PriorityName | None, Query()] = None,
+    enqueued_after: Moment = None,
+    enqueued_before: Moment = None,
     limit: Limit = 100,
     before: Before = None,
 ) -> Response:
@@ -80,6 +102,10 @@ async def jobs(
         task=task,
         parent_id=parent,
         error_type=error_type,
+        lane=lane,
+        priority=None if priority is None else Priority.parse(priority),
+        enqueued_after=enqueued_after,
+        enqueued_before=enqueued_before,
     )
     return await _page(desk, where, limit, before)
 
@@ -120,10 +146,36 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
 
 
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
-async def cancel(desk: WriteDesk, job_id: str) -> Response:
+async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Cancel a job; the job as it stands then, which may have finished just before."""
-    await desk.job(job_id)
-    return reply((await desk.cancel(job_id)).as_dict())
+    async with acting(request, caller, "job.cancel", named(job_id)) as deed:
+        await desk.job(job_id)
+        job = await desk.cancel(job_id)
+        deed.detail["state"] = str(job.state)
+    return reply(job.as_dict())
+
+
+@routes.post("/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(Which))
+async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+    """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
+    changed = await change_jobs(request, desk, caller, "cancel", await _which(request))
+    return reply({"cancelled": len(changed.ids), "not": _refusals(changed)})
+
+
+@routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobOut}})
+async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
+    """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
+    parent, stays as it is."""
+    made = made_id(request, desk.tenant)
+
+    async def make() -> Response:
+        async with acting(request, caller, "job.again", named(job_id)) as deed:
+            await request.app.state.depth.check()
+            new = await desk.again(job_id, new_id=made)
+            deed.detail["new"] = new.id
+        return reply(new.as_dict(), 202, location=at("jobs", new.id))
+
+    return await once(request, desk.tenant, fingerprint(request), made, make)
 
 
 @routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
@@ -139,34 +191,67 @@ async def failed(
     return await _page(desk, dead_letters(kind, error_type, task), limit, before)
 
 
+@routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})
+async def groups(desk: ReadDesk) -> Response:
+    """Dead letters by kind and type of error, the most frequent first; 1,000 groups at most."""
+    return reply({"groups": [asdict(one) for one in await desk.dead_groups()]})
+
+
 @routes.post(
     "/v1/dead-letters/redrive",
-    responses={200: {"model": Counted}},
+    responses={200: {"model": Redriven}},
     openapi_extra=takes(Which),
 )
-async def redrive(request: Request, desk: WriteDesk) -> Response:
+async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
     await request.app.state.depth.check()
-    ids = await desk.redrive(where)
-    return reply({"count": len(ids), "ids": ids})
+    return _changed("redriven", await change_jobs(request, desk, caller, "redrive", where))
 
 
 @routes.post(
     "/v1/dead-letters/discard",
-    responses={200: {"model": Counted}},
+    responses={200: {"model": Discarded}},
     openapi_extra=takes(Which),
 )
-async def discard(request: Request, desk: WriteDesk) -> Response:
+async def discard(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Delete dead letters for good."""
-    ids = await desk.discard(await _which(request))
-    return reply({"count": len(ids), "ids": ids})
+    where = await _which(request)
+    return _changed("discarded", await change_jobs(request, desk, caller, "discard", where))
+
+
+async def change_jobs(
+    request: Request, desk: Desk, caller: Caller, what: What, where: JobFilter
+) -> Changed:
+    """Do it to all that match, and record that it was done."""
+    parts = {name: value for name, value in asdict(where).items() if value is not None}
+    if where.ids is not None:
+        parts["ids"] = len(where.ids)
+    async with acting(request, caller, f"jobs.{what}", ALL, which=parts) as deed:
+        changed = await desk.change(what, where)
+        deed.changed(changed.ids, len(changed.refused))
+    return changed
 
 
 async def _which(request: Request) -> JobFilter:
     require(request, "application/json")
     which = parse(await whole(request), Which)
-    given = (which.ids, which.kind, which.error_type, which.task)
-    if all(one is None for one in given) != which.all:
-        raise Problem(422, "invalid", "say which: ids, kind, error_type or task; or `all`: true")
-    return dead_letters(which.kind, which.error_type, which.task, which.ids)
+    given = which.model_dump(exclude={"all"}, exclude_none=True)
+    if bool(given) == which.all:
+        raise Problem(
+            422, "invalid", f"say which: {', '.join(Which.model_fields)}: true (without the others)"
+        )
+    if "parent" in given:
+        given["parent_id"] = given.pop("parent")
+    if "priority" in given:
+        given["priority"] = Priority.parse(given["priority"])
+    return JobFilter(**given)
+
+
+def _refusals(changed: Changed) -> list[dict[str, str]]:
+    return [{"id": job_id, "why": why} for job_id, why in changed.refused]
+
+
+def _changed(done: str, changed: Changed) -> Response:
+    count = len(changed.ids)
+    return reply({done: count, "not": _refusals(changed), "count": count, "ids": changed.ids})

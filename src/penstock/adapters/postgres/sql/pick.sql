@@ -3,7 +3,7 @@
 SELECT w.n, w.band, w.turn, j.seq, j.id, j.kind, j.tenant, j.payload, j.priority, j.lane, j.key,
        j.task, j.parent_id, j.enqueued_at, j.run_at, j.deadline, j.timeout, j.max_retries,
        j.attempts + 1, j.crashes, j.releases, j.token + 1,
-       '[' || array_to_string(j.history, ',') || ']', 0.0::float8, 0.0::float8
+       '[' || array_to_string(j.history, ',') || ']', j.trace, 0.0::float8, 0.0::float8
 FROM (
     SELECT l.n, head.ready, head.band, head.turn, head.seq
     FROM unnest($1::text[], $2::integer[]) WITH ORDINALITY AS l (lane, most, n)

@@ -113,7 +113,7 @@ if #made > 0 then
   many('HSET', ns .. 'specs', specs)
   many('HSET', ns .. 'payloads', payloads)
   many('ZADD', ns .. 'queued:' .. ask.kind, seqs)
-  count('queued', ask.kind, #made)
+  count('queued', ask.tenant, ask.kind, #made)
   for lane, line in pairs(places) do
     many('ZADD', ns .. 'line:' .. pair(lane, ask.kind), line)
     if lane ~= '' and lane ~= '?' then lines.join(lane, ask.kind, now) end

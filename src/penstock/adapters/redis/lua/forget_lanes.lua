@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- needs: base lines jobs lane_state breaker lanes
--- Delete lanes nobody uses, in no trouble: they are made again when somebody does. Looks at some
+-- Delete lanes nobody uses, in no trouble and as configured: they are made again when somebody does. Looks at some
 -- after the first `ask.skip`; returns how many to skip next, or -1 at the end.
 
 local CHUNK = 100
@@ -13,7 +13,7 @@ local yesterday = math.floor(now / 86400) - 1
 local function is_idle(lane)
   return lane.step == 0 and lane.suspect_at < idle and lane.slowdown == 1
     and lane.blocked_until < now and (not lane.per_day or lane.day < yesterday)
-    and lane.in_flight == 0
+    and lane.in_flight == 0 and not lane.limits
     and redis.call(
       'EXISTS', ns .. 'kinds:' .. lane.name, ns .. 'family:' .. lane.name,
       ns .. 'expecting:' .. lane.name) == 0

@@ -12,7 +12,7 @@ local function redrive(row)
   if (row.deadline or '') ~= '' and tonumber(row.deadline) <= now then changes.deadline = '' end
   jobs.save(row, changes)
   redis.call('ZREM', ns .. 'failed', row.seq)
-  count('failed', row.kind, -1)
+  count('failed', row.tenant, row.kind, -1)
   jobs.queue(row)
   jobs.schedule(row)
   jobs.remember(row, '{"attempt":null,"outcome":"redriven","finished_at":' .. exact(now)

@@ -32,7 +32,7 @@ local function take_back(row)
   local record = string.format(
     '{"attempt":%d,"outcome":"%s","started_at":%s,"finished_at":%s,"process":"%s","error":%s}',
     attempts, buried and 'failed' or 'lost', row.started_at, exact(now), id, error)
-  count('running', row.kind, -1)
+  count('running', row.tenant, row.kind, -1)
   jobs.save(row, {
     holder = '', token = row.token + 1, attempts = ran and attempts or attempts - 1,
     crashes = crashes + (suspect and 1 or 0)})

@@ -21,7 +21,7 @@
 --   queued:KIND        sorted set of seqs, of those queued: the oldest
 --   failed             sorted set of seqs: the dead letters
 --   finished           sorted set seq by finished_at: completed or cancelled, for retention
---   counts             hash state, kind -> how many
+--   counts             hash state, kind -> how many; counts:TENANT the same of one tenant
 --   turns:LANE         hash: the turn now served of each band, the last one of each band, tenant
 -- worker processes     bounded by the members: deleted with the membership
 --   processes          sorted set number by lease_until; process:NUMBER hash, the row. A member is
@@ -65,19 +65,26 @@ local function wake(topic) topics[topic] = true end
 
 local counts = {}
 
--- So many jobs of this kind are in this state now, more or fewer.
-local function count(state, kind, change)
-  local kinds = counts[state] or {}
-  counts[state], kinds[kind] = kinds, (kinds[kind] or 0) + change
+-- So many jobs of this tenant and kind are in this state now, more or fewer.
+local function count(state, tenant, kind, change)
+  local states = counts[tenant] or {}
+  local kinds = states[state] or {}
+  counts[tenant], states[state], kinds[kind] = states, kinds, (kinds[kind] or 0) + change
+end
+
+local function write_count(name, field, change)
+  if change ~= 0 and redis.call('HINCRBY', ns .. name, field, change) == 0 then
+    redis.call('HDEL', ns .. name, field)
+  end
 end
 
 -- The last thing a script does.
 local function done(reply)
-  for state, kinds in pairs(counts) do
-    for kind, change in pairs(kinds) do
-      local field = pair(state, kind)
-      if change ~= 0 and redis.call('HINCRBY', ns .. 'counts', field, change) == 0 then
-        redis.call('HDEL', ns .. 'counts', field)
+  for tenant, states in pairs(counts) do
+    for state, kinds in pairs(states) do
+      for kind, change in pairs(kinds) do
+        write_count('counts', pair(state, kind), change)
+        write_count('counts:' .. tenant, pair(state, kind), change)
       end
     end
   end

@@ -62,7 +62,7 @@ function jobs.queue(row)
   if (row.deadline or '') ~= '' then
     redis.call('ZADD', ns .. 'deadlines', row.deadline, row.seq)
   end
-  count('queued', row.kind, 1)
+  count('queued', row.tenant, row.kind, 1)
 end
 
 -- A queued job back to the place it had, or will have, in its line.
@@ -98,7 +98,7 @@ function jobs.unqueue(row)
   jobs.expect_nothing(row)
   redis.call('ZREM', ns .. 'queued:' .. row.kind, row.seq)
   redis.call('ZREM', ns .. 'deadlines', row.seq)
-  count('queued', row.kind, -1)
+  count('queued', row.tenant, row.kind, -1)
 end
 
 -- Its lease has ended.
@@ -125,7 +125,7 @@ function jobs.fail(row, error_type, error, record)
   jobs.save(row, {state = 'failed', finished_at = now, error = error, error_type = error_type})
   jobs.remember(row, record)
   redis.call('ZADD', ns .. 'failed', row.seq, row.seq)
-  count('failed', row.kind, 1)
+  count('failed', row.tenant, row.kind, 1)
 end
 
 -- Cancel a job that is not finished.
@@ -136,11 +136,11 @@ function jobs.cancel(row)
   else
     -- Its run has still to end; only then may it be forgotten.
     redis.call('SADD', ns .. 'stopping:' .. row.holder, row.seq)
-    count('running', row.kind, -1)
+    count('running', row.tenant, row.kind, -1)
     wake('cancelled')
   end
   jobs.save(row, {state = 'cancelled', finished_at = now})
-  count('cancelled', row.kind, 1)
+  count('cancelled', row.tenant, row.kind, 1)
 end
 
 -- Delete a finished job and all that refers to it.
@@ -160,7 +160,7 @@ function jobs.forget(row)
   if (row.parent_id or '') ~= '' then
     redis.call('ZREM', ns .. 'children:' .. row.parent_id, row.seq)
   end
-  count(row.state, row.kind, -1)
+  count(row.state, row.tenant, row.kind, -1)
 end
 
 function jobs.key_field(tenant, kind, key) return tenant .. '\n' .. kind .. '\n' .. key end

@@ -11,7 +11,7 @@ function lane_settle.return_attempts(failures)
     if ended and tonumber(row.token) == failure[2] and tonumber(row.attempts) > 0 then
       if row.state == 'failed' then
         redis.call('ZREM', ns .. 'failed', row.seq)
-        count('failed', row.kind, -1)
+        count('failed', row.tenant, row.kind, -1)
         jobs.queue(row)
       else
         jobs.step_aside(row)

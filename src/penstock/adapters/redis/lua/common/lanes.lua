@@ -2,7 +2,8 @@
 --
 -- A lane nobody uses, in no trouble, is deleted after an hour with all that is kept of it.
 --   lanes             sorted set of the lanes in use, by when they were last used
---   lane:NAME         hash: see lane_state.lua, and health_url, probe_seconds, probed_at
+--   lane:NAME         hash: see lane_state.lua, and health_url, probe_seconds, probed_at; limits,
+--                     what an operator has given it, as JSON, and own_..., what follows from that
 --   family:NAME       set of the lanes whose parent it is
 --   troubled          sorted set of the lanes that are open, under suspicion or blocked for
 --                     credentials, by when to probe them next (infinite: there is nothing to probe)
@@ -15,7 +16,7 @@ local lanes = {}
 
 local TEXTS = {
   parent = true, blocked_why = true, tried = true, doubted = true, refusers = true,
-  address = true, health_url = true}
+  address = true, health_url = true, limits = true}
 local FRESH = {
   next_start = 0, day = 0, used_today = 0, day_offset = 0, slowdown = 1, limited = 0, praised = 0,
   refusers = '[]', blocked_until = 0, step = 0, retry_at = 0, tried = '[]', doubted = '[]',
@@ -23,28 +24,10 @@ local FRESH = {
 local CONFIGURED = {
   'parent', 'spacing', 'tolerance', 'max_parallel', 'per_day', 'timeout', 'breaker_first',
   'breaker_cap', 'credentials', 'health_url', 'probe_seconds'}
+local OWN = {
+  spacing = 'own_spacing', tolerance = 'own_tolerance', max_parallel = 'own_parallel',
+  per_day = 'own_per_day'}
 local NOT_STORED = {name = true, stored = true, in_flight = true}
-
-function lanes.load(name)
-  local flat = redis.call('HGETALL', lines.lane_key(name))
-  if #flat == 0 then return nil end
-  local lane = {name = name, stored = {}, in_flight = redis.call('SCARD', ns .. 'slots:' .. name)}
-  for n = 1, #flat, 2 do
-    local field, value = flat[n], flat[n + 1]
-    if value ~= '' then
-      lane[field] = TEXTS[field] and value or tonumber(value)
-      lane.stored[field] = lane[field]
-    end
-  end
-  return lane
-end
-
--- The lane and, if it has one, its parent; empty when nobody configured it.
-function lanes.with_parent(name)
-  local lane = lanes.load(name)
-  if not lane then return {} end
-  return {lane, lane.parent and lanes.load(lane.parent) or nil}
-end
 
 local function write(lane)
   local fields = {}
@@ -61,6 +44,47 @@ local function write(lane)
     end
   end
   if #fields > 0 then redis.call('HSET', lines.lane_key(lane.name), unpack(fields)) end
+end
+
+-- The row as it is stored.
+local function stored(name)
+  local flat = redis.call('HGETALL', lines.lane_key(name))
+  if #flat == 0 then return nil end
+  local lane = {name = name, stored = {}, in_flight = redis.call('SCARD', ns .. 'slots:' .. name)}
+  for n = 1, #flat, 2 do
+    local field, value = flat[n], flat[n + 1]
+    if value ~= '' then
+      lane[field] = TEXTS[field] and value or tonumber(value)
+      lane.stored[field] = lane[field]
+    end
+  end
+  return lane
+end
+
+-- The lane, with the limits in force: what an operator has given it, else what is configured.
+function lanes.load(name)
+  local lane = stored(name)
+  if lane and lane.limits then
+    for limit, own in pairs(OWN) do
+      if lane[own] then lane[limit], lane.stored[limit] = lane[own], lane[own] end
+    end
+  end
+  return lane
+end
+
+-- Give it other limits ({limits, own_...}); what is not there is as configured.
+function lanes.limit(name, given)
+  local lane = stored(name)
+  lane.limits = given.limits
+  for _, own in pairs(OWN) do lane[own] = given[own] end
+  write(lane)
+end
+
+-- The lane and, if it has one, its parent; empty when nobody configured it.
+function lanes.with_parent(name)
+  local lane = lanes.load(name)
+  if not lane then return {} end
+  return {lane, lane.parent and lanes.load(lane.parent) or nil}
 end
 
 function lanes.save(lane)
@@ -83,7 +107,7 @@ end
 -- lane never changes the limits it has.
 function lanes.configure(configs)
   for _, config in ipairs(configs or {}) do
-    local lane = lanes.load(config.name)
+    local lane = stored(config.name)
     if not lane then
       lane = {name = config.name, stored = {}}
       for field, value in pairs(FRESH) do lane[field] = value end

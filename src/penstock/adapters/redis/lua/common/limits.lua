@@ -80,3 +80,12 @@ function limits.next_chance(lanes, now)
   end
   return at
 end
+
+-- The lane goes by another pace from now on, counted from its last start. Where that is not known,
+-- because it had no pace, somebody may just have started.
+function limits.repace(lane, old_pace, now)
+  local pace = lane_state.pace(lane)
+  if pace == 0 then return end
+  local last = old_pace > 0 and lane.next_start - old_pace or now
+  lane.next_start = last + pace
+end

@@ -1,7 +1,10 @@
 -- Which jobs a filter selects, a bounded number of rows at a time.
 --
 -- `ask.where` has ids, states, kinds (names; patterns are resolved by the caller), tenant, task,
--- parent_id, error_type; every given part must match. The narrowest index there is is read.
+-- parent_id, error_type, lane, priority, enqueued_after, enqueued_before; every given part must
+-- match. The narrowest index there is is read: by task, parent, dead letters or queued kind. There
+-- is none by lane or time: then all jobs are gone through, ROWS in a call, and others get their
+-- turn between calls.
 
 local ROWS = 500
 
@@ -34,6 +37,10 @@ local function matches(row)
     and (not where.task or row.task == where.task)
     and (not where.parent_id or row.parent_id == where.parent_id)
     and (not where.error_type or row.error_type == where.error_type)
+    and (not where.lane or (row.lane == where.lane and row.lane ~= '' and row.lane ~= '?'))
+    and (not where.priority or tonumber(row.priority) == where.priority)
+    and (not where.enqueued_after or tonumber(row.at) >= where.enqueued_after)
+    and (not where.enqueued_before or tonumber(row.at) < where.enqueued_before)
 end
 
 local function by_id()

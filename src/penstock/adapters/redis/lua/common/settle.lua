@@ -27,8 +27,8 @@ local function completed(s)
   if s.result then
     results[#results + 1], results[#results + 2] = s.seq, ARGV[s.result]
   end
-  count('running', s.kind, -1)
-  count('completed', s.kind, 1)
+  count('running', s.tenant, s.kind, -1)
+  count('completed', s.tenant, s.kind, 1)
   log.append({id = s.id, tenant = s.tenant, task = s.task}, s.outcome, s.data)
   return true
 end
@@ -36,7 +36,7 @@ end
 -- The job of a lease that stands is queued again, with these changes.
 local function requeue(row, changes)
   jobs.let_go(row)
-  count('running', row.kind, -1)
+  count('running', row.tenant, row.kind, -1)
   changes.state, changes.holder, changes.started_at = 'queued', '', ''
   jobs.save(row, changes)
   jobs.queue(row)
@@ -53,7 +53,7 @@ end
 
 function endings.failed(s, row)
   jobs.let_go(row)
-  count('running', row.kind, -1)
+  count('running', row.tenant, row.kind, -1)
   jobs.fail(row, s.error_type, s.error, s.record)
   jobs.save(row, {holder = '', started_at = s.started_at, finished_at = s.finished_at})
 end

@@ -1,0 +1,19 @@
+"""Places that callers take in turn."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+
+class Places(asyncio.Semaphore):
+    """A semaphore that knows how many wait for it."""
+
+    waiting = 0
+
+    async def acquire(self) -> Literal[True]:
+        self.waiting += 1
+        try:
+            return await super().acquire()
+        finally:
+            self.waiting -= 1

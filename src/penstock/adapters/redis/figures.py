@@ -1,0 +1,63 @@
+"""Figures for operators: how many jobs there are, and what they died of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.adapters.redis.connections import Connections
+from penstock.adapters.rows import kind_counts
+from penstock.ports.operators import MOST_GROUPS, DeadGroup, KindCounts
+
+
+async def counts(connections: Connections, tenant: str | None) -> list[KindCounts]:
+    """How many jobs of each kind are in each state."""
+    ask = {} if tenant is None else {"tenant": tenant}
+    found = kind_counts(
+        (kind, state, int(count), float(first) if first else None)
+        for state, kind, count, first in await connections.call("counts", ask)
+    )
+    if tenant is None:
+        return found
+    return [
+        replace(one, oldest_queued_at=await _oldest(connections, one.kind, tenant))
+        if "queued" in one.states
+        else one
+        for one in found
+    ]
+
+
+async def _oldest(connections: Connections, kind: str, tenant: str) -> float | None:
+    """When the oldest queued job of a tenant was enqueued. Those of others before it are looked
+    at, too, some in a call."""
+    ask: dict[str, object] = {"kind": kind, "tenant": tenant}
+    while True:
+        found, cursor = await connections.call("oldest", ask)
+        if found or not cursor:
+            return float(found) if found else None
+        ask["cursor"] = float(cursor)
+
+
+async def dead_groups(connections: Connections, tenant: str | None) -> list[DeadGroup]:
+    """Dead letters by kind and type of error. All are looked at, some in a call."""
+    ask: dict[str, object] = {} if tenant is None else {"tenant": tenant}
+    groups: dict[tuple[str, str], DeadGroup] = {}
+    while True:
+        some, cursor = await connections.call("dead_groups", ask)
+        for kind, error_type, count, first, last, message, newest_id in some:
+            group = DeadGroup(
+                kind, error_type, count, float(first), float(last), message, newest_id
+            )
+            known = groups.get((kind, error_type))
+            groups[kind, error_type] = group if known is None else _together(known, group)
+        if not cursor:
+            break
+        ask["cursor"] = float(cursor)
+    biggest = sorted(groups.values(), key=lambda one: (-one.count, one.kind, one.error_type))
+    return biggest[:MOST_GROUPS]
+
+
+def _together(one: DeadGroup, other: DeadGroup) -> DeadGroup:
+    newest = max(one, other, key=lambda group: group.last_at)
+    return replace(
+        newest, count=one.count + other.count, first_at=min(one.first_at, other.first_at)
+    )

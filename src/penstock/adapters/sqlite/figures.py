@@ -1,0 +1,20 @@
+"""Figures for operators: how many jobs there are, and what they died of."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from penstock.adapters.rows import kind_counts
+from penstock.adapters.sqlite.database import sql
+from penstock.ports.operators import MOST_GROUPS, DeadGroup, KindCounts
+
+
+def counts(connection: sqlite3.Connection, tenant: str | None) -> list[KindCounts]:
+    """How many jobs of each kind are in each state."""
+    return kind_counts(connection.execute(sql("counts"), {"tenant": tenant}))
+
+
+def dead_groups(connection: sqlite3.Connection, tenant: str | None) -> list[DeadGroup]:
+    """Dead letters by kind and type of error."""
+    rows = connection.execute(sql("dead_groups"), {"tenant": tenant, "most": MOST_GROUPS})
+    return [DeadGroup(*row) for row in rows]

@@ -1,0 +1,183 @@
+"""What of a queue needs somebody's attention, and what to do about it.
+
+One derivation for all who show it: `penstock status`, `GET /v1/overview`, the dashboard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from penstock.model.job import JobState
+from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import DeadGroup, KindCounts, Operated, ProcessInfo
+
+RECENT_SECONDS = 3600.0
+"""Dead letters are growing if the last came within this time."""
+
+
+@dataclass(slots=True, frozen=True)
+class Attention:
+    what: str
+    """One of a few words, for programs too: queue out of reach, credentials refused, breaker open,
+    kind without a worker, worker stuck, worker gone, dead letters, daily limit, rate limited,
+    paused."""
+    subject: str
+    """The lane, the kind, the worker process (host and pid) it is about."""
+    since: float | None
+    """None: not known."""
+    todo: str
+    """What to do, in one sentence."""
+
+
+class Outlook(NamedTuple):
+    """A queue, as its operators see it."""
+
+    counts: list[KindCounts]
+    processes: list[ProcessInfo]
+    lanes: list[LaneInfo]
+    dead: list[DeadGroup]
+    attention: list[Attention]
+
+
+async def look(queue: Operated, now: float) -> Outlook:
+    """All that there is to see of a queue, of all tenants; `now` is on its clock."""
+    counts, processes = await queue.counts(), await queue.processes()
+    lanes, dead = await queue.lanes(), await queue.dead_groups()
+    found = needs_attention(now, counts, processes, lanes, dead)
+    return Outlook(counts, processes, lanes, dead, found)
+
+
+def needs_attention(
+    now: float,
+    counts: Sequence[KindCounts],
+    processes: Sequence[ProcessInfo],
+    lanes: Sequence[LaneInfo],
+    dead: Sequence[DeadGroup],
+) -> list[Attention]:
+    """What stands still or fails, the worst first."""
+    found = [one for process in processes for one in _of_process(process, now)]
+    found += [one for lane in lanes for one in _of_lane(lane)]
+    found += [_without_worker(kind) for kind in unhandled(counts, processes, now)]
+    found += [_dead(group) for group in dead if group.last_at > now - RECENT_SECONDS]
+    return sorted(found, key=lambda one: ORDER.index(one.what))
+
+
+ORDER = (
+    "queue out of reach",
+    "credentials refused",
+    "breaker open",
+    "kind without a worker",
+    "worker stuck",
+    "worker gone",
+    "dead letters",
+    "daily limit",
+    "rate limited",
+    "paused",
+)
+
+
+def gone(process: ProcessInfo, now: float) -> bool:
+    """Whether it has not been heard of for longer than its lease."""
+    return process.lease_until < now
+
+
+def process_state(process: ProcessInfo, now: float) -> str:
+    """running, draining, degraded (it cannot reach the queue) or gone."""
+    if gone(process, now):
+        return "gone"
+    if process.status.get("draining"):
+        return "draining"
+    return "degraded" if process.status.get("degraded") else "running"
+
+
+def process_view(process: ProcessInfo, now: float) -> dict[str, Any]:
+    """A worker process for programs."""
+    return {
+        "id": process.id,
+        "host": process.host,
+        "pid": process.pid,
+        "state": process_state(process, now),
+        "kinds": list(process.kinds),
+        "max_workers": process.max_workers,
+        "busy": process.status.get("busy", 0),
+        "parked": process.status.get("parked", 0),
+        "stuck": process.status.get("stuck", 0),
+        "joined_at": process.joined_at,
+        "heartbeat_at": process.heartbeat_at,
+        "lease_until": process.lease_until,
+    }
+
+
+def unhandled(
+    counts: Iterable[KindCounts], processes: Iterable[ProcessInfo], now: float
+) -> list[KindCounts]:
+    """Kinds with queued jobs that no worker process handles."""
+    handled = live_kinds(processes, now)
+    return [
+        kind for kind in counts if kind.states.get(JobState.QUEUED) and kind.kind not in handled
+    ]
+
+
+def live_kinds(processes: Iterable[ProcessInfo], now: float) -> set[str]:
+    """The kinds that some worker process handles now."""
+    return {kind for process in processes if not gone(process, now) for kind in process.kinds}
+
+
+def in_trouble(lane: LaneInfo) -> bool:
+    """Whether a lane starts nothing, or only a try now and then."""
+    return bool(_of_lane(lane))
+
+
+def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
+    name = f"{process.host} {process.pid}"
+    if gone(process, now):
+        todo = "start another if none is left: the first that looks takes its jobs back"
+        return [Attention("worker gone", name, process.lease_until, todo)]
+    found = []
+    if process.status.get("degraded"):
+        todo = "look at the queue's server, and at the network between it and this process"
+        found.append(Attention("queue out of reach", name, None, todo))
+    if stuck := process.status.get("stuck"):
+        todo = (
+            f"{stuck} of its {process.max_workers} workers run past their timeout in threads that "
+            "cannot be stopped: restart the process if they do not return"
+        )
+        found.append(Attention("worker stuck", name, None, todo))
+    return found
+
+
+def _of_lane(lane: LaneInfo) -> list[Attention]:
+    waits = f"{lane.waiting:,} {'job waits' if lane.waiting == 1 else 'jobs wait'}"
+    resume = f"penstock lanes resume {lane.name}"
+    if lane.blocked_why == "credentials":
+        todo = f"three jobs in a row were refused, {waits}: renew its key, then {resume}"
+        return [Attention("credentials refused", lane.name, None, todo)]
+    if lane.blocked_why == "paused":
+        return [Attention("paused", lane.name, None, f"{waits}: when it may go on, {resume}")]
+    if lane.blocked_why is not None:
+        todo = f"{waits}, and it goes on by itself; if it happens often, give it a lower rate"
+        return [Attention("rate limited", lane.name, None, todo)]
+    if lane.breaker == "open":
+        todo = f"{waits}: look at what it depends on; once that answers it goes on by itself"
+        return [Attention("breaker open", lane.name, lane.failing_since, todo)]
+    if lane.per_day is not None and lane.used_today >= lane.per_day:
+        todo = f"{lane.used_today:,} requests today are all it may make, {waits} for tomorrow"
+        return [Attention("daily limit", lane.name, None, todo)]
+    return []
+
+
+def _without_worker(kind: KindCounts) -> Attention:
+    queued = kind.states[JobState.QUEUED]
+    waits = f"{queued:,} {'job waits' if queued == 1 else 'jobs wait'}"
+    todo = f"{waits}: start a worker process that has a handler, penstock worker MODULE:APP"
+    return Attention("kind without a worker", kind.kind, kind.oldest_queued_at, todo)
+
+
+def _dead(group: DeadGroup) -> Attention:
+    todo = (
+        f"{group.count:,} failed for good, the last within an hour: see what it said "
+        "(penstock dead-letters groups), then redrive or discard them"
+    )
+    return Attention("dead letters", f"{group.kind}: {group.error_type}", group.first_at, todo)

@@ -1,0 +1,91 @@
+"""What operators ask of a queue, and what they do to its lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from penstock.model.job import JobState
+from penstock.model.lane import LaneLimits
+from penstock.ports.lanes import LaneInfo, Steer
+
+MOST_GROUPS = 1000
+"""Groups of dead letters that are told of; the biggest."""
+
+
+@dataclass(slots=True, frozen=True)
+class ProcessInfo:
+    """A worker process, as shown to people."""
+
+    id: str
+    host: str
+    pid: int
+    kinds: Sequence[str]
+    max_workers: int
+    joined_at: float
+    heartbeat_at: float
+    lease_until: float
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """busy, stuck, draining and the like, as last renewed; its runs: `Tally.from_status`."""
+
+
+@dataclass(slots=True, frozen=True)
+class KindCounts:
+    kind: str
+    states: Mapping[JobState, int]
+    oldest_queued_at: float | None
+
+
+@dataclass(slots=True, frozen=True)
+class DeadGroup:
+    """Dead letters that failed alike."""
+
+    kind: str
+    error_type: str
+    count: int
+    first_at: float
+    """When the first of those that are left failed; `last_at`: the last."""
+    last_at: float
+    message: str
+    """What the last one said."""
+    newest_id: str
+    """Its id."""
+
+
+class Operated(Protocol):
+    """A queue, to those who look after it."""
+
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        """Jobs of each kind and state, of one tenant or of all.
+
+        SQLite and PostgreSQL read every job once. Redis keeps the figures; only the oldest queued
+        job of a tenant is looked for among those of its kind, from the oldest on."""
+        ...
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        """Dead letters by kind and type of error, the biggest of the groups first, MOST_GROUPS at
+        most. Reads every dead letter."""
+        ...
+
+    async def processes(self) -> list[ProcessInfo]: ...
+
+    async def lanes(self) -> list[LaneInfo]:
+        """The lanes in use, by name."""
+        ...
+
+    async def configure(self, lanes: Sequence[str]) -> None:
+        """Make these lanes known, with the limits that are configured now. What is only assumed
+        of a lane never changes the limits it has."""
+        ...
+
+    async def steer(self, lane: str, steer: Steer) -> bool:
+        """Pause, resume or reset a lane; False when there is no such lane."""
+        ...
+
+    async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
+        """Give a lane other limits than the configured ones, for all processes, from now on and
+        whatever `configure` brings; None: the configured ones again. False when there is no such
+        lane. What has started goes on: with fewer slots than are taken, nothing starts until
+        enough are free."""
+        ...

@@ -1,0 +1,171 @@
+"""Values as people read them. Whatever comes from a job or a document is text, never markup."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup, escape
+
+LONG = 400
+"""Characters of a text within JSON that are shown at once."""
+SHOWN = 20_000
+"""Characters of JSON that are shown at all."""
+DEEPEST = 100
+"""How far JSON is indented."""
+MASK = re.compile(r"\[[A-Z][A-Z_]{1,30}\]")
+LAST_YEAR = 253e9
+"""The calendar ends with the year 9999."""
+
+
+def visible(value: Any) -> Any:
+    """What a template puts out: characters that would be obeyed or not be seen are written out.
+    Line ends and tabs stay."""
+    if not isinstance(value, str) or hasattr(value, "__html__") or value.isprintable():
+        return value
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in value)
+
+
+def duration(seconds: float | None) -> str:
+    """To two figures or so: 4 ms, 0.4 s, 12 s, 3 min, 2 h, 5 d."""
+    if seconds is None:
+        return "-"
+    if seconds < 0.0995:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    for size, step, unit in ((59.5, 60, "s"), (59.5, 60, "min"), (47.5, 24, "h")):
+        if seconds < size:
+            return f"{seconds:.0f} {unit}"
+        seconds /= step
+    return f"{seconds:,.0f} d"
+
+
+def when(at: float | None) -> Markup:
+    """How long ago, or in how long; the time itself is in the title."""
+    if at is None:
+        return Markup("-")
+    away = at - time.time()
+    seconds = round(abs(away))
+    length = f"{seconds} s" if seconds < 60 else duration(seconds)
+    return _time(at, "now" if seconds == 0 else f"{length} ago" if away < 0 else f"in {length}")
+
+
+def moment(at: float | None) -> Markup:
+    """The time itself."""
+    if at is None or at > LAST_YEAR:
+        return Markup("-")
+    return _time(at, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _time(at: float, said: str) -> Markup:
+    if at > LAST_YEAR:
+        return Markup("never")
+    then = datetime.fromtimestamp(at, UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        then.isoformat(timespec="milliseconds"), f"{then:%Y-%m-%d %H:%M:%S} UTC", said
+    )
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+
+
+def size(count: int | None) -> str:
+    """Bytes."""
+    if count is None:
+        return "-"
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 999.5:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:,.3g} TB"
+
+
+def masks(text: str) -> Markup:
+    """A text in which what was masked can be told from the rest."""
+    parts, done = [], 0
+    for found in MASK.finditer(text):
+        parts.append(escape(visible(text[done : found.start()])))
+        parts.append(Markup('<span class="mask">{}</span>').format(found[0]))
+        done = found.end()
+    parts.append(escape(visible(text[done:])))
+    return Markup("").join(parts)
+
+
+def as_json(value: Any) -> Markup:
+    """JSON, with what is long in it folded."""
+    out: list[Markup] = []
+    left = SHOWN
+
+    def put(text: str) -> None:
+        nonlocal left
+        if left > 0:
+            out.append(escape(text[:left]))
+            left -= len(text)
+            if left <= 0:
+                out.append(Markup('<span class="faint">\n... and more</span>'))
+
+    def text(one: str) -> None:
+        written = str(visible(json.dumps(one, ensure_ascii=False)))
+        if len(written) <= LONG or left <= 0:
+            put(written)
+            return
+        out.append(
+            Markup("<details><summary>{}... ({} characters)</summary>").format(
+                written[:80], f"{len(one):,}"
+            )
+        )
+        put(written)
+        out.append(Markup("</details>"))
+
+    def walk(one: Any, indent: str) -> None:
+        inner = indent + "  "
+        if len(indent) > DEEPEST and isinstance(one, dict | list):
+            put("...")
+            return
+        if isinstance(one, dict) and one:
+            put("{\n")
+            for index, (name, value) in enumerate(one.items()):
+                put(f"{inner}{visible(json.dumps(str(name), ensure_ascii=False))}: ")
+                walk(value, inner)
+                put(",\n" if index + 1 < len(one) else "\n")
+            put(indent + "}")
+        elif isinstance(one, list | tuple) and one:
+            put("[\n")
+            for index, value in enumerate(one):
+                put(inner)
+                walk(value, inner)
+                put(",\n" if index + 1 < len(one) else "\n")
+            put(indent + "]")
+        elif isinstance(one, str):
+            text(one)
+        else:
+            put(json.dumps(one))
+
+    walk(value, "")
+    return Markup('<div class="json">{}</div>').format(Markup("").join(out))
+
+
+def in_path(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+FILTERS = {
+    "when": when,
+    "moment": moment,
+    "duration": duration,
+    "number": number,
+    "size": size,
+    "masks": masks,
+    "as_json": as_json,
+    "in_path": in_path,
+}

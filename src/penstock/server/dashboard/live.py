@@ -1,0 +1,81 @@
+"""Pages that change while they are open: their live part is rendered anew when something happens in
+the queue, at most four times a second, and sent when it has come out different.
+
+The id of an event is the hash of what it shows. So a reader who comes again, perhaps to another
+server, is sent the part as it is now, unless that is what they have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from fastapi import Request
+
+from penstock.model.errors import PenstockError
+from penstock.ports.queue import JobQueue, Topic, Wakeup
+from penstock.server.dashboard.pages import part
+from penstock.server.events import EventStream
+from penstock.server.problems import problem_of
+from penstock.server.streams import stream
+from penstock.tasks import end_tasks
+
+LEAST_SECONDS = 0.25
+"""Between two events of a stream."""
+LOOK_SECONDS = 2.0
+"""It also looks this often: ages grow, and not everything that is shown rings a bell."""
+REST = 4
+"""A part that takes long is rendered less often: this many times as long is waited after it."""
+
+Render = Callable[[], Awaitable[str]]
+
+
+def live(request: Request, render: Render) -> EventStream:
+    """The stream of a page's live part."""
+    seen = request.headers.get("last-event-id")
+    return stream(request, _parts(request, render, seen))
+
+
+async def _parts(request: Request, render: Render, seen: str | None) -> AsyncGenerator[bytes]:
+    queue: JobQueue = request.app.state.penstock.queue
+    wakeups = [queue.listen(topic) for topic in (Topic.READY, Topic.FINISHED)]
+    try:
+        while True:
+            begun = time.monotonic()
+            html = await _rendered(request, render)
+            now = hashlib.sha256(html.encode("utf-8", "replace")).hexdigest()[:32]
+            if now != seen:
+                seen = now
+                yield message(html, now)
+            spent = time.monotonic() - begun
+            await asyncio.sleep(max(LEAST_SECONDS, REST * spent))  # what comes meanwhile is one
+            await _any_of(wakeups, LOOK_SECONDS)
+    finally:
+        for wakeup in wakeups:
+            wakeup.close()
+
+
+async def _rendered(request: Request, render: Render) -> str:
+    try:
+        return await render()
+    except PenstockError as error:
+        problem = problem_of(error)
+        if problem is None or problem.status != 404:
+            raise  # the stream ends with it, and its reader comes again
+        return part(request, "parts/gone.html", problem=problem)
+
+
+async def _any_of(wakeups: Sequence[Wakeup], timeout: float) -> None:
+    waits = [asyncio.create_task(one.wait(timeout)) for one in wakeups]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await end_tasks(waits)
+
+
+def message(html: str, id: str) -> bytes:  # noqa: A002 (SSE's word)
+    """An event without a name: htmx puts its data in place."""
+    lines = html.replace("\r", "").encode("utf-8", "replace").split(b"\n")
+    return b"id: " + id.encode() + b"\n" + b"".join(b"data: " + x + b"\n" for x in lines) + b"\n"

@@ -1,0 +1,160 @@
+"""Templates become pages: with the headers that keep a browser from doing anything else with them.
+
+Jinja2 is imported with the first page, so that a server that shows none starts as quickly.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from fastapi import Request
+from starlette.responses import RedirectResponse, Response
+
+from penstock import __version__
+from penstock.server.dashboard import assets
+from penstock.server.problems import Problem
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+THEME = "penstock_theme"
+FLASH = "penstock_flash"
+FLASH_SECONDS = 60
+FLASH_BYTES = 1500
+
+
+class Screen(NamedTuple):
+    path: str
+    name: str
+    admin: bool = False
+    """Offered to admins only."""
+
+
+SCREENS = (
+    Screen("/", "Overview"),
+    Screen("/jobs", "Jobs"),
+    Screen("/lanes", "Lanes"),
+    Screen("/dead-letters", "Dead letters"),
+    Screen("/documents", "Documents"),
+    Screen("/research", "Research"),
+    Screen("/ask", "Ask"),
+    Screen("/log", "Log", admin=True),
+)
+
+
+@functools.cache
+def environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    from penstock.server.dashboard.filters import FILTERS, visible
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(FILTERS)
+    made.globals.update(asset=assets.address, screens=SCREENS, version=__version__)
+    return made
+
+
+def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    """A whole page. `values` are what its template asks for; `title` is one of them."""
+    flash = _flash_of(request)
+    body = _render(request, template, flash=flash, **values)
+    response = Response(body, status, media_type="text/html", headers=HEADERS)
+    if flash is not None:
+        response.delete_cookie(FLASH, httponly=True, samesite="strict")
+    return response
+
+
+def part(request: Request, template: str, **values: Any) -> str:
+    """The part of a page that is live."""
+    return _render(request, template, **values)
+
+
+def _render(request: Request, template: str, **values: Any) -> str:
+    theme = request.cookies.get(THEME)
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            values,
+            visit=getattr(request.state, "visit", None),
+            path=request.url.path,
+            theme=theme if theme in ("light", "dark") else None,
+        )
+    )
+
+
+def problem_page(request: Request, problem: Problem) -> Response:
+    """What went wrong, for people."""
+    title = problem.code.replace("-", " ").capitalize()
+    response = page(request, "problem.html", problem.status, title=title, problem=problem)
+    response.headers.update(problem.headers)
+    return response
+
+
+class Flash(NamedTuple):
+    """What came of something that was done, said once on the next page."""
+
+    kind: Literal["good", "bad"]
+    text: str
+
+
+def redirect(path: str, flash: Flash | None = None) -> Response:
+    """On to a page, after something was done."""
+    response = RedirectResponse(path, 303, headers=HEADERS)
+    if flash is not None:
+        # In a cookie, because nobody else can make a browser show one.
+        said = json.dumps([flash.kind, flash.text[:FLASH_BYTES]]).encode()
+        response.set_cookie(
+            FLASH,
+            base64.urlsafe_b64encode(said).decode(),
+            max_age=FLASH_SECONDS,
+            httponly=True,
+            samesite="strict",
+        )
+    return response
+
+
+def _flash_of(request: Request) -> Flash | None:
+    try:
+        kind, text = json.loads(base64.urlsafe_b64decode(request.cookies[FLASH].encode()))
+    except (KeyError, ValueError, TypeError):
+        return None
+    return Flash("good" if kind == "good" else "bad", str(text))
+
+
+def confirm(request: Request, ask: str, fields: dict[str, list[str]], back: str) -> Response:
+    """A page that asks first, and then sends the same form to the same address. The script of the
+    dashboard asks in a dialogue instead."""
+    return page(
+        request,
+        "confirm.html",
+        title="Are you sure?",
+        ask=ask,
+        fields=fields,
+        action=request.url.path,
+        back=back,
+    )

@@ -1,0 +1,56 @@
+"""Dead letters, by what they died of: queued again or discarded group by group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import Request
+from starlette.responses import Response
+
+from penstock.desk import dead_letters as filter_of
+from penstock.model.hidden import hidden
+from penstock.ports.operators import DeadGroup
+from penstock.server.dashboard.acting import DONE, act_of, change
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import confirm, page, part, redirect
+from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.problems import Problem
+
+routes = router()
+
+PATH = "/dead-letters"
+
+
+@routes.get(PATH)
+async def dead_letters(request: Request, visit: Reading) -> Response:
+    groups = await _groups(visit)
+    return page(request, "dead_letters.html", title="Dead letters", groups=groups)
+
+
+@routes.get("/live/dead-letters")
+async def dead_letters_live(request: Request, visit: Reading) -> Response:
+    async def render() -> str:
+        return part(request, "parts/dead_letters.html", groups=await _groups(visit))
+
+    return live(request, render)
+
+
+async def _groups(visit: Visit) -> list[DeadGroup]:
+    """Without what nobody should see."""
+    names = visit.desk.app.settings.hidden
+    found = await visit.desk.dead_groups()
+    return [replace(one, message=hidden(one.message, names)) for one in found]
+
+
+@routes.post(PATH)
+async def change_group(request: Request, visit: Writing) -> Response:
+    form = await read_form(request)
+    act, kind, error_type = act_of(form.one("what")), form.one("kind"), form.one("error_type")
+    if act == "cancel" or not kind or not error_type:
+        raise Problem(422, "invalid", "say which group (kind and error_type), redrive or discard")
+    if not form.confirmed:
+        ask = f"Shall all jobs of kind {kind} that failed with {error_type} be {DONE[act]}?"
+        return confirm(request, ask, form.fields, PATH)
+    where = filter_of(kind, error_type, None)
+    return redirect(PATH, await change(request, visit, act, where))

@@ -1,0 +1,71 @@
+"""One job: its life so far, what it was given and gave, what it waits for, what can be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from penstock.desk import RESERVED
+from penstock.model.hidden import hidden_job
+from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting, named
+from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
+from penstock.server.dashboard.filters import in_path
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.timeline import WIDTH, bars, steps
+
+routes = router()
+
+
+@routes.get("/jobs/{job_id:name}")
+async def job(request: Request, visit: Reading, job_id: str) -> Response:
+    seen = await _seen(visit, job_id)
+    return page(request, "job.html", title=f"Job {seen['job'].kind}", **seen)
+
+
+@routes.get("/live/jobs/{job_id:name}")
+async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
+    await visit.desk.job(job_id)  # 404 before the stream begins
+
+    async def render() -> str:
+        return part(request, "parts/job.html", **await _seen(visit, job_id))
+
+    return live(request, render)
+
+
+async def _seen(visit: Visit, job_id: str) -> dict[str, Any]:
+    found = hidden_job(await visit.desk.job(job_id), visit.desk.app.settings.hidden)
+    life = steps(found, visit.desk.app.queue.now())
+    return {
+        "job": found,
+        "steps": life,
+        "bars": bars(life),
+        "width": WIDTH,
+        "repeatable": not found.kind.startswith(tuple(RESERVED)),
+    }
+
+
+@routes.post("/jobs/{job_id:name}/change")
+async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
+    form = await read_form(request)
+    act, back = act_of(form.one("what")), f"/jobs/{in_path(job_id)}"
+    await visit.desk.job(job_id)
+    if act in DESTROYS and not form.confirmed:
+        return confirm(request, f"Shall this job be {DONE[act]}?", form.fields, back)
+    flash = await change(request, visit, act, JobFilter(ids=[job_id]))
+    gone = act == "discard" and flash.kind == "good"
+    return redirect("/dead-letters" if gone else back, flash)
+
+
+@routes.post("/jobs/{job_id:name}/again")
+async def run_again(request: Request, visit: Writing, job_id: str) -> Response:
+    async with acting(request, visit.caller, "job.again", named(job_id)) as deed:
+        await request.app.state.depth.check()
+        new = await visit.desk.again(job_id)
+        deed.detail["new"] = new.id
+    return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "This is the new job."))

@@ -1,0 +1,177 @@
+"""Jobs: a list that can be narrowed down, and what is done to several of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Depends, Query, Request
+from starlette.responses import Response
+
+from penstock.model.hidden import hidden_job
+from penstock.model.job import Job, JobState, Priority
+from penstock.ports.queue import JobFilter
+from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.problems import Problem
+
+routes = router()
+
+PAGE = 50
+TICKED = 10_000
+"""Jobs that are named one by one; for more there is the filter."""
+RARE = ("error_type", "task", "parent", "since", "until")
+UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
+
+
+class Wanted:
+    """Which jobs an address asks for; what is empty in it is left out."""
+
+    def __init__(
+        self,
+        state: Annotated[list[JobState] | None, Query()] = None,
+        kind: Annotated[str, Query(max_length=200)] = "",
+        lane: Annotated[str, Query(max_length=300)] = "",
+        priority: Annotated[str, Query(pattern="^(high|medium|low)?$")] = "",
+        error_type: Annotated[str, Query(max_length=240)] = "",
+        task: Annotated[str, Query(max_length=512)] = "",
+        parent: Annotated[str, Query(max_length=64)] = "",
+        since: Annotated[str, Query(max_length=40)] = "",
+        until: Annotated[str, Query(max_length=40)] = "",
+    ) -> None:
+        self.states = state or []
+        given = {"kind": kind, "lane": lane, "priority": priority, "error_type": error_type}
+        given |= {"task": task, "parent": parent, "since": since, "until": until}
+        self.texts = {name: text.strip() for name, text in given.items()}
+
+    def where(self) -> JobFilter:
+        texts = {name: text or None for name, text in self.texts.items()}
+        return JobFilter(
+            states=self.states or None,
+            kind=texts["kind"],
+            lane=texts["lane"],
+            priority=None if texts["priority"] is None else Priority.parse(texts["priority"]),
+            error_type=texts["error_type"],
+            task=texts["task"],
+            parent_id=texts["parent"],
+            enqueued_after=_moment(texts["since"]),
+            enqueued_before=_moment(texts["until"]),
+        )
+
+    def query(self, **more: str | None) -> str:
+        """The same as the end of an address."""
+        given = [("state", str(state)) for state in self.states]
+        given += [(name, text) for name, text in {**self.texts, **more}.items() if text]
+        return "?" + urlencode(given) if given else ""
+
+    @property
+    def rare(self) -> bool:
+        """Whether it asks by what is folded away at first."""
+        return any(self.texts[name] for name in RARE)
+
+    @property
+    def offers(self) -> list[str]:
+        """What can be done to jobs in these states."""
+        states = set(self.states or JobState)
+        offered = ["cancel"] if states & UNFINISHED else []
+        return offered + (["redrive", "discard"] if JobState.FAILED in states else [])
+
+
+def _moment(text: str | None) -> float | None:
+    """As browsers write it, in UTC."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise Problem(422, "invalid", f"{text!r} is no time such as 2026-11-30T12:00") from None
+
+
+Which = Annotated[Wanted, Depends()]
+Place = Annotated[str | None, Query(max_length=64)]
+
+
+@routes.get("/jobs")
+async def jobs(request: Request, visit: Reading, wanted: Which, before: Place = None) -> Response:
+    seen = await _list(visit, wanted, None, before)
+    return page(request, "jobs.html", title="Jobs", states=list(JobState), **seen)
+
+
+@routes.get("/live/jobs")
+async def jobs_live(
+    request: Request, visit: Reading, wanted: Which, top: Place = None, before: Place = None
+) -> Response:
+    wanted.where()  # 422 before the stream begins
+
+    async def render() -> str:
+        return part(request, "parts/jobs.html", **await _list(visit, wanted, top, before))
+
+    return live(request, render)
+
+
+async def _list(
+    visit: Visit, wanted: Wanted, top: str | None, before: str | None
+) -> dict[str, Any]:
+    """A page of the list. While it is open it begins with the job that was at its `top`: what is
+    newer is counted and not shown, so that nothing moves under the reader's hand."""
+    where = wanted.where()
+    found = await visit.desk.jobs(where, PAGE + 1, before)
+    newer, more = 0, False
+    if top is not None and before is None:
+        ids = [job.id for job in found]
+        if top in ids:
+            newer = ids.index(top)
+            found = found[newer:]
+            if newer and found:
+                found += await visit.desk.jobs(where, newer, found[-1].id)
+        elif len(found) > PAGE:  # all on this page are newer, or it does not match any more
+            older = await visit.desk.jobs(where, PAGE + 1, top)
+            if older:
+                found, newer, more = older, PAGE, True
+    shown = [_line(visit, job) for job in found[:PAGE]]
+    first = top or (shown[0].id if shown else None)
+    return {
+        "jobs": shown,
+        "newer": f"{newer:,} or more" if more else newer,
+        "wanted": wanted,
+        "first": "/jobs" + wanted.query() if before else None,
+        "following": _older(wanted, shown, found),
+        "address": "/live/jobs" + wanted.query(top=first, before=before),
+    }
+
+
+def _line(visit: Visit, job: Job) -> Job:
+    """What the list tells of a job, without what nobody should see."""
+    short = replace(job, payload={}, result=None, history=[])
+    return hidden_job(short, visit.desk.app.settings.hidden)
+
+
+def _older(wanted: Wanted, shown: list[Job], found: list[Job]) -> str | None:
+    if len(found) <= len(shown):
+        return None
+    return "/jobs" + wanted.query(before=shown[-1].id)
+
+
+@routes.post("/jobs/change")
+async def change_jobs(request: Request, visit: Writing, wanted: Which) -> Response:
+    """Do something to the jobs that are ticked, or to all that match."""
+    form = await read_form(request)
+    what, _, all_of_them = form.one("what").partition("-")
+    act, back = act_of(what), "/jobs" + wanted.query()
+    if all_of_them:
+        where, which = wanted.where(), "all jobs that match"
+    else:
+        ids = form.all("id")
+        if not ids:
+            return redirect(back, Flash("bad", "No job is ticked."))
+        if len(ids) > TICKED:
+            raise Problem(422, "invalid", f"over {TICKED:,} jobs; narrow the filter down instead")
+        where, which = JobFilter(ids=ids), f"{len(ids):,} jobs"
+    if (act in DESTROYS or all_of_them) and not form.confirmed:
+        return confirm(request, f"Shall {which} be {DONE[act]}?", form.fields, back)
+    return redirect(back, await change(request, visit, act, where))

@@ -1,0 +1,127 @@
+"""Lanes: how much of each is in use, and what holds it up; for admins, what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from penstock.model.errors import LaneNotFound, ValidationError
+from penstock.model.lane import LIMITS
+from penstock.ports.lanes import LaneInfo, Steer
+from penstock.server.actions import acting
+from penstock.server.dashboard.filters import in_path
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.session import Reading, Steering, Visit, read_form
+from penstock.server.problems import Problem
+
+routes = router()
+
+CHARTED = 180
+"""Samples of the history: a quarter of an hour."""
+MOST = 300
+"""Lanes in the list: those in trouble, then those with most to do."""
+WHOLE = ("requests_per_interval", "max_parallel", "requests_per_day")
+LABELS = {
+    "max_parallel": "At a time",
+    "requests_per_interval": "Requests",
+    "interval_seconds": "in seconds",
+    "min_interval_seconds": "Seconds between two",
+    "requests_per_day": "Requests a day",
+}
+STEERED = {
+    Steer.PAUSE: "is paused: nothing starts in it until it is resumed",
+    Steer.RESUME: "goes on",
+    Steer.RESET: "is as if nothing had happened",
+}
+
+
+@routes.get("/lanes")
+async def lanes(request: Request, visit: Reading) -> Response:
+    return page(request, "lanes.html", title="Lanes", **await _all(visit))
+
+
+@routes.get("/live/lanes")
+async def lanes_live(request: Request, visit: Reading) -> Response:
+    async def render() -> str:
+        return part(request, "parts/lanes.html", **await _all(visit))
+
+    return live(request, render)
+
+
+async def _all(visit: Visit) -> dict[str, Any]:
+    seen = await visit.desk.lanes(hosts=visit.may_steer)
+    first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MOST]
+    chosen = {lane.name for lane in first}
+    return {
+        "lanes": [lane for lane in seen if lane.name in chosen],
+        "more": len(seen) - len(first),
+    }
+
+
+def _calm(lane: LaneInfo) -> bool:
+    return lane.blocked_why is None and lane.breaker == "closed"
+
+
+@routes.get("/lanes/{name:name}")
+async def lane(request: Request, visit: Reading, name: str) -> Response:
+    return page(request, "lane.html", title=f"Lane {name}", **await _one(request, visit, name))
+
+
+@routes.get("/live/lanes/{name:name}")
+async def lane_live(request: Request, visit: Reading, name: str) -> Response:
+    await _one(request, visit, name)  # 404 before the stream begins
+
+    async def render() -> str:
+        return part(request, "parts/lane.html", **await _one(request, visit, name))
+
+    return live(request, render)
+
+
+async def _one(request: Request, visit: Visit, name: str) -> dict[str, Any]:
+    seen = await visit.desk.lanes(hosts=visit.may_steer)
+    for found in seen:
+        if found.name == name:
+            children = [other.name for other in seen if other.parent == name]
+            history = request.app.state.history.of_lane(name, CHARTED)
+            return {"lane": found, "labels": LABELS, "children": children, "history": history}
+    raise LaneNotFound(name)
+
+
+@routes.post("/lanes/{name:name}/steer")
+async def steer(request: Request, visit: Steering, name: str) -> Response:
+    form = await read_form(request)
+    try:
+        what = Steer(form.one("what"))
+    except ValueError:
+        raise Problem(422, "invalid", "a lane is paused, resumed or reset") from None
+    async with acting(request, visit.caller, f"lane.{what.value}", name):
+        await visit.desk.app.steer_lane(name, what)
+    return redirect(f"/lanes/{in_path(name)}", Flash("good", f"Lane {name} {STEERED[what]}."))
+
+
+@routes.post("/lanes/{name:name}/limits")
+async def limit(request: Request, visit: Steering, name: str) -> Response:
+    """Other limits than the configured ones, from now on; an empty field is as configured."""
+    form, back = await read_form(request), f"/lanes/{in_path(name)}"
+    try:
+        wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
+        given = any(value is not None for value in wanted.values())
+        async with acting(request, visit.caller, "lane.limit", name, limits=wanted):
+            await visit.desk.app.limit_lane(name, wanted if given else None)
+    except ValidationError as error:
+        return redirect(back, Flash("bad", f"The limits are as they were: {error}."))
+    said = "has these limits now, for all processes" if given else "is as configured again"
+    return redirect(back, Flash("good", f"Lane {name} {said}."))
+
+
+def _figure(key: str, text: str) -> float | int | None:
+    if not text:
+        return None
+    try:
+        return int(text) if key in WHOLE else float(text)
+    except ValueError:
+        raise ValidationError(f"{LABELS[key]}: {text!r} is no number") from None

@@ -1,0 +1,54 @@
+"""How it goes: what needs attention, what is queued and running, by whom, in which lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import page, part
+from penstock.server.dashboard.session import Reading, Visit
+from penstock.server.routes.overview import overview_of
+
+routes = router()
+
+CHARTED = 180
+"""Samples of the history: a quarter of an hour."""
+GLANCE = 12
+"""Lanes and kinds that are shown; their screens have all."""
+
+
+@routes.get("/")
+async def overview(request: Request, visit: Reading) -> Response:
+    return page(request, "overview.html", title="Overview", **await _seen(request, visit))
+
+
+@routes.get("/live/overview")
+async def overview_live(request: Request, visit: Reading) -> Response:
+    async def render() -> str:
+        return part(request, "parts/overview.html", **await _seen(request, visit))
+
+    return live(request, render)
+
+
+async def _seen(request: Request, visit: Visit) -> dict[str, Any]:
+    state, admin = request.app.state, visit.may_steer
+    seen = await overview_of(visit.desk, state.looks, admin=admin)
+    lanes = await visit.desk.lanes(hosts=admin)
+    busy = sorted(lanes, key=lambda lane: (-lane.in_flight - lane.waiting, lane.name))
+    kinds = sorted(seen["kinds"], key=lambda one: (-_unfinished(one), one["kind"]))
+    return {
+        "seen": seen,
+        "kinds": kinds[:GLANCE],
+        "lanes": busy[:GLANCE],
+        "more_lanes": max(0, len(busy) - GLANCE),
+        "more_kinds": max(0, len(kinds) - GLANCE),
+        "history": state.history.as_dict(CHARTED) if admin else None,
+    }
+
+
+def _unfinished(kind: dict[str, Any]) -> int:
+    return int(kind["states"]["queued"] + kind["states"]["running"])

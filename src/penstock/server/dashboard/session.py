@@ -1,0 +1,138 @@
+"""Who looks at the dashboard: a key in a cookie, or nobody in particular on this machine.
+
+The cookie holds the key itself, so there is no session to keep: any server of the queue knows it,
+and it is good for nothing once the key is revoked. It is read for pages only, never for the API.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+from urllib.parse import parse_qs
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from penstock.desk import Desk
+from penstock.model.access import Caller, KeyScope
+from penstock.server.bodies import require, whole
+from penstock.server.callers import known
+from penstock.server.problems import Problem
+
+COOKIE = "penstock_key"
+FORM = "application/x-www-form-urlencoded"
+FIELDS = 12_000
+"""In one form: ten thousand ids that are ticked, and what else there is."""
+SAFE = ("GET", "HEAD")
+
+
+class Visit(NamedTuple):
+    """What a page works with: the app as the caller's tenant sees it, and what they may do."""
+
+    desk: Desk
+    caller: Caller
+
+    @property
+    def may_write(self) -> bool:
+        return KeyScope.WRITE in self.caller.scopes
+
+    @property
+    def may_steer(self) -> bool:
+        """Lanes and processes, which all tenants share."""
+        return KeyScope.ADMIN in self.caller.scopes
+
+    @property
+    def signed_in(self) -> bool:
+        return self.caller.key is not None
+
+
+async def _visit(request: Request, scope: KeyScope) -> Visit:
+    secret = request.cookies.get(COOKIE)
+    if secret and "authorization" not in request.headers:
+        request.state.secret = secret
+    caller = await known(request)
+    visit = Visit(Desk(request.app.state.penstock, caller.tenant), caller)
+    request.state.visit = visit
+    if (lacks := caller.lacks(scope)) is not None:
+        raise Problem(403, "forbidden", lacks)
+    return visit
+
+
+async def _reading(request: Request) -> Visit:
+    return await _visit(request, KeyScope.READ)
+
+
+async def _writing(request: Request) -> Visit:
+    return await _visit(request, KeyScope.WRITE)
+
+
+async def _steering(request: Request) -> Visit:
+    return await _visit(request, KeyScope.ADMIN)
+
+
+Reading = Annotated[Visit, Depends(_reading)]
+Writing = Annotated[Visit, Depends(_writing)]
+Steering = Annotated[Visit, Depends(_steering)]
+
+
+def check_site(request: Request) -> None:
+    """Refuse what a page of another site has a browser do. An `Origin` that is not ours is refused
+    for every route (see guard.py); here a browser also has to say that it is ours."""
+    if request.method in SAFE:
+        return
+    site = request.headers.get("sec-fetch-site")
+    if site not in (None, "same-origin") or (site is None and "origin" not in request.headers):
+        raise Problem(403, "wrong-origin", "this is done from a page of the dashboard, or by API")
+
+
+class Form:
+    """The fields of a form that was sent."""
+
+    def __init__(self, fields: dict[str, list[str]]) -> None:
+        self.fields = fields
+
+    def one(self, name: str, default: str = "") -> str:
+        return self.fields.get(name, [default])[0].strip()
+
+    def all(self, name: str) -> list[str]:
+        return self.fields.get(name, [])
+
+    @property
+    def confirmed(self) -> bool:
+        return self.one("confirmed") == "yes"
+
+
+async def read_form(request: Request) -> Form:
+    require(request, FORM)
+    try:
+        text = (await whole(request)).decode()
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+    except ValueError:
+        raise Problem(422, "invalid", f"no form, or one of over {FIELDS:,} fields") from None
+    if any("\0" in value for values in fields.values() for value in values):
+        raise Problem(422, "invalid", "no name and no filter holds a NUL")
+    return Form(fields)
+
+
+def sign_in(request: Request, response: Response, secret: str) -> None:
+    response.set_cookie(
+        COOKIE,
+        secret,
+        httponly=True,
+        samesite="strict",
+        secure=is_https(request),
+    )
+
+
+def sign_out(request: Request, response: Response) -> None:
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=is_https(request))
+
+
+def is_https(request: Request) -> bool:
+    """What the browser has asked for: a proxy that ends TLS makes plain HTTP of it."""
+    return request.headers.get("origin", "").startswith("https:")
+
+
+def local_path(given: str) -> str:
+    """A path of this server to go to, whatever was asked for."""
+    safe = given.startswith("/") and not given.startswith(("//", "/\\")) and given.isprintable()
+    return given if safe else "/"

@@ -1,0 +1,154 @@
+"""The last hour as this server has seen it: how much ran, how long it took, how full lanes were.
+
+Kept in memory only. Worker processes tell what they have done when they renew their leases, every
+few seconds, each at a moment of its own. So what is kept of a process is its speed between its last
+two renewals, and a sample is all of them together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.model.errors import PenstockError
+from penstock.model.tally import Ending, Tally
+from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import ProcessInfo
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+log = logging.getLogger("penstock.server")
+
+SAMPLE_SECONDS = 5.0
+KEPT = 720
+"""Samples: an hour."""
+SHARE = 20
+"""With many lanes a look takes longer, and is made less often: so many times as long is waited."""
+LANES = 50
+"""Told of at most, those with most to do."""
+
+
+class Pace(NamedTuple):
+    """What a process did between its last two renewals."""
+
+    heartbeat_at: float
+    seconds: float
+    tally: Tally
+    """All since it joined."""
+    done: Tally
+    """In these seconds."""
+
+
+class Use(NamedTuple):
+    in_flight: int
+    waiting: int
+
+
+UNUSED = Use(0, 0)
+
+
+class Sample(NamedTuple):
+    at: float
+    speeds: Mapping[Ending, float]
+    """Runs a second that ended so."""
+    done: Tally
+    busy: int
+    workers: int
+    lanes: Mapping[str, Use]
+
+
+class History:
+    def __init__(self, app: Penstock) -> None:
+        self._app = app
+        self._paces: dict[str, Pace] = {}
+        self.samples: deque[Sample] = deque(maxlen=KEPT)
+
+    async def keep(self) -> None:
+        """Sample until cancelled."""
+        while True:
+            begun = time.monotonic()
+            try:
+                processes, lanes = await self._app.processes(), await self._app.lane_infos()
+                self.note(self._app.queue.now(), processes, lanes)
+            except PenstockError as error:
+                log.info("nothing is added to the history now: %s", type(error).__name__)
+            await asyncio.sleep(max(SAMPLE_SECONDS, SHARE * (time.monotonic() - begun)))
+
+    def note(self, at: float, processes: Sequence[ProcessInfo], lanes: Sequence[LaneInfo]) -> None:
+        """Add a sample."""
+        self._paces = {one.id: _pace(one, self._paces.get(one.id)) for one in processes}
+        speeds, done = dict.fromkeys(Ending, 0.0), Tally()
+        for pace in self._paces.values():
+            done += pace.done
+            if pace.seconds > 0:
+                for ending in Ending:
+                    speeds[ending] += pace.done.count(ending) / pace.seconds
+        self.samples.append(
+            Sample(
+                at,
+                speeds,
+                done,
+                sum(one.status.get("busy", 0) for one in processes),
+                sum(one.max_workers for one in processes),
+                {x.name: Use(x.in_flight, x.waiting) for x in lanes if x.in_flight or x.waiting},
+            )
+        )
+
+    def as_dict(self, last: int = KEPT) -> dict[str, Any]:
+        """In columns of one length, the oldest sample first. A quantile is null where nothing
+        ended."""
+        samples = list(self.samples)[-last:]
+        busiest: dict[str, int] = {}
+        for sample in samples:
+            for name, use in sample.lanes.items():
+                busiest[name] = max(busiest.get(name, 0), use.in_flight + use.waiting)
+        lanes = sorted(sorted(busiest, key=lambda name: -busiest[name])[:LANES])
+        return {
+            "at": [round(one.at, 1) for one in samples],
+            "completed": [_figure(one.speeds[Ending.COMPLETED]) for one in samples],
+            "failed": [_figure(one.speeds[Ending.FAILED]) for one in samples],
+            "retried": [_figure(one.speeds[Ending.RETRY]) for one in samples],
+            "wait_p50": [_figure(one.done.quantile("wait", 0.5)) for one in samples],
+            "wait_p95": [_figure(one.done.quantile("wait", 0.95)) for one in samples],
+            "run_p50": [_figure(one.done.quantile("run", 0.5)) for one in samples],
+            "run_p95": [_figure(one.done.quantile("run", 0.95)) for one in samples],
+            "busy": [one.busy for one in samples],
+            "workers": [one.workers for one in samples],
+            "lanes": [
+                {
+                    "lane": lane,
+                    "in_flight": [one.lanes.get(lane, UNUSED).in_flight for one in samples],
+                    "waiting": [one.lanes.get(lane, UNUSED).waiting for one in samples],
+                }
+                for lane in lanes
+            ],
+        }
+
+    def of_lane(self, name: str, last: int = KEPT) -> dict[str, Any]:
+        """One lane, in columns likewise."""
+        samples = list(self.samples)[-last:]
+        uses = [one.lanes.get(name, UNUSED) for one in samples]
+        return {
+            "at": [round(one.at, 1) for one in samples],
+            "in_flight": [one.in_flight for one in uses],
+            "waiting": [one.waiting for one in uses],
+        }
+
+
+def _pace(process: ProcessInfo, before: Pace | None) -> Pace:
+    heartbeat = process.heartbeat_at
+    if before is not None and before.heartbeat_at == heartbeat:
+        return before
+    tally = Tally.from_status(process.status)
+    if before is None:  # what it did before we looked is not of now
+        return Pace(heartbeat, 0.0, tally, Tally())
+    return Pace(heartbeat, heartbeat - before.heartbeat_at, tally, tally - before.tally)
+
+
+def _figure(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

@@ -1,0 +1,310 @@
+"""What Prometheus is told of the queue: looked up when it asks, and the same from every server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from prometheus_client.core import Metric
+
+from penstock.model.tally import BOUNDS, ENDINGS, Spread, Tally
+from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import KindCounts, ProcessInfo
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+
+class Look(NamedTuple):
+    """The queue at one moment."""
+
+    counts: Sequence[KindCounts]
+    processes: Sequence[ProcessInfo]
+    lanes: Sequence[LaneInfo]
+    tallies: Mapping[str, Tally]
+    """By process."""
+    callers_waiting: int
+    now: float
+
+
+LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
+
+Sample = tuple[Sequence[str], float | Spread]
+"""Values of the labels, and the figure."""
+
+
+class Described(NamedTuple):
+    """A metric, and where its figures come from."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    about: str
+    samples: Callable[[Look], Iterable[Sample]]
+
+    def family(self, look: Look) -> Metric:
+        family = Metric(self.name.removesuffix("_total"), self.about, self.type)
+        for values, figure in self.samples(look):
+            labels = dict(zip(self.labels, values, strict=True))
+            if not isinstance(figure, Spread):
+                family.add_sample(self.name, labels, float(figure))
+                continue
+            for bound, count in zip(LIMITS, accumulate(figure.counts), strict=True):
+                family.add_sample(f"{self.name}_bucket", {**labels, "le": bound}, count)
+            family.add_sample(f"{self.name}_count", labels, sum(figure.counts))
+            family.add_sample(f"{self.name}_sum", labels, figure.seconds)
+        return family
+
+
+async def look_at(app: Penstock) -> Look:
+    counts, processes = await app.counts(), await app.processes()
+    lanes, now = await app.lane_infos(), app.queue.now()
+    tallies = {process.id: Tally.from_status(process.status) for process in processes}
+    return Look(counts, processes, lanes, tallies, app.queue.callers_waiting(), now)
+
+
+def _jobs(look: Look) -> Iterable[Sample]:
+    for kind in look.counts:
+        for state, count in kind.states.items():
+            yield (kind.kind, str(state)), count
+
+
+def _oldest(look: Look) -> Iterable[Sample]:
+    for kind in look.counts:
+        oldest = kind.oldest_queued_at
+        yield (kind.kind,), 0.0 if oldest is None else max(0.0, look.now - oldest)
+
+
+def _finished(look: Look) -> Iterable[Sample]:
+    for process, tally in look.tallies.items():
+        for kind, one in tally.kinds.items():
+            for ending, count in zip(ENDINGS, one.endings, strict=True):
+                yield (process, kind, str(ending)), count
+
+
+def _stages(look: Look) -> Iterable[Sample]:
+    for process, tally in look.tallies.items():
+        for kind, one in tally.kinds.items():
+            for stage, spread in one.stages.items():
+                yield (process, kind, stage), spread
+
+
+def _of_kinds(figure: str) -> Callable[[Look], Iterable[Sample]]:
+    def samples(look: Look) -> Iterable[Sample]:
+        for process, tally in look.tallies.items():
+            for kind, one in tally.kinds.items():
+                yield (process, kind), getattr(one, figure)
+
+    return samples
+
+
+def _of_processes(figure: Callable[[ProcessInfo, float], float]) -> Callable[[Look], list[Sample]]:
+    return lambda look: [((one.id,), figure(one, look.now)) for one in look.processes]
+
+
+def _status(name: str) -> Callable[[Look], list[Sample]]:
+    return _of_processes(lambda one, now: float(one.status.get(name, 0)))
+
+
+def _of_lanes(figure: Callable[[LaneInfo], float]) -> Callable[[Look], list[Sample]]:
+    return lambda look: [((lane.name,), figure(lane)) for lane in look.lanes]
+
+
+def _states(look: Look) -> Iterable[Sample]:
+    for lane in look.lanes:
+        for state in ("closed", "suspect", "open"):
+            yield (lane.name, state), lane.breaker == state
+
+
+KIND = ("process", "kind")
+PROCESS = ("process",)
+LANE = ("lane",)
+DESCRIBED = (
+    Described("penstock_jobs", "gauge", ("kind", "state"), "Jobs that there are.", _jobs),
+    Described(
+        "penstock_oldest_queued_seconds",
+        "gauge",
+        ("kind",),
+        "Age of the oldest queued job; 0 where there is none.",
+        _oldest,
+    ),
+    Described(
+        "penstock_jobs_finished_total",
+        "counter",
+        (*KIND, "outcome"),
+        "Runs that have ended. `retry`: failed, and tried again; `failed`: a dead letter; "
+        "`refused`: its lease had been taken over or it was cancelled, so it does not count.",
+        _finished,
+    ),
+    Described(
+        "penstock_job_wait_seconds",
+        "histogram",
+        KIND,
+        "From when a job was due to its start; of runs that completed or failed.",
+        _of_kinds("wait"),
+    ),
+    Described(
+        "penstock_job_run_seconds",
+        "histogram",
+        KIND,
+        "How long runs took; of those that completed or failed.",
+        _of_kinds("run"),
+    ),
+    Described(
+        "penstock_job_stage_seconds",
+        "histogram",
+        (*KIND, "stage"),
+        "How long parts of runs took, such as `parse`, `mask`, `chunk`, `embed` and `publish` "
+        "of a document.",
+        _stages,
+    ),
+    Described(
+        "penstock_jobs_taken_back_total",
+        "counter",
+        KIND,
+        "Runs of jobs whose run before was lost with its process.",
+        _of_kinds("taken_back"),
+    ),
+    Described(
+        "penstock_processes",
+        "gauge",
+        (),
+        "Worker processes, this one too if it has workers.",
+        lambda look: [((), len(look.processes))],
+    ),
+    Described(
+        "penstock_process_info",
+        "gauge",
+        ("process", "host", "pid"),
+        "1 for each worker process.",
+        lambda look: [((one.id, one.host, str(one.pid)), 1) for one in look.processes],
+    ),
+    Described(
+        "penstock_process_heartbeat_seconds",
+        "gauge",
+        PROCESS,
+        "Since it last renewed its leases, and what is told of it here.",
+        _of_processes(lambda one, now: max(0.0, now - one.heartbeat_at)),
+    ),
+    Described(
+        "penstock_process_workers",
+        "gauge",
+        PROCESS,
+        "Jobs it runs at a time, at most.",
+        _of_processes(lambda one, now: one.max_workers),
+    ),
+    Described("penstock_process_busy", "gauge", PROCESS, "Jobs it runs.", _status("busy")),
+    Described(
+        "penstock_process_parked",
+        "gauge",
+        PROCESS,
+        "Jobs of it that wait for others, without a worker.",
+        _status("parked"),
+    ),
+    Described(
+        "penstock_process_stuck",
+        "gauge",
+        PROCESS,
+        "Workers whose handler goes on although its job is settled.",
+        _status("stuck"),
+    ),
+    Described(
+        "penstock_process_claimed_ahead",
+        "gauge",
+        PROCESS,
+        "Jobs it has claimed and not started.",
+        _status("waiting"),
+    ),
+    Described(
+        "penstock_process_degraded",
+        "gauge",
+        PROCESS,
+        "1 while it cannot reach the queue to claim and settle.",
+        _status("degraded"),
+    ),
+    Described(
+        "penstock_process_loop_lag_seconds",
+        "gauge",
+        PROCESS,
+        "How late its event loop was, at most, of late: handlers that block it.",
+        _status("loop_lag"),
+    ),
+    Described(
+        "penstock_dispatcher_trips_total",
+        "counter",
+        PROCESS,
+        "Trips to the queue to settle and claim.",
+        _status("trips"),
+    ),
+    Described(
+        "penstock_dispatcher_trip_seconds_total",
+        "counter",
+        PROCESS,
+        "What these trips took together; over their number, the dispatcher's lag.",
+        _status("trip_seconds"),
+    ),
+    Described(
+        "penstock_lane_in_flight",
+        "gauge",
+        LANE,
+        "Requests under way.",
+        _of_lanes(lambda lane: lane.in_flight),
+    ),
+    Described(
+        "penstock_lane_max_parallel",
+        "gauge",
+        LANE,
+        "Requests that may be under way at a time.",
+        _of_lanes(lambda lane: lane.max_parallel),
+    ),
+    Described(
+        "penstock_lane_spacing_seconds",
+        "gauge",
+        LANE,
+        "Between two starts now, slow-down included.",
+        _of_lanes(lambda lane: lane.spacing),
+    ),
+    Described(
+        "penstock_lane_waiting",
+        "gauge",
+        LANE,
+        "Jobs that wait in it.",
+        _of_lanes(lambda lane: lane.waiting),
+    ),
+    Described(
+        "penstock_lane_open",
+        "gauge",
+        LANE,
+        "1 while its breaker is open.",
+        _of_lanes(lambda lane: lane.breaker == "open"),
+    ),
+    Described(
+        "penstock_lane_breaker",
+        "gauge",
+        (*LANE, "state"),
+        "1 for the state its breaker is in: `closed`, `suspect` or `open`.",
+        _states,
+    ),
+    Described(
+        "penstock_lane_blocked",
+        "gauge",
+        LANE,
+        "1 while it is paused or blocked.",
+        _of_lanes(lambda lane: lane.blocked_why is not None),
+    ),
+    Described(
+        "penstock_lane_used_today",
+        "gauge",
+        LANE,
+        "Starts since midnight UTC.",
+        _of_lanes(lambda lane: lane.used_today),
+    ),
+    Described(
+        "penstock_queue_callers_waiting",
+        "gauge",
+        (),
+        "Callers of this server process that wait for a connection to the queue.",
+        lambda look: [((), look.callers_waiting)],
+    ),
+)

@@ -1,0 +1,19 @@
+"""The last hour, for charts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from penstock.server.answers import reply
+from penstock.server.desk import AdminDesk
+from penstock.server.operator_schemas import HistoryOut
+
+routes = APIRouter(tags=["overview"])
+
+
+@routes.get("/v1/history", responses={200: {"model": HistoryOut}})
+async def history(request: Request, desk: AdminDesk) -> Response:
+    """How much ran and how long it took in the last hour, for as long as this server has been up:
+    a sample every five seconds, as columns. Of all tenants together, so it is for admins."""
+    return reply(request.app.state.history.as_dict())

@@ -1,0 +1,245 @@
+"""What all screens of the dashboard share: who may look and act, what a browser is told, how a page
+stays live."""
+
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import httpx2 as httpx
+import pytest
+from playwright.sync_api import Route, expect
+
+from penstock.server.dashboard.assets import FOLDER, assets
+from penstock.server.dashboard.pages import CSP
+from tests.support.dashboard import SHORT, Board
+from tests.support.serving import Served
+
+PAGES = ("/", "/jobs", "/lanes")
+
+
+@pytest.fixture(scope="module")
+def served(board: Board) -> Served:
+    return board.serve()
+
+
+def get(served: Served, path: str, **headers: str) -> httpx.Response:
+    return httpx.get(served.url + path, headers=headers, timeout=20)
+
+
+def post(served: Served, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.post(served.url + path, data=fields, headers=named, timeout=20)
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/sign-in", "/nowhere", "/jobs/nobody"])
+def test_every_page_has_the_policy_that_lets_it_load_only_its_own(
+    served: Served, path: str
+) -> None:
+    answer = get(served, path, Accept="text/html")
+    assert answer.headers["content-security-policy"] == CSP
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert answer.headers["content-type"].startswith("text/html")
+    assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=", answer.text)
+
+
+def test_what_is_not_there_is_told_on_a_page_to_people_and_as_a_problem_to_programs(
+    served: Served,
+) -> None:
+    page = get(served, "/nowhere", Accept="text/html")
+    assert (page.status_code, "there is no such page" in page.text) == (404, True)
+    assert get(served, "/nowhere").headers["content-type"] == "application/problem+json"
+    assert get(served, "/v1/jobs/nobody", Accept="text/html").json()["code"] == "not-found"
+
+
+def test_files_are_kept_by_browsers_and_have_an_address_by_their_content(served: Served) -> None:
+    page = get(served, "/").text
+    for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', page):
+        answer = get(served, address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        again = get(served, address, **{"If-None-Match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    assert get(served, "/static/0000/dashboard.css").status_code == 404
+    assert get(served, "/static/x/..%2F..%2Fpages.py").status_code == 404
+
+
+def test_what_others_have_made_is_as_they_made_it() -> None:
+    vendor = FOLDER / "vendor"
+    manifest = json.loads((vendor / "manifest.json").read_text())
+    here = {path.name for path in vendor.iterdir() if path.suffix in (".js", ".css")}
+    assert here == set(manifest)
+    for name, about in manifest.items():
+        assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == about["sha256"], name
+        assert about["licence"] in ("MIT", "0BSD")
+    assert sum(len(asset.body) for asset in assets().values()) < 130_000
+
+
+def test_a_page_of_another_site_cannot_do_anything(served: Served) -> None:
+    fields = {"key": "pk_x"}
+    ours = {"Origin": served.url}
+    assert post(served, "/sign-out", fields, **ours).status_code == 303
+    assert post(served, "/sign-out", fields, Sec_Fetch_Site="same-origin").status_code == 303
+    for theirs in (
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site", "Origin": served.url},
+        {},
+    ):
+        refused = post(served, "/sign-out", fields, **theirs)
+        assert refused.status_code == 403, theirs
+        assert "set-cookie" not in refused.headers
+
+
+def test_the_cookie_is_no_key_for_the_api(board: Board) -> None:
+    key = board.host.key("cookie")
+    locked = board.host.serve("--no-workers", require_key=True)
+    cookie = {"Cookie": f"penstock_key={key}"}
+    assert get(locked, "/", **cookie).status_code == 200
+    assert get(locked, "/v1/jobs", **cookie).status_code == 401
+    locked.stop()
+
+
+def test_who_has_a_key_signs_in_and_out(board: Board) -> None:
+    key = board.host.key("person", scopes="read write admin")
+    locked = board.host.serve("--no-workers", require_key=True)
+    look = board.look("/jobs?kind=add", served=locked)
+    assert look.page.url.startswith(locked.url + "/sign-in")
+    look.find("input[name=key]").fill("pk_wrong")
+    look.press("Sign in")
+    look.says("this key is not known")
+    look.accessible()
+    look.complaints.clear()  # the browser tells of the 401
+    look.find("input[name=key]").fill(key)
+    look.press("Sign in")
+    look.live()
+    assert look.page.url == locked.url + "/jobs?kind=add"
+    (cookie,) = look.page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["secure"]) == (True, "Strict", False)
+    look.press("Sign out")
+    look.says("You are signed out")
+    assert look.open("/").page.url.startswith(locked.url + "/sign-in")
+    look.fine()
+    locked.stop()
+
+
+def test_the_cookie_is_for_tls_only_where_the_browser_uses_it(board: Board) -> None:
+    key = board.host.key("tls")
+    locked = board.host.serve("--no-workers", require_key=True, hosts=["board.example"])
+    answer = post(
+        locked,
+        "/sign-in",
+        {"key": key, "next": "//elsewhere.example/"},
+        Host="board.example",
+        Origin="https://board.example",
+    )
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/"
+    assert "; Secure" in answer.headers["set-cookie"]
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    locked.stop()
+
+
+def test_a_page_whose_stream_is_refused_at_first_asks_again(board: Board, served: Served) -> None:
+    look = board.look(None)
+    refuse = [True]
+
+    def answer(route: Route) -> None:
+        if refuse:
+            refuse.pop()
+            route.fulfill(status=503, body="{}")
+        else:
+            route.continue_()
+
+    look.page.route("**/live/**", answer)
+    look.open("/jobs").says("reconnecting")
+    look.live()
+    assert len(look.complaints) == 2, look.complaints  # the browser's and ours, of the 503
+
+
+def test_a_page_changes_while_it_is_open(board: Board, served: Served) -> None:
+    look = board.look("/jobs?kind=look.*").live()
+    look.says("No job is like this.")
+    board.enqueue("look.up")
+    look.says("look.up", "#live")
+    look.says("completed", "#live")
+    look.fine()
+
+
+def test_a_paused_page_shows_what_has_come_when_it_goes_on(board: Board, served: Served) -> None:
+    look = board.look("/jobs?kind=fail").live()
+    look.press("Pause live")
+    board.enqueue("fail")
+    look.says("paused, there is news")
+    look.says("No job is like this.")
+    look.press("Go live")
+    look.says("ValueError", "#live")
+    look.fine()
+
+
+def test_focus_selection_scroll_and_what_is_ticked_stay_where_they_are(
+    board: Board, served: Served
+) -> None:
+    ids = [board.enqueue("add") for _ in range(3)]
+    look = board.look("/jobs?kind=add", device=SHORT).live()
+    link, box = look.find(f"#job-{ids[0]} a"), look.find(f"#pick-{ids[1]}")
+    box.check()
+    link.focus()
+    look.page.evaluate("getSelection().selectAllChildren(document.querySelector('h1'))")
+    before = link.bounding_box()
+    board.enqueue("add")
+    look.says("1 newer, show it")
+    expect(link).to_be_focused()
+    expect(box).to_be_checked()
+    assert look.page.evaluate("getSelection().toString()") == "Jobs"
+    after = link.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(after["y"] - before["y"]) < 3  # though something was put in above it
+    look.fine()
+
+
+def test_pages_go_on_after_a_restart_of_the_server(board: Board) -> None:
+    first = board.host.serve()
+    port = int(first.url.rsplit(":", 1)[1])
+    look = board.look("/jobs?kind=block", served=first).live()
+    first.stop()
+    look.says("reconnecting")
+    board.enqueue("block", {"seconds": 0})
+    second = board.host.serve(port=port)
+    look.says("block", "#live table")
+    look.live()
+    second.stop()
+
+
+def test_an_open_page_does_not_hold_up_a_stop(board: Board) -> None:
+    served = board.host.serve("--no-workers")
+    board.look("/jobs", served=served).live()
+    served.send(signal.SIGTERM)
+    assert served.running.end(15).code == 0
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_can_be_read_without_scripts(board: Board, served: Served, path: str) -> None:
+    look = board.look(path, script=False)
+    expect(look.find("h1")).to_be_visible()
+    expect(look.find("#live")).not_to_be_empty()
+
+
+def test_the_theme_is_kept(board: Board, served: Served) -> None:
+    look = board.look("/")
+    for expected in ("light", "dark"):
+        look.find("#theme").click()
+        assert look.find("html").get_attribute("data-theme") == expected
+    look.page.reload()
+    assert look.find("html").get_attribute("data-theme") == "dark"
+    look.fine()
+
+
+def test_a_server_that_shows_no_page_does_not_load_what_makes_them() -> None:
+    program = "import sys, penstock.server.run; sys.exit('jinja2' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)

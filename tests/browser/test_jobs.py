@@ -1,0 +1,270 @@
+"""Jobs on the dashboard: found, followed, and changed by those who may."""
+
+import re
+import time
+
+import httpx2 as httpx
+import pytest
+from playwright.sync_api import expect
+
+from penstock import Job, Penstock
+from tests.support.dashboard import PHONE, Board, Look
+from tests.support.serving import Served
+
+HOSTILE = (
+    "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>\"'><b onclick=pwned>"
+    "{{7*7}}\x1b[31m\x07\u202eright\u200f مرحبا " + "w" * 3000
+)
+MANY = 100_000
+
+
+@pytest.fixture(scope="module")
+def served(board: Board) -> Served:
+    return board.serve()
+
+
+def job(board: Board, job_id: str) -> Job:
+    return board.do(lambda app: app.get(job_id))
+
+
+def rows(look: Look) -> list[str]:
+    """The kinds of the jobs that are shown."""
+    return look.find("tbody th a").all_inner_texts()
+
+
+def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Served) -> None:
+    urgent = board.enqueue("add", {"a": 5}, priority="high", task="trip")
+    dead = board.enqueue("fail", priority="high", task="trip")
+    other = board.enqueue("add", task="trip")
+    board.finished(urgent, dead, other)
+    look = board.look("/jobs")
+    look.find("summary").get_by_text("More filters").click()
+    look.page.get_by_label("Task").fill("trip")
+    look.page.get_by_label("Priority").select_option("high")
+    look.press("Show")
+    look.live()
+    assert rows(look) == ["fail", "add"]
+    look.page.get_by_label("completed").check()
+    look.press("Show")
+    look.live()
+    assert rows(look) == ["add"]
+    assert "state=completed" in look.page.url
+    look.page.reload()
+    assert rows(look) == ["add"]
+    expect(look.page.get_by_label("Task")).to_have_value("trip")
+    look.open("/jobs?task=trip&error_type=ValueError&since=2020-01-01T00:00")
+    assert rows(look) == ["fail"]
+    look.open("/jobs?task=trip&until=2020-01-01T00:00").says("No job is like this.")
+    look.fine()
+
+
+def test_a_time_that_is_none_is_said_to_be_none(board: Board, served: Served) -> None:
+    look = board.look("/jobs?since=soon")
+    look.says("is no time such as")
+
+
+def test_a_list_does_not_move_while_jobs_come(board: Board, served: Served) -> None:
+    first = [board.enqueue("add", task="still") for _ in range(3)]
+    board.finished(*first)
+    look = board.look("/jobs?task=still").live()
+    before = look.find(f"#job-{first[1]}").bounding_box()
+    look.find(f"#pick-{first[1]}").check()
+    look.says("1 ticked")
+    later = board.enqueue("add", task="still")
+    look.says("1 newer, show it")
+    assert look.find(f"#job-{later}").count() == 0
+    assert [look.find("tbody tr").nth(n).get_attribute("id") for n in range(3)] == [
+        f"job-{one}" for one in reversed(first)
+    ]
+    expect(look.find(f"#pick-{first[1]}")).to_be_checked()
+    look.says("1 ticked")
+    assert look.find(f"#job-{first[1]}").bounding_box() == before
+    look.page.reload()  # in the middle
+    assert look.find(f"#job-{later}").count() == 1
+    look.fine()
+
+
+def test_what_is_ticked_is_changed_after_a_question_and_what_could_not_be_is_told(
+    board: Board, served: Served
+) -> None:
+    done = board.enqueue("add", task="mixed")
+    board.finished(done)
+    waiting = [board.enqueue("add", task="mixed", delay=3600) for _ in range(2)]
+    look = board.look("/jobs?task=mixed").live()
+    for job_id in (done, *waiting):
+        look.find(f"#pick-{job_id}").check()
+    look.page.get_by_role("button", name="Cancel", exact=True).click()
+    assert look.ask("No, go back") == "Shall 3 ticked jobs be cancelled?"
+    assert job(board, waiting[0]).state == "queued"
+    look.page.get_by_role("button", name="Cancel", exact=True).click()
+    look.ask("Yes, do it")
+    look.says("2 jobs were cancelled. 1 not:")
+    look.says(f"{done}: it is already completed")
+    assert {job(board, one).state for one in waiting} == {"cancelled"}
+    look.fine()
+
+
+def test_all_that_match_are_changed_at_once(board: Board, served: Served) -> None:
+    ids = [board.enqueue("add", task="all", delay=3600) for _ in range(70)]
+    kept = board.enqueue("add", task="other", delay=3600)
+    look = board.look("/jobs?task=all").live()
+    look.find("#all-matching summary").click()
+    look.press("Cancel all that match")
+    assert "all jobs that match" in look.ask("Yes, do it")
+    look.says("70 jobs were cancelled.")
+    assert job(board, ids[0]).state == "cancelled"
+    assert job(board, kept).state == "queued"
+    look.fine()
+
+
+def test_only_what_the_states_allow_is_offered(board: Board, served: Served) -> None:
+    board.finished(board.enqueue("add"), board.enqueue("fail"))
+    board.enqueue("add", delay=3600)
+    offered = {"queued": ["cancel"], "failed": ["redrive", "discard"], "completed": []}
+    look = board.look("/jobs")
+    for state, acts in offered.items():
+        look.open(f"/jobs?state={state}")
+        shown = look.find(".bar button[data-needs-ticked]")
+        assert [one.get_attribute("value") for one in shown.all()] == acts, state
+
+
+def test_a_job_is_followed_from_its_wait_to_its_end(board: Board, served: Served) -> None:
+    job_id = board.enqueue("hold", {"gate": "followed"}, task="t")
+    look = board.look(f"/jobs/{job_id}").live()
+    look.says("half way")
+    look.says("running")
+    (board.cli.folder / "followed").touch()
+    look.says("completed")
+    look.says('"released"')
+    look.fine()
+
+
+def test_the_page_of_a_dead_letter_tells_every_try_and_redriving_keeps_them(
+    board: Board, served: Served
+) -> None:
+    job_id = board.enqueue("fail", {"message": "no water"})
+    board.finished(job_id)
+    look = board.look(f"/jobs/{job_id}").live()
+    steps = look.find(".steps").inner_text()
+    assert re.search(r"enqueued.*try 1.*retry.*no water.*waited.*try 2.*failed", steps, re.S)
+    look.find(
+        "summary",
+    ).first.click()
+    look.says("raise ValueError(message)")
+    look.press("Redrive")
+    look.says("1 job was queued again.")
+    look.says("try 1")
+    look.says("redriven")
+    look.fine()
+
+
+def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Served) -> None:
+    look = board.look(f"/jobs/{board.enqueue('add', delay=3600)}").live()
+    look.says(re.compile("Not before\\s*in (59 min|1 h)"))
+    look.open(f"/jobs/{board.enqueue('nobody.knows')}").live()
+    look.says("a worker process that handles kind 'nobody.knows'")
+    look.press("Cancel")
+    assert look.ask("Yes, do it") == "Shall this job be cancelled?"
+    look.says("1 job was cancelled.")
+    look.press("Run again as new")
+    look.says("This is the new job.")
+    look.says("Parent")
+    look.fine()
+
+
+def test_two_tabs_show_the_same(board: Board, served: Served) -> None:
+    job_id = board.enqueue("add", delay=3600)
+    one = board.look(f"/jobs/{job_id}").live()
+    other = board.another(one, f"/jobs/{job_id}").live()
+    one.press("Cancel")
+    one.ask("Yes, do it")
+    other.says("cancelled")
+    assert other.page.get_by_role("button", name="Cancel").count() == 0
+    one.fine()
+    other.fine()
+
+
+def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> None:
+    text = HOSTILE
+    name = "".join(sign for sign in text if sign.isprintable())[:400]  # all that a name may hold
+    job_id = board.enqueue("say", {"text": text, text[:200]: [text]}, task=name, key=name)
+    dead = board.enqueue("fail", {"message": text})
+    board.finished(job_id, dead)
+    for path in (f"/jobs/{job_id}", f"/jobs/{dead}", "/jobs", "/dead-letters", "/"):
+        for look in (board.look(path), board.look(path, device=PHONE)):
+            if path != "/":
+                look.says("<script>window.pwned=1</script>")
+                look.says("\\x1b[31m")
+                assert "\u202e" not in look.find("main").inner_text()
+            look.live()
+            assert look.page.evaluate("window.pwned") is None
+            assert look.find("img[src=x], [onclick], [onerror]").count() == 0
+            look.fits()
+            look.fine()
+        board.close_pages()
+
+
+def test_secrets_are_not_shown(board: Board, served: Served) -> None:
+    secret = "hunter2hunter2"
+    job_id = board.enqueue("say", {"text": "x", "password": secret, "deep": [{"api_key": secret}]})
+    dead = board.enqueue("fail", {"message": f"cannot reach https://me:{secret}@example.org/"})
+    board.finished(job_id, dead)
+    look = board.look(f"/jobs/{job_id}").live()
+    look.says('"password"')
+    for path in (f"/jobs/{job_id}", f"/jobs/{dead}", "/jobs", "/dead-letters", "/"):
+        look.open(path).live()
+        assert secret not in look.page.content(), path
+    look.fine()
+
+
+def test_who_may_only_read_is_offered_nothing_and_refused(board: Board) -> None:
+    reader = board.host.key("reader", scopes="read")
+    stranger = board.host.key("stranger", tenant="others", scopes="read write")
+    job_id = board.enqueue("add", delay=3600)
+    locked = board.host.serve("--no-workers", require_key=True)
+    look = board.look(None, served=locked).sign_in(reader)
+    look.open("/jobs").live()
+    assert look.find("main button:visible").all_inner_texts() == ["Pause live", "Show"]
+    look.open(f"/jobs/{job_id}").live()
+    assert look.find("main button:visible").all_inner_texts() == ["Pause live"]
+    look.says("read only", "body")
+    look.fine()
+    form = {"what": "cancel", "confirmed": "yes"}
+    address = f"{locked.url}/jobs/{job_id}/change"
+    for key, status in ((reader, 403), (stranger, 404)):
+        headers = {"Cookie": f"penstock_key={key}", "Origin": locked.url}
+        refused = httpx.post(address, data=form, headers=headers, timeout=20)
+        assert refused.status_code == status
+    assert job(board, job_id).state == "queued"
+    locked.stop()
+
+
+def test_nothing_is_destroyed_without_a_question(board: Board, served: Served) -> None:
+    """Also where no script asks it: then a page does."""
+    job_id = board.enqueue("add", delay=3600)
+    look = board.look(f"/jobs/{job_id}", script=False)
+    look.press("Cancel")
+    look.says("Shall this job be cancelled?")
+    assert job(board, job_id).state == "queued"
+    look.press("Yes, do it")
+    look.says("1 job was cancelled.")
+
+
+def test_a_hundred_thousand_jobs_are_listed_quickly(board: Board, served: Served) -> None:
+    async def fill(app: Penstock) -> None:
+        for _ in range(MANY // 10_000):
+            payloads = [{"a": n} for n in range(10_000)]
+            await app.enqueue_many("add", payloads, run_at=time.time() + 3600, task="flood")
+
+    board.do(fill)
+    look = board.look(None)
+    for path in ("/jobs", "/jobs?kind=add&state=queued", "/jobs?task=flood&priority=medium"):
+        begun = time.monotonic()
+        look.open(path)
+        expect(look.find("tbody tr")).to_have_count(50)
+        assert time.monotonic() - begun < 5, path
+        look.live()
+    look.press("Older")
+    expect(look.find("tbody tr")).to_have_count(50)
+    look.press("Newest")
+    look.fine()

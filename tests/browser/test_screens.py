@@ -1,0 +1,212 @@
+"""The dashboard's other screens for operators: how it goes, lanes, dead letters, what was done."""
+
+import re
+
+import httpx2 as httpx
+import pytest
+from playwright.sync_api import expect
+
+from penstock import Penstock
+from tests.support.dashboard import LAPTOP, PHONE, Board, Device
+from tests.support.serving import Served
+from tests.support.some import some_of
+
+LOOKS = ("laptop-light", "laptop-dark", "phone-light", "phone-dark")
+DEVICES = {"laptop": LAPTOP, "phone": PHONE}
+
+
+@pytest.fixture(scope="module")
+def served(board: Board) -> Served:
+    """With jobs of all sorts, and a lane that has been used."""
+    served = board.serve()
+    ids = [board.enqueue("add", {"a": n}) for n in range(5)]
+    ids += [board.enqueue("fail", {"message": f"no water in mill {n}"}) for n in range(3)]
+    ids += [board.enqueue("lose"), board.enqueue("look.up", {"word": "sluice"})]
+    board.enqueue("nobody.knows", priority="high")
+    board.enqueue("add", delay=3600)
+    board.finished(*ids)
+    return served
+
+
+def settle(board: Board, lane: str) -> int:
+    """How many of a lane may be in flight."""
+
+    async def find(app: Penstock) -> int:
+        return next(one.max_parallel for one in await app.lane_infos() if one.name == lane)
+
+    return board.do(find)
+
+
+def test_the_overview_tells_what_needs_attention_and_what_to_do(
+    board: Board, served: Served
+) -> None:
+    look = board.look("/").live()
+    look.says(re.compile("kind without a worker.*nobody.knows.*start a worker process", re.S))
+    look.says(re.compile("dead letters.*fail: ValueError.*redrive or discard", re.S))
+    shown = [one.inner_text().split("\n", 1) for one in look.find(".figure").all()]
+    figures = {name: count for count, name in shown}
+    assert (figures["failed"], figures["completed"], figures["queued"]) == ("4", "6", "2")
+    row = look.find("tr").filter(has_text="add, ")
+    expect(row).to_contain_text("running")
+    expect(row).to_contain_text(re.compile(r"\d+ s ago|now"))
+    look.says("catalogue")
+    look.fine()
+
+
+def test_the_overview_follows_and_draws_what_happens(board: Board, served: Served) -> None:
+    look = board.look("/").live()
+    board.finished(board.enqueue("add"))
+    completed = look.find(".figure").filter(has_text="completed").locator("b")
+    board.finished(board.enqueue("add"))
+    expect(completed).not_to_have_text("6", timeout=20_000)
+    expect(look.find("#speed canvas")).to_be_visible()
+    expect(look.find("#times canvas")).to_be_visible()
+    look.fine()
+
+
+def test_the_history_is_for_admins(board: Board) -> None:
+    reader = board.host.key("history", scopes="read")
+    locked = board.host.serve("--no-workers", app="board:app", require_key=True)
+    headers = {"Authorization": f"Bearer {reader}"}
+    assert httpx.get(f"{locked.url}/v1/history", headers=headers).status_code == 403
+    page = httpx.get(locked.url, headers={"Cookie": f"penstock_key={reader}"}).text
+    assert "Worker processes" not in page
+    assert "data-chart" not in page
+    assert 'href="/log"' not in page
+    for path in ("/lanes/catalogue/steer", "/lanes/catalogue/limits"):
+        sent = {"Cookie": f"penstock_key={reader}", "Origin": locked.url}
+        refused = httpx.post(locked.url + path, data={"what": "pause"}, headers=sent)
+        assert refused.status_code == 403, path
+    locked.stop()
+
+
+def test_a_lane_is_paused_and_resumed(board: Board, served: Served) -> None:
+    look = board.look("/lanes").live()
+    row = look.find("tr").filter(has_text="catalogue")
+    row.get_by_role("button", name="Pause").click()
+    look.says("Lane catalogue is paused")
+    waiting = board.enqueue("look.up")
+    look.live().says(re.compile(r"Waiting\s*1 jobs"))
+    other = board.look("/").live()
+    other.says(re.compile("paused.*catalogue.*1 job waits", re.S))
+    look.press("Resume")
+    look.says("Lane catalogue goes on.")
+    board.finished(waiting)
+    look.live().says(re.compile(r"Waiting\s*0 jobs"))
+    look.fine()
+    other.fine()
+
+
+def test_limits_of_a_lane_are_changed_and_given_back(board: Board, served: Served) -> None:
+    look = board.look("/lanes/catalogue").live()
+    look.says("as configured")
+    look.page.get_by_label("At a time").fill("5")
+    look.press("Change limits")
+    look.says("has these limits now")
+    look.says("changed by hand")
+    assert settle(board, "catalogue") == 5
+    look.page.get_by_label("At a time").fill("0")
+    look.press("Change limits")
+    look.says("The limits are as they were")
+    assert settle(board, "catalogue") == 5
+    look.press("Back to the configured ones")
+    look.says("is as configured again")
+    assert settle(board, "catalogue") == 2
+    look.fine()
+
+
+def test_dead_letters_are_redriven_and_discarded_by_what_they_died_of(
+    board: Board, served: Served
+) -> None:
+    look = board.look("/dead-letters").live()
+    row = look.find("tr").filter(has_text="KeyError")
+    row.get_by_role("button", name="Discard").click()
+    assert "deleted with their history" in look.ask("Yes, do it")
+    look.says("1 job was discarded.")
+    assert look.find("tr").filter(has_text="KeyError").count() == 0
+    row = look.find("tr").filter(has_text="ValueError")
+    expect(row).to_contain_text("no water in mill")
+    row.get_by_role("button", name="Redrive").click()
+    look.ask("Yes, do it")
+    look.says("3 jobs were queued again.")
+    newest = look.find("tr").filter(has_text="ValueError").get_by_role("link", name="no water")
+    newest.click()  # they have failed again, and what they died of before is still told
+    look.says(re.compile("try 2.*failed.*redriven.*try 1", re.S))
+    look.fine()
+
+
+def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Served) -> None:
+    key = board.host.key("Maria", scopes="read write admin")
+    done, waiting = board.enqueue("add", task="log"), board.enqueue("add", task="log", delay=3600)
+    board.finished(done)
+    look = board.look(None).sign_in(key)
+    look.open("/jobs?task=log").live()
+    for job_id in (done, waiting):
+        look.find(f"#pick-{job_id}").check()
+    look.page.get_by_role("button", name="Cancel", exact=True).click()
+    look.ask("Yes, do it")
+    look.says("1 job was cancelled. 1 not:")
+    look.open("/log").live()
+    newest = look.find("tbody tr").first
+    expect(newest).to_contain_text("jobs.cancel")
+    expect(newest).to_contain_text("Maria")
+    expect(newest).to_contain_text("partial")
+    newest.locator("summary").click()
+    expect(newest).to_contain_text(waiting)
+    httpx.post(f"{served.url}/v1/lanes/nowhere/pause")  # while the page is open
+    expect(look.find("tbody tr").first).to_contain_text("lane.pause")
+    expect(look.find("tbody tr").first).to_contain_text("failed")
+    look.says(re.compile("key.sign-in"))
+    look.fine()
+
+
+@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
+def test_screens_are_accessible_fit_and_complain_about_nothing(
+    board: Board, served: Served, look_of: str
+) -> None:
+    name, _, scheme = look_of.partition("-")
+    dead = board.enqueue("fail", {"message": "no water"})
+    board.finished(dead)
+    screens = {
+        "overview": "/",
+        "jobs": "/jobs",
+        "job": f"/jobs/{dead}",
+        "lanes": "/lanes",
+        "lane": "/lanes/catalogue",
+        "dead-letters": "/dead-letters",
+        "log": "/log",
+    }
+    device: Device = DEVICES[name]
+    look = board.look(None, device=device, scheme=scheme)
+    for screen, path in screens.items():
+        look.open(path).live()
+        look.accessible()
+        look.fits()
+        look.picture(screen)
+        look.fine()
+    look.open("/sign-in")
+    look.accessible()
+    look.picture("sign-in")
+    look.fine()
+
+
+def test_the_keyboard_is_enough(board: Board, served: Served) -> None:
+    job_id = board.enqueue("add", delay=3600)
+    look = board.look(f"/jobs/{job_id}").live()
+    look.page.keyboard.press("Tab")
+    assert look.page.evaluate("document.activeElement.textContent") == "To the content"
+    look.page.keyboard.press("Enter")
+    for _ in range(6):
+        look.page.keyboard.press("Tab")
+        if look.page.evaluate("document.activeElement.textContent") == "Cancel":
+            break
+    look.page.keyboard.press("Enter")
+    look.find("#ask[open]").wait_for()
+    look.page.keyboard.press("Escape")
+    assert look.find("#ask[open]").count() == 0
+    look.page.keyboard.press("Enter")
+    look.find("#ask[open]").wait_for()
+    look.page.keyboard.press("Tab")
+    look.page.keyboard.press("Enter")
+    look.says("1 job was cancelled.")
+    look.fine()

@@ -1,0 +1,85 @@
+"""A worker process counts its runs and publishes them with its lease, on every queue."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from penstock import JobContext, PermanentError, RunLater
+from penstock.model.tally import Tally
+from tests.conformance.support import BACKENDS
+from tests.support.processes import Farm
+from tests.support.waiting import until
+
+
+@pytest.mark.parametrize("queue", sorted(BACKENDS))
+async def test_runs_are_counted_by_kind_and_outcome_on_every_queue(
+    queue: str, tmp_path: Path
+) -> None:
+    farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path))
+    farm.settings["lease_seconds"] = 0.6
+    app = farm.bare()
+    cancelled = asyncio.Event()
+
+    @app.job("good")
+    async def good(ctx: JobContext) -> None:
+        await asyncio.sleep(0.02)
+
+    @app.job("bad")
+    async def bad(ctx: JobContext) -> None:
+        raise PermanentError("it never will")
+
+    @app.job("again", max_retries=1)
+    async def again(ctx: JobContext) -> None:
+        if ctx.attempt == 1:
+            raise OSError("only once")
+
+    @app.job("later")
+    async def later(ctx: JobContext) -> None:
+        if not ctx.job.releases:
+            raise RunLater(0.05, "not yet")
+
+    @app.job("endless")
+    async def endless(ctx: JobContext) -> None:
+        cancelled.set()
+        await asyncio.sleep(60)
+
+    async def read() -> Tally:
+        tallies = [Tally.from_status(process.status) for process in await app.processes()]
+        return sum(tallies, Tally())
+
+    async with app, app.running():
+        await app.enqueue_many("good", [{} for _ in range(20)])
+        await app.enqueue_many("bad", [{} for _ in range(3)])
+        await app.enqueue("again")
+        await app.enqueue("later")
+        stopped = await app.enqueue("endless")
+        await cancelled.wait()
+        await app.cancel(stopped.id)
+        await app.drain(10)
+
+        async def all_told() -> Tally | None:
+            counted = await read()
+            return counted if counted.count() >= 20 + 3 + 2 + 2 + 1 else None
+
+        counted = await until(all_told, "the tally of everything")
+        assert counted.count("completed", "good") == 20
+        assert counted.count("failed", "bad") == 3
+        assert counted.count("retry", "again") == counted.count("completed", "again") == 1
+        assert counted.count("released", "later") == 1
+        assert counted.count("cancelled", "endless") == 1
+        assert counted.count("refused") == counted.count("handed_back") == 0
+        p50, wait = counted.quantile("run", 0.5, "good"), counted.quantile("wait", 0.5, "good")
+        assert p50 is not None
+        assert 0.01 <= p50 < 1
+        assert wait is not None
+        assert 0 < wait < 5
+        await app.enqueue("good")
+        await app.drain(10)
+
+        async def one_more() -> Tally | None:
+            since = (await read()) - counted
+            return since if since.count() else None
+
+        since = await until(one_more, "the tally of one more")
+        assert (since.count(), since.count("completed", "good")) == (1, 1)

@@ -1,0 +1,86 @@
+"""What needs attention is derived from what is seen, and each says what to do."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from penstock.attention import ORDER, Attention, in_trouble, needs_attention, process_state
+from penstock.model.job import JobState
+from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+
+NOW = 1_000_000.0
+LANE = LaneInfo("api", None, 1.0, 2, 0, 3, "closed", None, None, None, None, 0)
+PROCESS = ProcessInfo("p", "host", 7, ["work"], 10, NOW - 100, NOW - 1, NOW + 10, {})
+DEAD = DeadGroup("work", "Boom", 12, NOW - 9000, NOW - 60, "it broke", "id")
+
+
+def found(**seen: Any) -> list[Attention]:
+    given = {"counts": [], "processes": [], "lanes": [], "dead": [], **seen}
+    return needs_attention(NOW, **given)
+
+
+def test_a_queue_where_all_is_well_needs_none() -> None:
+    busy = KindCounts("work", {JobState.QUEUED: 5}, NOW - 1)
+    old = replace(DEAD, last_at=NOW - 7200)
+    assert found(counts=[busy], processes=[PROCESS], lanes=[LANE], dead=[old]) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "said"),
+    [
+        ({"breaker": "open", "failing_since": NOW - 50}, "breaker open", "3 jobs wait"),
+        ({"blocked_why": "credentials"}, "credentials refused", "penstock lanes resume api"),
+        ({"blocked_why": "paused"}, "paused", "penstock lanes resume api"),
+        ({"blocked_why": "rate limited", "blocked_until": NOW + 9}, "rate limited", "by itself"),
+        ({"per_day": 5, "used_today": 5, "waiting": 1}, "daily limit", "1 job waits"),
+    ],
+)
+def test_a_lane_in_trouble(changes: dict[str, Any], what: str, said: str) -> None:
+    lane = replace(LANE, **changes)
+    (one,) = found(lanes=[lane])
+    assert (one.what, one.subject) == (what, "api")
+    assert said in one.todo
+    assert one.since == changes.get("failing_since")
+    assert in_trouble(lane)
+
+
+def test_a_suspicion_is_no_trouble_yet() -> None:
+    assert not in_trouble(replace(LANE, breaker="suspect", failing_since=NOW))
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "state"),
+    [
+        ({"status": {"degraded": True}}, "queue out of reach", "degraded"),
+        ({"status": {"stuck": 2}}, "worker stuck", "running"),
+        ({"lease_until": NOW - 5}, "worker gone", "gone"),
+    ],
+)
+def test_a_worker_process_in_trouble(changes: dict[str, Any], what: str, state: str) -> None:
+    process = replace(PROCESS, **changes)
+    (one,) = found(processes=[process])
+    assert (one.what, one.subject) == (what, "host 7")
+    assert process_state(process, NOW) == state
+
+
+def test_a_kind_whose_only_worker_is_gone_has_none() -> None:
+    waiting = KindCounts("work", {JobState.QUEUED: 5}, NOW - 9)
+    _, one = sorted(
+        found(counts=[waiting], processes=[replace(PROCESS, lease_until=NOW - 1)]),
+        key=lambda one: one.what == "kind without a worker",
+    )
+    assert (one.what, one.subject, one.since) == ("kind without a worker", "work", NOW - 9)
+
+
+def test_the_worst_comes_first() -> None:
+    seen = found(
+        counts=[KindCounts("rare", {JobState.QUEUED: 1}, NOW)],
+        processes=[replace(PROCESS, status={"degraded": True, "stuck": 1})],
+        lanes=[replace(LANE, blocked_why="paused"), replace(LANE, breaker="open")],
+        dead=[DEAD],
+    )
+    order = [one.what for one in seen]
+    assert order == [what for what in ORDER if what in order]
+    assert len(order) == 6

@@ -1,0 +1,107 @@
+"""Values as the dashboard shows them."""
+
+import time
+
+import pytest
+
+from penstock.model.job import Job, JobState, Record
+from penstock.server.dashboard.filters import as_json, duration, masks, size, visible, when
+from penstock.server.dashboard.live import message
+from penstock.server.dashboard.session import local_path
+from penstock.server.dashboard.timeline import WIDTH, bars, steps
+
+
+def test_what_would_be_obeyed_or_not_be_seen_is_written_out() -> None:
+    assert visible("a\x1b[31m\u202eb\n\tc\ud800") == "a\\x1b[31m\\u202eb\n\tc\\ud800"
+    assert visible("مرحبا 暗号") == "مرحبا 暗号"
+    assert visible(7) == 7
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        *((0, "0 ms"), (0.004, "4 ms"), (0.4, "0.4 s"), (12, "12 s"), (59.6, "1 min")),
+        *((180, "3 min"), (7200, "2 h"), (90_000, "25 h"), (432_000, "5 d"), (-1, "0 ms")),
+        (None, "-"),
+    ],
+)
+def test_durations_are_short(seconds: float | None, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_sizes_have_three_figures() -> None:
+    assert [size(n) for n in (0, 999, 1_000, 1_234_567, 5 * 10**12)] == [
+        "0 bytes",
+        "999 bytes",
+        "1 kB",
+        "1.23 MB",
+        "5 TB",
+    ]
+
+
+def test_times_are_told_from_now_and_never_fail() -> None:
+    assert ">3 min ago<" in when(time.time() - 180)
+    assert ">in 1 h<" in when(time.time() + 3600)
+    assert when(1e12) == "never"
+    assert when(None) == "-"
+
+
+def test_json_is_escaped_and_what_is_long_is_folded() -> None:
+    shown = as_json({"<b>": ["x" * 1000, 1, None, {}], "n": {"deep": True}})
+    assert "<b>" not in shown
+    assert "&lt;b&gt;" in shown
+    assert shown.count("<details>") == 1
+    assert "(1,000 characters)" in shown
+
+
+def test_json_without_end_is_cut() -> None:
+    deep: object = "end"
+    for _ in range(500):
+        deep = [deep]
+    assert "..." in as_json(deep)
+    assert len(as_json(["y" * 100] * 10_000)) < 40_000
+
+
+def test_masks_stand_out_and_the_rest_is_text() -> None:
+    assert masks("call [PHONE] <now>") == ('call <span class="mask">[PHONE]</span> &lt;now&gt;')
+
+
+@pytest.mark.parametrize(
+    "given", ["//evil.example", "https://evil.example", "/\\evil.example", "", "/a\nb"]
+)
+def test_nobody_is_led_elsewhere_after_signing_in(given: str) -> None:
+    assert local_path(given) == "/"
+    assert local_path("/jobs?kind=a") == "/jobs?kind=a"
+
+
+def test_an_event_holds_every_line() -> None:
+    assert message("<p>\r\na\n</p>", "7") == b"id: 7\ndata: <p>\ndata: a\ndata: </p>\n\n"
+
+
+def test_a_life_is_waits_and_runs_in_turn() -> None:
+    error = Record(type="ValueError", message="no")
+    history = [
+        Record(attempt=1, outcome="retry", started_at=2.0, finished_at=3.0, error=error),
+        Record(outcome="redriven", started_at=None, finished_at=5.0),
+    ]
+    job = Job("1", "add", {}, JobState.COMPLETED, attempts=1, history=history)
+    job.started_at, job.finished_at = 6.0, 10.0
+    life = steps(job, now=20.0)
+    assert [(one.what, one.seconds) for one in life] == [
+        ("waited", 2),
+        ("retry", 1),
+        ("waited", 2),
+        ("redriven", 0),
+        ("waited", 1),
+        ("completed", 4),
+    ]
+    drawn = bars(life)
+    assert [kind for kind, _, _ in drawn] == [one.what for one in life]
+    assert drawn[-1][1] + drawn[-1][2] == WIDTH
+
+
+def test_a_life_that_goes_on_ends_now() -> None:
+    queued = Job("1", "add", {}, JobState.QUEUED, enqueued_at=10.0)
+    assert [(one.what, one.seconds) for one in steps(queued, now=15.0)] == [("waited", 5)]
+    running = Job("1", "add", {}, JobState.RUNNING, enqueued_at=10.0, started_at=11.0, attempts=1)
+    assert [one.what for one in steps(running, now=15.0)] == ["waited", "running"]
