@@ -1,4 +1,4 @@
-"""What those who look after a queue ask of an app: dead letters, figures, worker processes, lanes."""
+"""What those who look after a queue ask of an app: dead letters, figures, processes, lanes."""
 
 from __future__ import annotations
 
