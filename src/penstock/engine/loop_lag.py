@@ -7,7 +7,7 @@ import time
 from collections import deque
 
 RECENT = 20
-"""Sleeps that are remembered; with the default upkeep, 10 seconds of them."""
+"""Sleeps that are remembered: 10 seconds of them, at half a second each."""
 
 
 class LoopLag:

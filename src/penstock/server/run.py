@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from penstock.engine.loop_lag import LoopLag
 from penstock.model.errors import ConfigError
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.api import build
@@ -27,6 +28,7 @@ log = logging.getLogger("penstock.server")
 BACKLOG = 2048
 LATE_SECONDS = 0.2
 PURGE_SECONDS = 600.0
+LAG_SECONDS = 0.5
 
 
 class _Server(uvicorn.Server):
@@ -77,7 +79,10 @@ async def listening(
     shown = f"[{host}]" if ":" in host else host
     async with mcp.running(api):
         done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
-        purging = asyncio.create_task(_purge(app), name="penstock-purge")
+        chores = [
+            asyncio.create_task(_purge(app), name="penstock-purge"),
+            asyncio.create_task(_watch(api.state.metrics.lag), name="penstock-lag"),
+        ]
         try:
             yield Serving(f"http://{shown}:{port}", server, done)
         finally:
@@ -86,8 +91,9 @@ async def listening(
             # that is closed under a request looks to its caller as if it might have been done.
             await asyncio.sleep(LATE_SECONDS)
             server.should_exit = True
-            purging.cancel()
-            await asyncio.gather(done, purging, return_exceptions=True)
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(done, *chores, return_exceptions=True)
 
 
 def bind(config: ServerConfig) -> socket.socket:
@@ -121,6 +127,12 @@ async def _check_keys(app: Penstock, config: ServerConfig) -> None:
             f"listening on {config.host} needs a key, and there is none: "
             "`penstock keys create NAME` makes one"
         )
+
+
+async def _watch(lag: LoopLag) -> None:
+    """Notice when the event loop is late."""
+    while True:
+        await lag.sleep(LAG_SECONDS)
 
 
 async def _purge(app: Penstock) -> None:
