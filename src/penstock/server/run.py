@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from penstock.engine.loop_lag import LoopLag
 from penstock.model.errors import ConfigError
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.api import build
@@ -28,7 +27,6 @@ log = logging.getLogger("penstock.server")
 BACKLOG = 2048
 LATE_SECONDS = 0.2
 PURGE_SECONDS = 600.0
-LAG_SECONDS = 0.5
 
 
 class _Server(uvicorn.Server):
@@ -81,7 +79,7 @@ async def listening(
         done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
         chores = [
             asyncio.create_task(_purge(app), name="penstock-purge"),
-            asyncio.create_task(_watch(api.state.metrics.lag), name="penstock-lag"),
+            asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
         ]
         try:
             yield Serving(f"http://{shown}:{port}", server, done)
@@ -127,12 +125,6 @@ async def _check_keys(app: Penstock, config: ServerConfig) -> None:
             f"listening on {config.host} needs a key, and there is none: "
             "`penstock keys create NAME` makes one"
         )
-
-
-async def _watch(lag: LoopLag) -> None:
-    """Notice when the event loop is late."""
-    while True:
-        await lag.sleep(LAG_SECONDS)
 
 
 async def _purge(app: Penstock) -> None:
