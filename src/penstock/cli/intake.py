@@ -10,6 +10,7 @@ import typer
 from penstock.cli.errors import ExitCode, UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption, new_group
 from penstock.cli.output import note, print_json_line
+from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.model.errors import ConfigError
 
@@ -34,6 +35,7 @@ def take_in_kafka(
     ] = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
+    log_format: LogFormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take in documents, searches and jobs from Kafka, for workers elsewhere.
@@ -46,7 +48,6 @@ def take_in_kafka(
     the next to read. A second signal ends it at once.
     """
     import asyncio
-    import logging
 
     from penstock.app import Penstock
     from penstock.cli.worker import load_for_work
@@ -62,9 +63,12 @@ def take_in_kafka(
     # Without a module only what is accepted is asked for, which may need no store.
     given = target is None
     app = Penstock(queue, config_file=config) if given else load_for_work(target, queue, config)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    running = _redrive(app, as_json=as_json) if redrive else _take_in(app, drain, as_json=as_json)
-    raise typer.Exit(asyncio.run(running))
+    with telemetry("penstock-intake", app.settings, log_format):
+        running = (
+            _redrive(app, as_json=as_json) if redrive else _take_in(app, drain, as_json=as_json)
+        )
+        code = asyncio.run(running)
+    raise typer.Exit(code)
 
 
 async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
