@@ -55,6 +55,14 @@ def test_what_is_not_there_is_told_on_a_page_to_people_and_as_a_problem_to_progr
     assert get(served, "/v1/jobs/nobody", Accept="text/html").json()["code"] == "not-found"
 
 
+def test_who_comes_to_the_wrong_host_is_told_on_a_page(served: Served) -> None:
+    page = get(served, "/", Host="elsewhere.example", Accept="text/html")
+    assert (page.status_code, page.headers["content-type"][:9]) == (421, "text/html")
+    assert "this server is not elsewhere.example" in page.text
+    assert page.headers["content-security-policy"] == CSP
+    assert get(served, "/v1/jobs", Host="elsewhere.example").json()["code"] == "wrong-host"
+
+
 def test_files_are_kept_by_browsers_and_have_an_address_by_their_content(served: Served) -> None:
     page = get(served, "/").text
     for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', page):
