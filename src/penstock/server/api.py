@@ -89,5 +89,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     mcp.install(api)
     problems.install(api, problem_page)
     openapi.install(api)
-    api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)
+    api.add_middleware(
+        Guard, config=config, draining=draining, metrics=state.metrics, page_of=problem_page
+    )
     return api

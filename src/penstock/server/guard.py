@@ -12,12 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 
 from penstock import tracing
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
-from penstock.server.problems import Problem, busy, unforeseen
+from penstock.server.problems import PageOf, Problem, busy, for_people, unforeseen
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -50,9 +52,15 @@ register_url_convertor("name", _Name())
 
 class Guard:
     def __init__(
-        self, app: App, config: ServerConfig, draining: Draining, metrics: Metrics
+        self,
+        app: App,
+        config: ServerConfig,
+        draining: Draining,
+        metrics: Metrics,
+        page_of: PageOf,
     ) -> None:
         self._app = app
+        self._page_of = page_of
         self._draining = draining
         self._metrics = metrics
         self._hosts: frozenset[str] | None = frozenset((*LOOPBACK, config.host, *config.hosts))
@@ -106,11 +114,16 @@ class Guard:
                 self._check(scope)
                 await self._app(scope, take, answer)
             except Problem as problem:
-                await problem.response()(scope, take, answer)
+                await self._told(scope, problem)(scope, take, answer)
             except Exception as error:
                 told = unforeseen(scope["method"], _route(scope), error)
                 if not started:  # else the connection is cut, which tells as much
-                    await told.response()(scope, take, answer)
+                    await self._told(scope, told)(scope, take, answer)
+
+    def _told(self, scope: Scope, problem: Problem) -> Response:
+        """As a page to a person in a browser."""
+        request = Request(scope)
+        return self._page_of(request, problem) if for_people(request) else problem.response()
 
     def _check(self, scope: Scope) -> None:
         if scope["path"] in ALWAYS:
