@@ -1,5 +1,6 @@
 """What people are not shown of payloads, results and errors."""
 
+import time
 from typing import Any
 
 import pytest
@@ -77,6 +78,13 @@ def test_what_lies_very_deep_is_hidden() -> None:
     for _ in range(MOST_DEEP + 1):
         (told,) = told
     assert told == HIDDEN
+
+
+@pytest.mark.parametrize("part", ["a.", "a-://", "?a", "basic ", "?token=", "pk_", "bearer aA"])
+def test_time_follows_the_length_of_a_text(part: str) -> None:
+    begun = time.monotonic()
+    hidden({"text": "://" + part * (1_000_000 // len(part))})
+    assert time.monotonic() - begun < 10
 
 
 def test_all_of_a_job_is_looked_at() -> None:

@@ -27,7 +27,8 @@ MOST_DEEP = 100
 """What lies deeper is hidden as a whole."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
-_USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/?#@]+@")
+# Of bounded length: long texts may have many places where one could begin.
+_USER = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/?#@]+@")
 _PARAMETER = re.compile(r"([?&;])([^\s=&;#?]+)=([^\s&;#]+)")
 # Not "basic example": what follows is no plain word.
 _SCHEME = re.compile(r"\b((?i:bearer|basic))\s+(?=[\w.~+/-]*[A-Z0-9=])[\w.~+/-]{6,}=*")
