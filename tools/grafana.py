@@ -146,6 +146,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     Query("sum(penstock_http_long_polls)", "long polls"),
                     Query("sum(penstock_http_streams)", "streams"),
                     Query("sum(penstock_queue_callers_waiting)", "callers without a connection"),
+                    Query("max(penstock_http_loop_lag_seconds)", "event loop late, s"),
                 ),
             ),
         ),

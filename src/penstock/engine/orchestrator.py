@@ -172,6 +172,7 @@ class JobOrchestrator:
             asyncio.create_task(self._hear_cancelled(), name="penstock-cancelled"),
             asyncio.create_task(self._keep_up(), name="penstock-upkeep"),
             asyncio.create_task(self._probe(), name="penstock-probe"),
+            asyncio.create_task(self._lag.watch(), name="penstock-lag"),
             *(
                 asyncio.create_task(self._do(chore), name="penstock-chore")
                 for chore in self._chores
@@ -398,4 +399,4 @@ class JobOrchestrator:
                 log.debug("upkeep has to wait: %s", error)
             except Exception:
                 log.exception("upkeep failed in a way it should not")
-            await self._lag.sleep(self._settings.upkeep_seconds)
+            await asyncio.sleep(self._settings.upkeep_seconds)
