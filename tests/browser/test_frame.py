@@ -135,6 +135,15 @@ def test_who_has_a_key_signs_in_and_out(board: Board) -> None:
     locked.stop()
 
 
+def test_a_page_that_is_open_when_its_key_is_revoked_asks_for_another(board: Board) -> None:
+    key = board.host.key("leaver", scopes="read")
+    locked = board.host.serve("--no-workers", require_key=True, heartbeat_seconds=0.5)
+    look = board.look(None, served=locked).sign_in(key).open("/jobs").live()
+    board.cli("keys", "revoke", key.split("_")[1])
+    look.page.wait_for_url("**/sign-in?next=%2Fjobs")
+    locked.stop()
+
+
 def test_the_cookie_is_for_tls_only_where_the_browser_uses_it(board: Board) -> None:
     key = board.host.key("tls")
     locked = board.host.serve("--no-workers", require_key=True, hosts=["board.example"])

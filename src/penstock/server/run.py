@@ -81,6 +81,7 @@ async def listening(
             asyncio.create_task(_purge(app), name="penstock-purge"),
             asyncio.create_task(api.state.history.keep(), name="penstock-history"),
             asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
+            asyncio.create_task(api.state.history.keep(), name="penstock-history"),
         ]
         try:
             yield Serving(f"http://{shown}:{port}", server, done)
