@@ -12,7 +12,7 @@ from penstock import JobContext, Penstock
 from penstock.intake.once import ROUTE
 from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError, DocumentNotFound, StoreUnavailable
+from penstock.model.errors import ConfigError, DocumentNotFound, IntakeError, StoreUnavailable
 from penstock.model.intake import KafkaConfig
 from tests.support.kafka import Cluster, Value, drained, raw, reading
 from tests.support.waiting import until
@@ -352,6 +352,16 @@ async def test_full_queue_pauses_partitions_until_there_is_room(cluster: Cluster
     assert cluster.committed(topic, 2) == [count // 2] * 2
     async with app:
         assert len(await app.jobs(kind="noop", limit=1000)) == count
+
+
+async def test_topic_that_is_not_there_is_not_waited_for_by_what_should_end(
+    cluster: Cluster, url: str
+) -> None:
+    config = cluster.config("no-such-topic")
+    with pytest.raises(IntakeError, match="no-such-topic"):
+        await drained(new_app(url), config)
+    with pytest.raises(IntakeError, match=r"no-such-topic\.dead"):
+        await asyncio.wait_for(redrive_all(config, asyncio.Event()), 30)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ import pytest
 from confluent_kafka import KafkaError
 
 from penstock import Penstock
-from penstock.intake.run import redrive_all
+from penstock.intake.receive import Receiver
+from penstock.intake.record import Record, Refused
+from penstock.intake.run import KafkaIntake, redrive_all
+from penstock.model.errors import Unavailable
+from penstock.model.intake import KafkaConfig
 from tests.conformance.support import BACKENDS
 from tests.support.cli import Cli, Running, wait_until
 from tests.support.kafka import (
@@ -22,9 +26,10 @@ from tests.support.kafka import (
     Cluster,
     Value,
     drained,
+    raw,
     reading,
 )
-from tests.support.servers import RedisServer
+from tests.support.servers import RedisServer, free_port
 from tests.support.waiting import look_on, until
 
 
@@ -98,6 +103,23 @@ async def test_brokers_that_fail_and_go_away_cost_only_time(cluster: Cluster, ur
         assert await numbers(app) == list(range(100))
 
 
+async def test_brokers_that_stay_away_are_told_of_once(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client tries twenty times a second, and would fill a disk."""
+    app, stop = new_app(url), asyncio.Event()
+    config = KafkaConfig(bootstrap=f"127.0.0.1:{free_port()}", topics=("requests",))
+    intake = KafkaIntake(app, config)
+    async with app, asyncio.timeout(PATIENCE):
+        task = asyncio.create_task(intake.run(stop))
+        await until(lambda: "brokers are down" in caplog.text, "a word of it", PATIENCE)
+        await look_on(1.0)
+        stop.set()
+        await task
+    said = [record.getMessage() for record in caplog.records if record.name == "penstock.intake"]
+    assert len(said) == 2, said
+
+
 async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
     cluster: Cluster, url: str
 ) -> None:
@@ -117,18 +139,46 @@ async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
     assert len(cluster.dead_letters(topic)) == 1
 
 
+class Closed:
+    """A broker that takes no dead letters."""
+
+    async def origin(self, record: Record) -> str:
+        return "cluster/topic"
+
+    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+        raise Unavailable("the dead-letter topic is not there")
+
+
+async def test_message_that_waits_is_told_of_although_other_partitions_go_on(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app(url)
+    receiver = Receiver(app, KafkaConfig(accept=("job",)), Closed())
+    async with app, asyncio.timeout(10):
+        waiting = asyncio.create_task(receiver.receive(Record("t", 0, 0, 0, None, b"poison")))
+        number = 0
+        while "degraded, t[0]@0 waits" not in caplog.text:
+            (value,) = map(raw, jobs(1, number))
+            await receiver.receive(Record("t", 1, number, 0, None, value))
+            number += 1
+        waiting.cancel()
+    assert receiver.tally.stored == number > 0
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["its value", "its key or headers"])
 async def test_message_too_large_for_the_dead_letter_topic_is_named_there(
-    cluster: Cluster, url: str
+    cluster: Cluster, url: str, times: int
 ) -> None:
     topic = cluster.topic()
     config = cluster.config(topic)
-    cluster.send(topic, [b"poison", *jobs(1)])
-    cluster.mock.fail(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, 1)
+    cluster.send(topic, [b"poison", *jobs(1)], key=b"k", headers=[("trace", "1")])
+    cluster.mock.fail(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, times)
     intake = await drained(new_app(url), config)
     assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
     (dead,) = cluster.dead_letters(topic)
     assert (dead.value, dead.headers["penstock-left-out"]) == (None, b"6")
-    assert dead.headers["penstock-offset"] == b"0"
+    assert (dead.reason, dead.headers["penstock-offset"]) == ("not-json", b"0")
+    assert (dead.key, "trace" in dead.headers) == ((b"k", True) if times == 1 else (None, False))
     done = await redrive_all(config, asyncio.Event())
     assert (done.redriven, done.skipped) == (0, 1)
 

@@ -43,7 +43,7 @@ TENANT_LIMIT = 240
 UNEXPECTED = 3
 """Tries at a message that fails for a reason nobody has thought of."""
 DEGRADED = 3
-"""Failures in a row, after which it is said."""
+"""Failures of one message in a row, after which it is said."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,6 @@ class Receiver:
         self._broker = broker
         self._depth = Depth(app, config.max_queued)
         self._full = False
-        self._failures = 0
         self.tally = Tally()
         if set(config.accept) - {"job"}:
             _ = app.research, app.access  # with the documents, which they use
@@ -89,13 +88,13 @@ class Receiver:
     async def receive(self, record: Record) -> None:
         """Returns once the message need not be read again. Whatever cannot be reached is tried
         for ever; ConfigError and QueueUnusable are for a person."""
-        holder, unexpected = new_id(), 0
+        holder, unexpected, wait = new_id(), 0, Wait(record)
         pause = self._app.settings.reconnect_first_seconds
         while True:
             try:
                 await self._receive(record, holder)
             except (QueueUnavailable, StoreUnavailable, Unavailable, OSError) as error:
-                self._failed(error)
+                wait.failed(error)
             except (ConfigError, QueueUnusable):
                 raise
             except Exception as error:
@@ -104,10 +103,10 @@ class Receiver:
                 log.error("%s in %s:\n%s", type(error).__name__, record.place, where)
                 unexpected += 1
                 if unexpected == UNEXPECTED:
-                    await self._bury_at_last(record, error)
+                    await self._bury_at_last(record, error, wait)
                     return
             else:
-                self._succeeded()
+                wait.over()
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, self._app.settings.reconnect_cap_seconds)
@@ -170,24 +169,34 @@ class Receiver:
         # Not the detail: it may quote the message, which may hold personal data.
         log.warning("%s is a dead letter: %s", record.place, refused.reason)
 
-    async def _bury_at_last(self, record: Record, error: Exception) -> None:
+    async def _bury_at_last(self, record: Record, error: Exception, wait: Wait) -> None:
         refused = Refused("failed", f"{type(error).__name__} each time it was tried")
         while True:
             try:
-                return await self._bury(record, refused, await self._broker.origin(record))
-            except Unavailable as trouble:
-                self._failed(trouble)
+                await self._bury(record, refused, await self._broker.origin(record))
+            except Unavailable as why:
+                wait.failed(why)
                 await asyncio.sleep(self._app.settings.reconnect_cap_seconds)
+            else:
+                return wait.over()
 
-    def _failed(self, error: Exception) -> None:
+
+class Wait:
+    """What keeps one message from being stored, said once it lasts. For each message by itself:
+    what other partitions store must not hide that this one stands still."""
+
+    def __init__(self, record: Record) -> None:
+        self._place = record.place
+        self._failures = 0
+
+    def failed(self, error: Exception) -> None:
         self._failures += 1
         if self._failures == DEGRADED:
-            log.warning("degraded, messages wait and are tried again: %s", error)
+            log.warning("degraded, %s waits and is tried again: %s", self._place, error)
 
-    def _succeeded(self) -> None:
+    def over(self) -> None:
         if self._failures >= DEGRADED:
-            log.info("messages are stored again")
-        self._failures = 0
+            log.info("%s waits no more", self._place)
 
 
 async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bool:
