@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.doctor import messages
 from tests.support.clinic import Clinic
 from tests.support.kafka import Cluster
 from tests.support.servers import free_port
@@ -33,8 +34,11 @@ def test_kafka_with_its_topics_is_well(clinic: Clinic, cluster: Cluster) -> None
     clinic.ask().says("kafka", "ok", "brokers", topic)
 
 
-def test_brokers_that_do_not_answer_are_broken(clinic: Clinic) -> None:
-    """And its password, in a file that everybody can read, is worth a warning."""
+def test_brokers_that_do_not_answer_are_broken(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a password in a file that everybody can read is worth a warning."""
+    monkeypatch.setattr(messages, "ANSWER_SECONDS", 0.5)
     options = {"sasl.password": PASSWORD}
     configure(clinic, f"127.0.0.1:{free_port()}", "requests", options=options).chmod(0o644)
     report = clinic.ask()

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.intake.client import ASK_SECONDS, made, reason
-from penstock.intake.line import Line
+from penstock.intake.line import Line, Receive
 from penstock.intake.record import Record
 from penstock.model.errors import IntakeError
 from penstock.model.intake import KafkaConfig
@@ -53,7 +53,7 @@ class Reader:
         config: KafkaConfig,
         topics: Iterable[str],
         group: str,
-        receive: Callable[[Record], Awaitable[None]],
+        receive: Receive,
         assigned: Callable[[str, int], None] = lambda topic, partition: None,
     ) -> None:
         own = {

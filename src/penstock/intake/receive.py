@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from traceback import format_tb
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.depth import LOOK_SECONDS, Depth
 from penstock.desk import Desk
+from penstock.intake.line import Left
 from penstock.intake.once import once
 from penstock.intake.record import Record, Refused, identity, position
 from penstock.intake.requests import (
@@ -85,17 +87,18 @@ class Receiver:
         if set(config.accept) - {"job"}:
             _ = app.research, app.access  # with the documents, which they use
 
-    async def receive(self, record: Record) -> None:
+    async def receive(self, record: Record, ending: asyncio.Event) -> None:
         """Returns once the message need not be read again. Whatever cannot be reached is tried
-        for ever; ConfigError and QueueUnusable are for a person."""
+        for ever; ConfigError and QueueUnusable are for a person. Left if it waits for room in the
+        queue while its line ends."""
         holder, unexpected, wait = new_id(), 0, Wait(record)
         pause = self._app.settings.reconnect_first_seconds
         while True:
             try:
-                await self._receive(record, holder)
+                await self._receive(record, holder, ending)
             except (QueueUnavailable, StoreUnavailable, Unavailable, OSError) as error:
                 wait.failed(error)
-            except (ConfigError, QueueUnusable):
+            except (ConfigError, QueueUnusable, Left):
                 raise
             except Exception as error:
                 # Without its message, which may quote a document.
@@ -111,13 +114,13 @@ class Receiver:
             await asyncio.sleep(pause)
             pause = min(pause * 2, self._app.settings.reconnect_cap_seconds)
 
-    async def _receive(self, record: Record, holder: str) -> None:
+    async def _receive(self, record: Record, holder: str, ending: asyncio.Event) -> None:
         origin = await self._broker.origin(record)
         try:
             request = read(record, self._config.accept, self._config.message_bytes)
             tenant = self._tenant(record)
             key = identity(record, origin)
-            await self._room()
+            await self._room(ending)
             first = await self._store(request, tenant, key, record, holder)
         except Refused as refused:
             await self._bury(record, refused, origin)
@@ -132,13 +135,16 @@ class Receiver:
         named = None if header is None else record.text_header(header, TENANT_LIMIT)
         return named or self._config.tenant
 
-    async def _room(self) -> None:
+    async def _room(self, ending: asyncio.Event) -> None:
         """Wait while the queue is full. Meanwhile the partition's line fills, and is paused."""
         while not await self._depth.room():
+            if ending.is_set():
+                raise Left
             if not self._full:
                 log.warning("%d jobs are queued: messages wait", self._depth.queued)
                 self._full = True
-            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ending.wait(), LOOK_SECONDS)
         if self._full:
             log.info("there is room in the queue again")
             self._full = False
