@@ -13,12 +13,13 @@ from penstock import Penstock
 from penstock.intake.receive import Receiver
 from penstock.intake.record import Record, Refused
 from penstock.intake.run import KafkaIntake, redrive_all
-from penstock.model.errors import Unavailable
+from penstock.model.errors import IntakeError, Unavailable
 from penstock.model.intake import KafkaConfig
 from tests.conformance.support import BACKENDS
 from tests.support.cli import Cli, Running, wait_until
 from tests.support.kafka import (
     FETCH,
+    JOIN_GROUP,
     OFFSET_COMMIT,
     PATIENCE,
     PRODUCE,
@@ -116,6 +117,15 @@ async def test_brokers_that_stay_away_are_told_of_once(
         await task
     said = [record.getMessage() for record in caplog.records if record.name == "penstock.intake"]
     assert len(said) == 2, said
+
+
+async def test_drain_ends_where_the_group_may_not_read(cluster: Cluster, url: str) -> None:
+    cluster.mock.fail(JOIN_GROUP, KafkaError.GROUP_AUTHORIZATION_FAILED, 1000)
+    try:
+        with pytest.raises(IntakeError, match="Group authorization failed"):
+            await drained(new_app(url), cluster.config(cluster.topic()))
+    finally:
+        cluster.mock.clear(JOIN_GROUP)
 
 
 async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(

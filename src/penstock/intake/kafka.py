@@ -34,8 +34,12 @@ POLL_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
 """A line that has been full for so long is not waited for."""
-NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-"""Who reads on waits for such a topic; a drain would wait for ever."""
+REFUSED = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+)
+"""Who reads on waits until somebody has made the topic, or given rights; a drain should end."""
 HEADERS = methodcaller("headers")
 """Not `message.headers()`: of a name that is not UTF-8 the client makes an answer with an error
 set. The interpreter notices that here (SystemError), and there only until the call is frequent."""
@@ -219,7 +223,7 @@ class Reader:
         elif error.code() == KafkaError._PARTITION_EOF:
             if line is not None:
                 line.at_end = True
-        elif error.fatal() or (self._drain and error.code() in NOT_THERE):
+        elif error.fatal() or (self._drain and error.code() in REFUSED):
             raise IntakeError(f"Kafka: {error.str()}")
         else:
             self._tell(error)
