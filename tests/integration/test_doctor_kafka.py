@@ -1,10 +1,12 @@
 """The doctor and Kafka, broken in turn."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.doctor import messages
 from tests.support.clinic import Clinic
 from tests.support.kafka import Cluster
 from tests.support.servers import free_port
@@ -17,9 +19,9 @@ def cluster() -> Cluster:
     return Cluster()
 
 
-def configure(clinic: Clinic, bootstrap: str, *topics: str, **settings: Any) -> None:
+def configure(clinic: Clinic, bootstrap: str, *topics: str, **settings: Any) -> Path:
     given = {"bootstrap": bootstrap, "topics": topics, **settings}
-    clinic.config(json.dumps({"intake": {"kafka": given}}))
+    return clinic.config(json.dumps({"intake": {"kafka": given}}))
 
 
 def test_kafka_that_is_not_configured_is_passed_over(clinic: Clinic) -> None:
@@ -32,10 +34,16 @@ def test_kafka_with_its_topics_is_well(clinic: Clinic, cluster: Cluster) -> None
     clinic.ask().says("kafka", "ok", "brokers", topic)
 
 
-def test_brokers_that_do_not_answer_are_broken(clinic: Clinic) -> None:
-    configure(clinic, f"127.0.0.1:{free_port()}", "requests", options={"sasl.password": PASSWORD})
+def test_brokers_that_do_not_answer_are_broken(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a password in a file that everybody can read is worth a warning."""
+    monkeypatch.setattr(messages, "ANSWER_SECONDS", 0.5)
+    options = {"sasl.password": PASSWORD}
+    configure(clinic, f"127.0.0.1:{free_port()}", "requests", options=options).chmod(0o644)
     report = clinic.ask()
     report.says("kafka", "broken", "does not answer", "bring it up")
+    report.says("config", "warning", "holds a password", "chmod 640")
     assert PASSWORD not in report.text
 
 

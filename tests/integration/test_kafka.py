@@ -12,7 +12,7 @@ from penstock import JobContext, Penstock
 from penstock.intake.once import ROUTE
 from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError, DocumentNotFound, StoreUnavailable
+from penstock.model.errors import ConfigError, DocumentNotFound, IntakeError, StoreUnavailable
 from penstock.model.intake import KafkaConfig
 from tests.support.kafka import Cluster, Value, drained, raw, reading
 from tests.support.waiting import until
@@ -208,17 +208,21 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
         assert (await app.corpus.get("a")).generation == 1
 
 
-async def test_answer_of_the_store_that_is_lost_repeats_nothing(
+async def test_request_or_answer_of_the_store_that_is_lost_repeats_nothing(
     cluster: Cluster, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = cluster.topic()
     cluster.send(topic, [document("a", "first"), document("a", "second")])
     app = new_app(url)
-    finish, lost = app.access.finish, iter([True, False, True, True, False])
+    finish = app.access.finish
+    lost = iter(["request", "answer", "request", "request", None])
 
     async def losing(*arguments: Any) -> bool:
+        what = next(lost)
+        if what == "request":  # begun by the same reader, who goes on without waiting for its lease
+            raise StoreUnavailable("the request was lost")
         done = await finish(*arguments)
-        if next(lost):
+        if what == "answer":
             raise StoreUnavailable("the answer was lost")
         return done
 
@@ -333,7 +337,9 @@ async def make_again(cluster: Cluster, url: str) -> None:
     assert (again.tally.stored, again.tally.dead_letters) == (0, 0)
 
 
-async def test_full_queue_pauses_partitions_until_there_is_room(cluster: Cluster, url: str) -> None:
+async def test_full_queue_pauses_partitions_until_there_is_room(
+    cluster: Cluster, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     topic, count = cluster.topic(2), 140
     cluster.send(topic, jobs(count), partitions=2)
     app = new_app(url)
@@ -344,14 +350,27 @@ async def test_full_queue_pauses_partitions_until_there_is_room(cluster: Cluster
 
     async with reading(app, cluster.config(topic, max_queued=40)) as intake:
         paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
+        await until(lambda: "messages wait" in caplog.text, "a full queue", 30)
         await until(paused, "a pause", 30)
-        assert intake.tally.stored == 40
+        # The count does not know of one that the other partition stores at that moment.
+        await until(lambda: intake.tally.stored >= 40, "what there is room for", 30)
+        assert intake.tally.stored <= 41
         async with app.running():
             await until(lambda: intake.tally.stored == count, "the rest", 60)
         assert not any(line.paused for line in intake.reader.lines.values())
     assert cluster.committed(topic, 2) == [count // 2] * 2
     async with app:
         assert len(await app.jobs(kind="noop", limit=1000)) == count
+
+
+async def test_topic_that_is_not_there_is_not_waited_for_by_what_should_end(
+    cluster: Cluster, url: str
+) -> None:
+    config = cluster.config("no-such-topic")
+    with pytest.raises(IntakeError, match="no-such-topic"):
+        await drained(new_app(url), config)
+    with pytest.raises(IntakeError, match=r"no-such-topic\.dead"):
+        await asyncio.wait_for(redrive_all(config, asyncio.Event()), 30)
 
 
 @pytest.mark.parametrize(

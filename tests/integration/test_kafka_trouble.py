@@ -1,8 +1,8 @@
 """Whatever happens to brokers, members, processes or the queue: as many jobs as messages."""
 
 import asyncio
-import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,16 @@ import pytest
 from confluent_kafka import KafkaError
 
 from penstock import Penstock
-from penstock.intake.run import redrive_all
+from penstock.intake.receive import Receiver
+from penstock.intake.record import Record, Refused
+from penstock.intake.run import KafkaIntake, redrive_all
+from penstock.model.errors import IntakeError, Unavailable
+from penstock.model.intake import KafkaConfig
 from tests.conformance.support import BACKENDS
 from tests.support.cli import Cli, Running, wait_until
 from tests.support.kafka import (
     FETCH,
+    JOIN_GROUP,
     OFFSET_COMMIT,
     PATIENCE,
     PRODUCE,
@@ -22,9 +27,10 @@ from tests.support.kafka import (
     Cluster,
     Value,
     drained,
+    raw,
     reading,
 )
-from tests.support.servers import RedisServer
+from tests.support.servers import RedisServer, free_port
 from tests.support.waiting import look_on, until
 
 
@@ -55,27 +61,25 @@ async def numbers(app: Penstock) -> list[int]:
 
 
 async def test_partitions_that_move_between_members_lose_and_repeat_nothing(
-    cluster: Cluster, url: str
+    cluster: Cluster, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic, count = cluster.topic(4), 3000
+    topic, count, more = cluster.topic(4), 3000, 400
     ours, theirs = new_app(url), new_app(url)
     config = cluster.config(topic)
     cluster.send(topic, jobs(count), partitions=4)
     async with reading(ours, config) as first:
         await until(lambda: first.tally.stored > 0, "the first message", PATIENCE)
         async with reading(theirs, config) as second:
-            cluster.send(topic, jobs(count, count), partitions=4)
             await until(lambda: len(first.reader.lines) == 2, "a rebalance", PATIENCE)
+            cluster.send(topic, jobs(more, count), partitions=4)
             await until(lambda: second.tally.stored > 0, "progress of the second", PATIENCE)
-            await until(
-                lambda: first.tally.stored + second.tally.stored == 2 * count, "all", PATIENCE
-            )
         await until(lambda: len(first.reader.lines) == 4, "the way back", PATIENCE)
-        cluster.send(topic, jobs(8, 2 * count), partitions=4)
-        total = 2 * count + 8
+        cluster.send(topic, jobs(8, count + more), partitions=4)
+        total = count + more + 8
         await until(lambda: first.tally.stored + second.tally.stored == total, "the last", PATIENCE)
-    assert second.tally.stored > 0
     assert first.tally.dead_letters == second.tally.dead_letters == 0
+    if "lost" not in caplog.text:  # as when this machine stands still: then some are read again
+        assert first.tally.duplicates + second.tally.duplicates == 0, "committed before they moved"
     async with ours:
         assert await numbers(ours) == list(range(total))
     assert sum(cluster.committed(topic, 4)) == total
@@ -98,6 +102,32 @@ async def test_brokers_that_fail_and_go_away_cost_only_time(cluster: Cluster, ur
         assert await numbers(app) == list(range(100))
 
 
+async def test_brokers_that_stay_away_are_told_of_once(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client tries twenty times a second, and would fill a disk."""
+    app, stop = new_app(url), asyncio.Event()
+    config = KafkaConfig(bootstrap=f"127.0.0.1:{free_port()}", topics=("requests",))
+    intake = KafkaIntake(app, config)
+    async with app, asyncio.timeout(PATIENCE):
+        task = asyncio.create_task(intake.run(stop))
+        await until(lambda: "brokers are down" in caplog.text, "a word of it", PATIENCE)
+        await look_on(1.0)
+        stop.set()
+        await task
+    said = [record.getMessage() for record in caplog.records if record.name == "penstock.intake"]
+    assert len(said) == 2, said
+
+
+async def test_drain_ends_where_the_group_may_not_read(cluster: Cluster, url: str) -> None:
+    cluster.mock.fail(JOIN_GROUP, KafkaError.GROUP_AUTHORIZATION_FAILED, 1000)
+    try:
+        with pytest.raises(IntakeError, match="Group authorization failed"):
+            await drained(new_app(url), cluster.config(cluster.topic()))
+    finally:
+        cluster.mock.clear(JOIN_GROUP)
+
+
 async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
     cluster: Cluster, url: str
 ) -> None:
@@ -117,18 +147,46 @@ async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
     assert len(cluster.dead_letters(topic)) == 1
 
 
+class Closed:
+    """A broker that takes no dead letters."""
+
+    async def origin(self, record: Record) -> str:
+        return "cluster/topic"
+
+    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+        raise Unavailable("the dead-letter topic is not there")
+
+
+async def test_message_that_waits_is_told_of_although_other_partitions_go_on(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app(url)
+    receiver = Receiver(app, KafkaConfig(accept=("job",)), Closed())
+    async with app, asyncio.timeout(10):
+        poison, number, never = Record("t", 0, 0, 0, None, b"poison"), 0, asyncio.Event()
+        waiting = asyncio.create_task(receiver.receive(poison, never))
+        while "degraded, t[0]@0 waits" not in caplog.text:
+            (value,) = map(raw, jobs(1, number))
+            await receiver.receive(Record("t", 1, number, 0, None, value), never)
+            number += 1
+        waiting.cancel()
+    assert receiver.tally.stored == number > 0
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["its value", "its key or headers"])
 async def test_message_too_large_for_the_dead_letter_topic_is_named_there(
-    cluster: Cluster, url: str
+    cluster: Cluster, url: str, times: int
 ) -> None:
     topic = cluster.topic()
     config = cluster.config(topic)
-    cluster.send(topic, [b"poison", *jobs(1)])
-    cluster.mock.fail(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, 1)
+    cluster.send(topic, [b"poison", *jobs(1)], key=b"k", headers=[("trace", "1")])
+    cluster.mock.fail(PRODUCE, KafkaError.MSG_SIZE_TOO_LARGE, times)
     intake = await drained(new_app(url), config)
     assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
     (dead,) = cluster.dead_letters(topic)
     assert (dead.value, dead.headers["penstock-left-out"]) == (None, b"6")
-    assert dead.headers["penstock-offset"] == b"0"
+    assert (dead.reason, dead.headers["penstock-offset"]) == ("not-json", b"0")
+    assert (dead.key, "trace" in dead.headers) == ((b"k", True) if times == 1 else (None, False))
     done = await redrive_all(config, asyncio.Event())
     assert (done.redriven, done.skipped) == (0, 1)
 
@@ -195,8 +253,8 @@ def test_process_that_is_killed_before_it_commits_repeats_nothing(
         cluster.mock.clear(OFFSET_COMMIT)
     assert max(cluster.committed(topic, 2)) < 0
     before = generations(cli)
-    said = last_line(start(cli, config, "--drain"))
-    assert (said["stored"], said["duplicates"]) == (0, count + len(documents))
+    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic))).tally
+    assert (rest.stored, rest.duplicates) == (0, count + len(documents))
     assert stored(cli) == list(range(count))
     assert generations(cli) == before
     # A dead letter may be there twice, under one name.
@@ -226,8 +284,8 @@ def test_processes_killed_at_any_time_lose_and_repeat_nothing(cluster: Cluster, 
         running.process.wait(PATIENCE)
         before = len(stored(cli))
     assert before < count
-    said = last_line(start(cli, config, "--drain"))
-    assert said["dead_letters"] == 0
+    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic))).tally
+    assert rest.dead_letters == 0
     assert stored(cli) == list(range(count))
     assert cluster.committed(topic, 2) == [count // 2] * 2
 
@@ -247,8 +305,8 @@ def test_stop_stores_what_is_under_way_commits_it_and_leaves_the_rest(
     assert cluster.committed(topic) == [said["stored"]]
     assert stored(cli) == list(range(said["stored"]))
     assert said["stored"] < count
-    rest = last_line(start(cli, config, "--drain"))
-    assert (rest["stored"], rest["duplicates"]) == (count - said["stored"], 0)
+    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic))).tally
+    assert (rest.stored, rest.duplicates) == (count - said["stored"], 0)
     assert stored(cli) == list(range(count))
 
 
@@ -288,16 +346,35 @@ def test_documents_go_to_postgres_jobs_to_redis_from_one_config_file(
             b"poison",
         ],
     )
-    for tally in ((5, 0, 1), (0, 5, 1)):  # the second as another group, which reads all again
-        said = cli("intake", "kafka", "--config", config, "--drain", "--json").lines[-1]
-        assert (said["stored"], said["duplicates"], said["dead_letters"]) == tally
-        again = json.loads(Path(config).read_text())
-        again["intake"]["kafka"]["group"] = f"{topic}-again"
-        Path(config).write_text(json.dumps(again))
-    found = cli("documents", "list", "--config", config, "--json").json
-    assert [one["id"] for one in found] == ["mill"]
+    said = cli("intake", "kafka", "--config", config, "--drain", "--json").lines[-1]
+    assert (said["stored"], said["duplicates"], said["dead_letters"]) == (5, 0, 1)
+    asyncio.run(read_all_again(config))
     redriven = cli("intake", "kafka", "--config", config, "--redrive", "--json").lines[-1]
     assert (redriven["redriven"], redriven["skipped"]) == (2, 0)
+
+
+async def read_all_again(config: str) -> None:
+    """As another group."""
+    app = Penstock(config_file=config)
+    again = await drained(app, replace(app.config.kafka, group="again"))
+    assert again.tally.as_dict() == {"stored": 0, "duplicates": 5, "dead_letters": 1}
+    async with app:
+        assert [one.ref.id for one in await app.corpus.documents()] == ["mill"]
+
+
+async def test_stop_does_not_wait_for_room_in_the_queue(
+    cluster: Cluster, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, app, stop = cluster.topic(), new_app(url), asyncio.Event()
+    cluster.send(topic, jobs(3))
+    intake = KafkaIntake(app, cluster.config(topic, max_queued=1, shutdown_seconds=600.0))
+    async with app:
+        task = asyncio.create_task(intake.run(stop))
+        await until(lambda: "messages wait" in caplog.text, "a full queue", PATIENCE)
+        stop.set()
+        await asyncio.wait_for(task, PATIENCE)
+        assert await numbers(app) == [0]
+    assert cluster.committed(topic) == [1]
 
 
 async def test_second_stop_leaves_what_cannot_be_stored(cluster: Cluster, tmp_path: Path) -> None:

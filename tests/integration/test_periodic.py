@@ -11,6 +11,8 @@ import pytest
 
 from penstock import ConfigError, JobContext, JobState, Penstock
 from penstock.engine import ticker
+from penstock.engine.schedule import Every
+from penstock.model.tick import tick_key
 from tests.conformance.support import BACKENDS
 from tests.support.processes import FAST
 from tests.support.proxy import Proxy
@@ -204,6 +206,25 @@ async def test_jobs_that_somebody_enqueued_hold_up_no_tick(file: str) -> None:
 
         await until(ticks, "ticks")
         await app.cancel(by_hand.id)
+
+
+async def test_a_tick_whose_key_somebody_has_taken_is_skipped_and_told_of_once(
+    file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    day, app = last_tick_ago(60), build(file, every=SHORT)
+
+    @app.job("daily", every=day)
+    async def daily(ctx: JobContext, depth: int = 2) -> None: ...
+
+    async with app:
+        taken = tick_key(Every(day).after(time.time() - day))
+        await app.enqueue("daily", {"depth": 7}, key=taken, delay=3600)
+        async with app.running():
+            await some_jobs(app, "tidy", 3)
+            assert [job.payload for job in await app.jobs(kind="daily")] == [{"depth": 7}]
+    said = [record.getMessage() for record in caplog.records if "daily" in record.getMessage()]
+    assert len(said) == 1, caplog.text
+    assert taken in said[0]
 
 
 async def test_a_tick_that_failed_or_was_cancelled_is_not_enqueued_again(file: str) -> None:

@@ -28,7 +28,7 @@ from tests.support.waiting import until
 
 Value = Mapping[str, Any] | bytes | None
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int32
-FETCH, OFFSET_COMMIT, PRODUCE, METADATA = 1, 8, 0, 3
+FETCH, OFFSET_COMMIT, PRODUCE, METADATA, JOIN_GROUP = 1, 8, 0, 3, 11
 """Kinds of requests, by Kafka's numbers."""
 PATIENCE = 30.0
 """Group membership takes its time, on one core more so."""

@@ -70,7 +70,7 @@ class Case:
         variables += [model.key_variable for model in models]
         variables += [provider.api_key for provider in config.providers.values()]
         variables += config.kafka.option_variables.values()
-        yield from (value for name, value in config.kafka.options.items() if _is_secret(name))
+        yield from (value for name, value in config.kafka.options.items() if is_secret(name))
         for variable in variables:
             if variable is not None and os.environ.get(variable):
                 yield os.environ[variable].strip()
@@ -83,12 +83,14 @@ def _secrets_of(url: str) -> Iterator[str]:
             yield parts.password
             yield unquote(parts.password)
         for name, value in parse_qsl(parts.query):
-            if _is_secret(name):
+            if is_secret(name):
                 yield value
 
 
-def _is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in ("pass", "secret", "token", "key"))
+def is_secret(name: str) -> bool:
+    """Whether what has such a name must not be shown. A file's place may be."""
+    words = ("pass", "secret", "token", "key")
+    return any(word in name.lower() for word in words) and not name.endswith(".location")
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:

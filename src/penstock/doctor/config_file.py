@@ -9,22 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config import hide_secrets
-from penstock.doctor.case import Case, in_thread
+from penstock.doctor.case import Case, in_thread, is_secret
 from penstock.doctor.finding import Finding, ok, warning
 
 
 async def look(case: Case) -> list[Finding]:
-    return await in_thread(_look, case.file, case.config.warnings)
+    return await in_thread(_look, case)
 
 
-def _look(path: Path, warnings: list[str]) -> list[Finding]:
-    said = [warning("config", one, "make sure that this is meant") for one in warnings]
+def _look(case: Case) -> list[Finding]:
+    path, config = case.file, case.config
+    said = [warning("config", one, "make sure that this is meant") for one in config.warnings]
     if not path.exists():
         return [ok("config", f"there is no {path}: defaults and the environment hold"), *said]
     mode = path.stat().st_mode
-    if mode & stat.S_IROTH and _holds_secret(path):
+    if mode & stat.S_IROTH and (any(map(is_secret, config.kafka.options)) or _holds_secret(path)):
         found = f"{path} holds a password, and every user of this machine can read it"
-        advice = f"chmod 640 {path}, or give the URL in the environment instead"
+        advice = f"chmod 640 {path}, or give it in the environment instead"
         return [warning("config", found, advice), *said]
     if mode & stat.S_IWOTH:
         found = f"every user of this machine can change {path}"
@@ -35,10 +36,10 @@ def _look(path: Path, warnings: list[str]) -> list[Finding]:
 def _holds_secret(path: Path) -> bool:
     import yaml
 
-    return any(_is_secret(text) for text in _texts(yaml.safe_load(path.read_text())))
+    return any(_in_url(text) for text in _texts(yaml.safe_load(path.read_text())))
 
 
-def _is_secret(text: str) -> bool:
+def _in_url(text: str) -> bool:
     try:
         return hide_secrets(text) != text
     except ValueError:  # no URL

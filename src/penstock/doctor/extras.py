@@ -46,7 +46,12 @@ EXTRAS = (
     ),
     Extra("browser", ("playwright",), "browser", lambda c: bool(c.browser.engines)),
     Extra("grpc", ("grpc", "grpc_health"), "librarian", lambda c: "librarian" in c.sources),
-    Extra("kafka", ("confluent_kafka",), "Kafka", lambda c: bool(c.kafka.bootstrap)),
+    Extra(
+        "kafka",
+        ("confluent_kafka",),
+        "Kafka",
+        lambda c: bool(c.kafka.bootstrap or c.kafka.topics),
+    ),
     Extra("server", ("fastapi", "uvicorn"), "server", lambda c: "server" in c.sources),
 )
 

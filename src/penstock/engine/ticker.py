@@ -8,6 +8,7 @@ missed only if no process was there.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,14 @@ from typing import Any
 from penstock.engine.context import Enqueue
 from penstock.engine.handlers import Handler
 from penstock.engine.schedule import Periodic, newest
-from penstock.model.errors import ConfigError
+from penstock.model.errors import ConfigError, KeyConflict
 from penstock.model.job import JobState
 from penstock.model.settings import Settings
 from penstock.model.tick import tick_id, tick_key, tick_of
 from penstock.ports.operators import ProcessInfo
 from penstock.ports.queue import JobFilter, JobQueue
+
+log = logging.getLogger("penstock")
 
 MOST_UNFINISHED = 100
 """With `overlap`, ticks are skipped while so many of their jobs are unfinished."""
@@ -108,13 +111,15 @@ class Ticker:
 
     async def _on(self, tick: float) -> None:
         self._unfinished = await self._earlier(tick)
-        if len(self._unfinished) < self._most:
-            await self._enqueue(
-                self._kind,
-                key=tick_key(tick),
-                job_id=tick_id(self._kind, tick),
-                tenant=TENANT,
-            )
+        if len(self._unfinished) >= self._most:
+            return
+        key, job_id = tick_key(tick), tick_id(self._kind, tick)
+        try:
+            await self._enqueue(self._kind, key=key, job_id=job_id, tenant=TENANT)
+        except KeyConflict as error:
+            # Somebody gave its key to a job of their own. Trying again would not change that.
+            log.warning("a tick of %r is skipped: %s", self._kind, error)
+        else:
             self._last = tick
 
     async def _earlier(self, tick: float) -> list[str]:

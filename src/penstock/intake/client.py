@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+import time
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
@@ -18,6 +19,8 @@ from penstock.model.intake import KafkaConfig
 log = logging.getLogger("penstock.intake")
 
 ASK_SECONDS = 10.0
+SAY_SECONDS = 60.0
+"""Between two times that the same trouble is told of: it comes with each of 20 tries a second."""
 NO_ID = str(Uuid(0, 0))
 """What brokers before 2.8 give for every topic."""
 NO_IDS = (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)
@@ -43,13 +46,15 @@ def options(config: KafkaConfig) -> dict[str, Any]:
     """What every client is given. ConfigError where something is missing."""
     if not config.bootstrap:
         raise ConfigError("say where Kafka is: intake.kafka.bootstrap, or KAFKA_BOOTSTRAP")
-    given: dict[str, Any] = {"bootstrap.servers": config.bootstrap, **config.options}
+    # Level 3 would say what the trouble says, once for each try.
+    given: dict[str, Any] = {"log_level": "2", **config.options}
+    given["bootstrap.servers"] = config.bootstrap
     for option, variable in config.option_variables.items():
         value = os.environ.get(variable, "")
         if not value:
             raise ConfigError(f"set {variable} to the value of Kafka's option {option}")
         given[option] = value
-    return given | {"error_cb": _say, "logger": log}
+    return given | {"error_cb": Trouble(), "logger": log}
 
 
 def made(client: Any, given: dict[str, Any]) -> Any:
@@ -73,9 +78,17 @@ def reason(error: KafkaException) -> str:
     return str(found.str()) if isinstance(found, KafkaError) else str(found)
 
 
-def _say(error: KafkaError) -> None:
-    """Of trouble that the client gets over by itself."""
-    log.warning("Kafka: %s", error.str())
+class Trouble:
+    """Tells of trouble that the client gets over by itself: each kind of it once a minute."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, float] = {}
+
+    def __call__(self, error: KafkaError) -> None:
+        now = time.monotonic()
+        if now - self._said.get(error.code(), -SAY_SECONDS) >= SAY_SECONDS:
+            self._said[error.code()] = now
+            log.warning("Kafka: %s", error.str())
 
 
 class Topics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -31,6 +32,8 @@ LOOK_SECONDS = 0.1
 TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 
 Headers = list[tuple[str, str | bytes | None]]
+Form = tuple[bytes | None, bytes | None, Headers]
+"""Key, value, headers."""
 
 
 class TooLarge(Unavailable):
@@ -82,15 +85,27 @@ class DeadLetters:
 
     async def bury(self, record: Record, refused: Refused, identity: str) -> None:
         """Publish a message with why it is here, and where it came from."""
-        headers = [*_without_ours(record), *_said(record, refused, identity)]
-        try:
-            await self._publisher.publish(self._topic, record.key, record.value, headers)
-        except TooLarge:
-            # It is where it came from for as long as that topic keeps it. Waiting would not
-            # make it smaller, and hold up all that is behind it.
-            size = str(len(record.value or b"")).encode()
-            headers.append((LEFT_OUT, size))
-            await self._publisher.publish(self._topic, record.key, None, headers)
+        *larger, smallest = _forms(record, _said(record, refused, identity))
+        for form in larger:
+            with suppress(TooLarge):
+                await self._publisher.publish(self._topic, *form)
+                return
+        await self._publisher.publish(self._topic, *smallest)
+
+
+def _forms(record: Record, said: Headers) -> list[Form]:
+    """As it was; without its value; and without anything of it that could be large.
+
+    The message is where it came from for as long as that topic keeps it. Waiting would not make
+    it smaller, and hold up all that is behind it."""
+    left_out = (LEFT_OUT, str(len(record.value or b"")).encode())
+    headers = [*_without_ours(record), *said]
+    small = [header for header in said if header[0] != KEY]
+    return [
+        (record.key, record.value, headers),
+        (record.key, None, [*headers, left_out]),
+        (None, None, [*small, left_out]),
+    ]
 
 
 def _without_ours(record: Record) -> Headers:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.intake.client import ASK_SECONDS, made, reason
-from penstock.intake.line import Line
+from penstock.intake.line import Line, Receive
 from penstock.intake.record import Record
 from penstock.model.errors import IntakeError
 from penstock.model.intake import KafkaConfig
@@ -34,6 +34,12 @@ POLL_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
 PAUSE_SECONDS = 0.5
 """A line that has been full for so long is not waited for."""
+REFUSED = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+)
+"""Who reads on waits until somebody has made the topic, or given rights; a drain should end."""
 HEADERS = methodcaller("headers")
 """Not `message.headers()`: of a name that is not UTF-8 the client makes an answer with an error
 set. The interpreter notices that here (SystemError), and there only until the call is frequent."""
@@ -51,7 +57,7 @@ class Reader:
         config: KafkaConfig,
         topics: Iterable[str],
         group: str,
-        receive: Callable[[Record], Awaitable[None]],
+        receive: Receive,
         assigned: Callable[[str, int], None] = lambda topic, partition: None,
     ) -> None:
         own = {
@@ -68,6 +74,7 @@ class Reader:
         ahead = {"queued.max.messages.kbytes": str(8 * max(1024, config.message_bytes // 1024))}
         self._consumer: Consumer = made(Consumer, ahead | given | own)
         self._topics = list(topics)
+        self._tell: Callable[[KafkaError], None] = given["error_cb"]
         self._drain = False
         self._grace = config.shutdown_seconds
         self._receive = receive
@@ -91,7 +98,7 @@ class Reader:
             commit_at = self._loop.time() + COMMIT_SECONDS
             while not stop.is_set() and not (drain and self._drained()):
                 for line, message in await self._call(self._pull):
-                    _sort(line, message)
+                    self._sort(line, message)
                 await self._steer()
                 if self._loop.time() >= commit_at:
                     await self._commit()
@@ -208,6 +215,19 @@ class Reader:
         if resume:
             await self._call(self._consumer.resume, resume)
 
+    def _sort(self, line: Line | None, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            if line is not None:
+                line.add(_record(message))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            if line is not None:
+                line.at_end = True
+        elif error.fatal() or (self._drain and error.code() in REFUSED):
+            raise IntakeError(f"Kafka: {error.str()}")
+        else:
+            self._tell(error)
+
     def _drained(self) -> bool:
         return self._member and all(line.at_end and line.idle for line in self._lines.values())
 
@@ -234,20 +254,6 @@ class Reader:
             await self._call(self._consumer.close)
         finally:
             self._thread.shutdown(wait=False)
-
-
-def _sort(line: Line | None, message: Message) -> None:
-    error = message.error()
-    if error is None:
-        if line is not None:
-            line.add(_record(message))
-    elif error.code() == KafkaError._PARTITION_EOF:
-        if line is not None:
-            line.at_end = True
-    elif error.fatal():
-        raise IntakeError(f"Kafka: {error.str()}")
-    else:
-        log.warning("Kafka: %s", error.str())
 
 
 async def _some_time(waits: Sequence[Awaitable[Any]]) -> None:

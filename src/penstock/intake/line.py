@@ -8,25 +8,29 @@ from collections.abc import Awaitable, Callable
 
 from penstock.intake.record import Record
 
+Receive = Callable[[Record, asyncio.Event], Awaitable[None]]
+"""Returns once a message need not be read again. The event says that its line ends."""
 FULL = 32
 """Messages that wait, at which a line takes no more."""
 LOW = 8
 """At which it does again."""
 
 
+class Left(Exception):
+    """A message was not begun, and its line ends: it is for whoever reads the partition next."""
+
+
 class Line:
     """Takes messages in order, each once the one before is done with, up to the offset `end`."""
 
-    def __init__(
-        self, receive: Callable[[Record], Awaitable[None]], end: int | None = None
-    ) -> None:
+    def __init__(self, receive: Receive, end: int | None = None) -> None:
         self._receive = receive
         self._end = end
         self._waiting: deque[Record] = deque()
         self._arrived = asyncio.Event()
         self.room = asyncio.Event()
         self.room.set()
-        self._ending = False
+        self._ending = asyncio.Event()
         self.paused = False
         self.at_end = False
         """Of the partition, as far as Kafka has told, or of what is to be read of it."""
@@ -52,13 +56,16 @@ class Line:
             self._task.result()
 
     async def _work(self) -> None:
-        while not self._ending:
+        while not self._ending.is_set():
             if not self._waiting:
                 self._arrived.clear()
                 await self._arrived.wait()
                 continue
             record = self._waiting[0]
-            await self._receive(record)
+            try:
+                await self._receive(record, self._ending)
+            except Left:
+                return
             self._waiting.popleft()
             self.done = record.offset + 1
             if len(self._waiting) <= LOW:
@@ -67,7 +74,7 @@ class Line:
     async def end(self, grace: float) -> None:
         """Let the message under way be stored, for so many seconds; those that wait are left for
         whoever reads the partition next."""
-        self._ending = True
+        self._ending.set()
         self._arrived.set()
         await asyncio.wait([self._task], timeout=grace)
         self._task.cancel()

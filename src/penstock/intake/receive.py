@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from traceback import format_tb
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.depth import LOOK_SECONDS, Depth
 from penstock.desk import Desk
+from penstock.intake.line import Left
 from penstock.intake.once import once
 from penstock.intake.record import Record, Refused, identity, position
 from penstock.intake.requests import (
@@ -43,7 +45,7 @@ TENANT_LIMIT = 240
 UNEXPECTED = 3
 """Tries at a message that fails for a reason nobody has thought of."""
 DEGRADED = 3
-"""Failures in a row, after which it is said."""
+"""Failures of one message in a row, after which it is said."""
 
 
 @dataclass(slots=True)
@@ -81,22 +83,22 @@ class Receiver:
         self._broker = broker
         self._depth = Depth(app, config.max_queued)
         self._full = False
-        self._failures = 0
         self.tally = Tally()
         if set(config.accept) - {"job"}:
             _ = app.research, app.access  # with the documents, which they use
 
-    async def receive(self, record: Record) -> None:
+    async def receive(self, record: Record, ending: asyncio.Event) -> None:
         """Returns once the message need not be read again. Whatever cannot be reached is tried
-        for ever; ConfigError and QueueUnusable are for a person."""
-        holder, unexpected = new_id(), 0
+        for ever; ConfigError and QueueUnusable are for a person. Left if it waits for room in the
+        queue while its line ends."""
+        holder, unexpected, wait = new_id(), 0, Wait(record)
         pause = self._app.settings.reconnect_first_seconds
         while True:
             try:
-                await self._receive(record, holder)
+                await self._receive(record, holder, ending)
             except (QueueUnavailable, StoreUnavailable, Unavailable, OSError) as error:
-                self._failed(error)
-            except (ConfigError, QueueUnusable):
+                wait.failed(error)
+            except (ConfigError, QueueUnusable, Left):
                 raise
             except Exception as error:
                 # Without its message, which may quote a document.
@@ -104,21 +106,21 @@ class Receiver:
                 log.error("%s in %s:\n%s", type(error).__name__, record.place, where)
                 unexpected += 1
                 if unexpected == UNEXPECTED:
-                    await self._bury_at_last(record, error)
+                    await self._bury_at_last(record, error, wait)
                     return
             else:
-                self._succeeded()
+                wait.over()
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, self._app.settings.reconnect_cap_seconds)
 
-    async def _receive(self, record: Record, holder: str) -> None:
+    async def _receive(self, record: Record, holder: str, ending: asyncio.Event) -> None:
         origin = await self._broker.origin(record)
         try:
             request = read(record, self._config.accept, self._config.message_bytes)
             tenant = self._tenant(record)
             key = identity(record, origin)
-            await self._room()
+            await self._room(ending)
             first = await self._store(request, tenant, key, record, holder)
         except Refused as refused:
             await self._bury(record, refused, origin)
@@ -133,13 +135,16 @@ class Receiver:
         named = None if header is None else record.text_header(header, TENANT_LIMIT)
         return named or self._config.tenant
 
-    async def _room(self) -> None:
+    async def _room(self, ending: asyncio.Event) -> None:
         """Wait while the queue is full. Meanwhile the partition's line fills, and is paused."""
         while not await self._depth.room():
+            if ending.is_set():
+                raise Left
             if not self._full:
                 log.warning("%d jobs are queued: messages wait", self._depth.queued)
                 self._full = True
-            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ending.wait(), LOOK_SECONDS)
         if self._full:
             log.info("there is room in the queue again")
             self._full = False
@@ -170,24 +175,34 @@ class Receiver:
         # Not the detail: it may quote the message, which may hold personal data.
         log.warning("%s is a dead letter: %s", record.place, refused.reason)
 
-    async def _bury_at_last(self, record: Record, error: Exception) -> None:
+    async def _bury_at_last(self, record: Record, error: Exception, wait: Wait) -> None:
         refused = Refused("failed", f"{type(error).__name__} each time it was tried")
         while True:
             try:
-                return await self._bury(record, refused, await self._broker.origin(record))
-            except Unavailable as trouble:
-                self._failed(trouble)
+                await self._bury(record, refused, await self._broker.origin(record))
+            except Unavailable as why:
+                wait.failed(why)
                 await asyncio.sleep(self._app.settings.reconnect_cap_seconds)
+            else:
+                return wait.over()
 
-    def _failed(self, error: Exception) -> None:
+
+class Wait:
+    """What keeps one message from being stored, said once it lasts. For each message by itself:
+    what other partitions store must not hide that this one stands still."""
+
+    def __init__(self, record: Record) -> None:
+        self._place = record.place
+        self._failures = 0
+
+    def failed(self, error: Exception) -> None:
         self._failures += 1
         if self._failures == DEGRADED:
-            log.warning("degraded, messages wait and are tried again: %s", error)
+            log.warning("degraded, %s waits and is tried again: %s", self._place, error)
 
-    def _succeeded(self) -> None:
+    def over(self) -> None:
         if self._failures >= DEGRADED:
-            log.info("messages are stored again")
-        self._failures = 0
+            log.info("%s waits no more", self._place)
 
 
 async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bool:

@@ -92,7 +92,7 @@ async def redrive_all(config: KafkaConfig, stop: asyncio.Event) -> Redriven:
     given = options(config)
     publisher, done = Publisher(given), Redriven()
 
-    async def again(record: Record) -> None:
+    async def again(record: Record, _: asyncio.Event) -> None:
         topic = await _for_ever(partial(redrive, publisher, record, config.topics))
         if topic is None:
             done.skipped += 1
