@@ -17,6 +17,8 @@ SHOWN = 20_000
 """Characters of JSON that are shown at all."""
 DEEPEST = 100
 """How far JSON is indented."""
+CHUNKS = 20
+"""Of a document, on one page."""
 MASK = re.compile(r"\[[A-Z][A-Z_]{1,30}\]")
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""
@@ -159,6 +161,15 @@ def in_path(name: str) -> str:
     return quote(name, safe="")
 
 
+def at_document(name: str, collection: str, chunk: int | None = None) -> str:
+    """The page of a document; at one of its chunks, if that is given."""
+    query = "" if collection == "default" else f"collection={in_path(collection)}"
+    if chunk is None:
+        return f"/documents/{in_path(name)}" + (f"?{query}" if query else "")
+    start = f"{query}&" if query else ""
+    return f"/documents/{in_path(name)}?{start}from={chunk - chunk % CHUNKS}#chunk-{chunk}"
+
+
 FILTERS = {
     "when": when,
     "moment": moment,
@@ -168,4 +179,5 @@ FILTERS = {
     "masks": masks,
     "as_json": as_json,
     "in_path": in_path,
+    "at_document": at_document,
 }

@@ -11,7 +11,7 @@ from penstock.server.callers import known
 from penstock.server.dashboard import assets
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, redirect
-from penstock.server.dashboard.screens import dead_letters, job, jobs, lanes, overview
+from penstock.server.dashboard.screens import ask, dead_letters, job, jobs, lanes, overview
 from penstock.server.dashboard.session import local_path, read_form, sign_in, sign_out
 from penstock.server.problems import Problem
 
@@ -56,4 +56,5 @@ async def forget_key(request: Request) -> Response:
 
 
 # Another screen is a file in screens/, and its routes here.
-ALL = [one.routes for one in (overview, jobs, job, lanes, dead_letters)] + [shared]
+SCREENS = (overview, jobs, job, lanes, dead_letters, ask)
+ALL = [one.routes for one in SCREENS] + [shared]
