@@ -161,7 +161,8 @@ def test_what_is_asked_wrongly_is_said_on_the_form_which_keeps_it(
 
 
 @pytest.mark.parametrize(
-    ("question", "word"), [("水車は何で回りますか", "川の流れ"), ("물레방아는 무엇으로 돌리나요", "물의 힘")]
+    ("question", "word"),
+    [("水車は何で回りますか", "川の流れ"), ("물레방아는 무엇으로 돌리나요", "물의 힘")],
 )
 def test_questions_are_asked_in_japanese_and_korean(
     board: Board, served: Served, model: ModelServer, question: str, word: str

@@ -1,4 +1,4 @@
-"""What the tests of several screens of the dashboard need: hostile text, people with keys, sizes."""
+"""What the tests of several screens of the dashboard need: hostile text, keys, sizes."""
 
 from __future__ import annotations
 

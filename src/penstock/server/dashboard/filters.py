@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -102,6 +103,17 @@ def masks(text: str) -> Markup:
     return Markup("").join(parts)
 
 
+def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
+    """A text with some of its words marked: where each begins and ends, in order."""
+    parts, done = [], 0
+    for start, end in marks:
+        parts.append(escape(visible(text[done:start])))
+        parts.append(Markup("<mark>{}</mark>").format(visible(text[start:end])))
+        done = end
+    parts.append(escape(visible(text[done:])))
+    return Markup("").join(parts)
+
+
 def as_json(value: Any) -> Markup:
     """JSON, with what is long in it folded."""
     out: list[Markup] = []
@@ -177,6 +189,7 @@ FILTERS = {
     "number": number,
     "size": size,
     "masks": masks,
+    "marked": marked,
     "as_json": as_json,
     "in_path": in_path,
     "at_document": at_document,
