@@ -140,7 +140,7 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
             [line for line in lines if line.strip()],
             max_results=RESULTS if most is None else most,
             priority=_priority(form),
-            providers=chosen or None,
+            providers=chosen,
             tenant=visit.desk.tenant,
         )
     except Refused as error:
