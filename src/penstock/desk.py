@@ -41,6 +41,9 @@ HOSTS = "host:"
 """Lanes whose names tell what other tenants fetch."""
 
 
+What = Literal["cancel", "redrive", "discard"]
+
+
 class Changed(NamedTuple):
     """What came of changing several jobs."""
 
@@ -102,9 +105,7 @@ class Desk:
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self.app.queue.redrive(self._mine(where))
 
-    async def change(
-        self, what: Literal["cancel", "redrive", "discard"], where: JobFilter
-    ) -> Changed:
+    async def change(self, what: What, where: JobFilter) -> Changed:
         """Do it to all that match, and say why not to those that were named by id."""
         queue, mine = self.app.queue, self._mine(where)
         changes = {"cancel": queue.cancel, "redrive": queue.redrive, "discard": queue.discard}

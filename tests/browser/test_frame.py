@@ -55,6 +55,14 @@ def test_what_is_not_there_is_told_on_a_page_to_people_and_as_a_problem_to_progr
     assert get(served, "/v1/jobs/nobody", Accept="text/html").json()["code"] == "not-found"
 
 
+def test_who_comes_to_the_wrong_host_is_told_on_a_page(served: Served) -> None:
+    page = get(served, "/", Host="elsewhere.example", Accept="text/html")
+    assert (page.status_code, page.headers["content-type"][:9]) == (421, "text/html")
+    assert "this server is not elsewhere.example" in page.text
+    assert page.headers["content-security-policy"] == CSP
+    assert get(served, "/v1/jobs", Host="elsewhere.example").json()["code"] == "wrong-host"
+
+
 def test_files_are_kept_by_browsers_and_have_an_address_by_their_content(served: Served) -> None:
     page = get(served, "/").text
     for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', page):
@@ -127,6 +135,15 @@ def test_who_has_a_key_signs_in_and_out(board: Board) -> None:
     locked.stop()
 
 
+def test_a_page_that_is_open_when_its_key_is_revoked_asks_for_another(board: Board) -> None:
+    key = board.host.key("leaver", scopes="read")
+    locked = board.host.serve("--no-workers", require_key=True, heartbeat_seconds=0.5)
+    look = board.look(None, served=locked).sign_in(key).open("/jobs").live()
+    board.cli("keys", "revoke", key.split("_")[1])
+    look.page.wait_for_url("**/sign-in?next=%2Fjobs")
+    locked.stop()
+
+
 def test_the_cookie_is_for_tls_only_where_the_browser_uses_it(board: Board) -> None:
     key = board.host.key("tls")
     locked = board.host.serve("--no-workers", require_key=True, hosts=["board.example"])
@@ -162,10 +179,10 @@ def test_a_page_whose_stream_is_refused_at_first_asks_again(board: Board, served
 
 
 def test_a_page_changes_while_it_is_open(board: Board, served: Served) -> None:
-    look = board.look("/jobs?kind=mail.*").live()
+    look = board.look("/jobs?kind=look.*").live()
     look.says("No job is like this.")
-    board.enqueue("mail.send")
-    look.says("mail.send", "#live")
+    board.enqueue("look.up")
+    look.says("look.up", "#live")
     look.says("completed", "#live")
     look.fine()
 
@@ -181,19 +198,35 @@ def test_a_paused_page_shows_what_has_come_when_it_goes_on(board: Board, served:
     look.fine()
 
 
-def test_focus_selection_scroll_and_what_is_ticked_stay_where_they_are(
-    board: Board, served: Served
-) -> None:
+def test_focus_place_and_what_is_ticked_stay(board: Board, served: Served) -> None:
     ids = [board.enqueue("add") for _ in range(3)]
     look = board.look("/jobs?kind=add", device=SHORT).live()
-    link = look.find(f"#job-{ids[0]} a")
+    link, box = look.find(f"#job-{ids[0]} a"), look.find(f"#pick-{ids[1]}")
+    box.check()
     link.focus()
-    look.page.evaluate("scrollTo(0, 120)")
-    before = look.page.evaluate("scrollY")
+    before = link.bounding_box()
     board.enqueue("add")
     look.says("1 newer, show it")
     expect(link).to_be_focused()
-    assert look.page.evaluate("scrollY") == before
+    expect(box).to_be_checked()
+    after = link.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(after["y"] - before["y"]) < 3  # though something was put in above it
+    look.fine()
+
+
+def test_nothing_changes_under_a_text_that_is_selected(board: Board, served: Served) -> None:
+    job_id = board.enqueue("add", delay=3600)
+    look = board.look(f"/jobs/{job_id}").live()
+    look.page.evaluate("getSelection().selectAllChildren(document.querySelector('#live .mono'))")
+    board.do(lambda app: app.cancel(job_id))
+    board.another(look, f"/jobs/{job_id}").says("cancelled")  # it can be seen elsewhere
+    look.page.wait_for_function("held !== null")
+    assert look.page.evaluate("getSelection().toString()") == job_id
+    assert look.find(".badge.queued").count() == 1
+    look.page.evaluate("getSelection().removeAllRanges()")
+    look.says("cancelled")
     look.fine()
 
 

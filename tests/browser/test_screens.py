@@ -135,6 +135,31 @@ def test_dead_letters_are_redriven_and_discarded_by_what_they_died_of(
     look.fine()
 
 
+def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Served) -> None:
+    key = board.host.key("Maria", scopes="read write admin")
+    done, waiting = board.enqueue("add", task="log"), board.enqueue("add", task="log", delay=3600)
+    board.finished(done)
+    look = board.look(None).sign_in(key)
+    look.open("/jobs?task=log").live()
+    for job_id in (done, waiting):
+        look.find(f"#pick-{job_id}").check()
+    look.page.get_by_role("button", name="Cancel", exact=True).click()
+    look.ask("Yes, do it")
+    look.says("1 job was cancelled. 1 not:")
+    look.open("/log").live()
+    newest = look.find("tbody tr").first
+    expect(newest).to_contain_text("jobs.cancel")
+    expect(newest).to_contain_text("Maria")
+    expect(newest).to_contain_text("partial")
+    newest.locator("summary").click()
+    expect(newest).to_contain_text(waiting)
+    httpx.post(f"{served.url}/v1/lanes/nowhere/pause")  # while the page is open
+    expect(look.find("tbody tr").first).to_contain_text("lane.pause")
+    expect(look.find("tbody tr").first).to_contain_text("failed")
+    look.says(re.compile("key.sign-in"))
+    look.fine()
+
+
 @pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
 def test_screens_are_accessible_fit_and_complain_about_nothing(
     board: Board, served: Served, look_of: str
@@ -149,6 +174,7 @@ def test_screens_are_accessible_fit_and_complain_about_nothing(
         "lanes": "/lanes",
         "lane": "/lanes/catalogue",
         "dead-letters": "/dead-letters",
+        "log": "/log",
     }
     device: Device = DEVICES[name]
     look = board.look(None, device=device, scheme=scheme)

@@ -4,12 +4,15 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.model.access import KeyScope, hash_of, new_key
+from penstock.model.access import Action, Ending, KeyScope, hash_of, new_key
 from penstock.model.errors import ValidationError
+from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done, InProgress
 from tests.conformance.access_support import (
     BODY,
@@ -300,3 +303,50 @@ async def test_the_longest_names_are_stored(access: AccessStore) -> None:
     key, tenant, route = widest * 255, widest * 240, "POST /v1/documents/{id}/retry"
     assert await access.begin(tenant, route, key, BODY, "r1") == Begun()
     assert await access.begin(tenant, route, key, BODY, "r2") == InProgress("r1")
+
+
+def action(tenant: str = "default", at: float = 0.0, **values: Any) -> Action:
+    told: dict[str, Any] = {
+        "key_id": "key",
+        "key_name": "kim's laptop",
+        "action": "lane.pause",
+        "subject": "openalex",
+        "detail": {"changed": 3, "ids": ["a", "b"]},
+        "outcome": Ending.DONE,
+    }
+    return Action(id=new_id(), at=at or time.time(), tenant=tenant, **{**told, **values})
+
+
+async def test_actions_are_kept_and_read_newest_first(
+    access: AccessStore, other: AccessStore
+) -> None:
+    made = [action("a"), action("b", key_id=None, key_name=""), action("a", subject="日本 'x'")]
+    for one in made:
+        await access.record(one)
+
+    assert await other.actions(10) == made[::-1]
+    assert await other.actions(10, tenant="a") == [made[2], made[0]]
+    assert await other.actions(1) == made[2:]
+    assert await other.actions(10, before=made[2].id) == [made[1], made[0]]
+    assert await other.actions(10, before=made[2].id, tenant="a") == [made[0]]
+    assert await other.actions(10, tenant="nobody") == []
+
+
+async def test_the_end_of_an_action_takes_the_place_of_its_beginning(access: AccessStore) -> None:
+    begun = action(outcome=Ending.BEGUN, detail={})
+    await access.record(begun)
+    assert await access.actions(10) == [begun]
+    ended = replace(begun, outcome=Ending.FAILED, subject="?", detail={"code": "not-found"})
+    await access.record(ended)
+    assert await access.actions(10) == [ended]
+
+
+async def test_old_actions_are_forgotten(access: AccessStore) -> None:
+    now = time.time()
+    old, new = action(at=now - 100), action(at=now)
+    await access.record(old)
+    await access.record(new)
+
+    assert await access.purge_actions(now - 50) == 1
+    assert await access.actions(10) == [new]
+    assert await access.purge_actions(now - 50) == 0

@@ -68,9 +68,21 @@ async def test_text_is_accepted_listed_and_deleted(host: Host) -> None:
         assert rest["next"] is None
         assert (await client.delete("/v1/documents/n%2F1")).status_code == 204
         assert (await client.delete("/v1/documents/n%2F1")).status_code == 404
+        mail = "/v1/documents/for%20someone@example.org"
+        assert (await client.delete(mail)).status_code == 404
         assert (await client.get("/v1/documents/n%2F1")).status_code == 404
         assert (await client.get("/v1/documents/n/2")).status_code == 404
         assert len((await client.get("/v1/documents?state=processing")).json()["documents"]) == 2
+    told = host.cli("actions", "--json").json
+    assert [(one["action"], one["subject"], one["outcome"]) for one in told] == [
+        ("document.delete", "?", "failed"),
+        ("document.delete", "?", "failed"),
+        ("document.delete", "n/1", "done"),
+    ]
+    shown = host.cli("actions").out
+    assert "document.delete" in shown
+    assert "someone" not in shown
+    assert host.cli("actions", "--tenant", "other").err == "nothing was done that matches\n"
 
 
 async def test_an_upsert_answers_when_it_can_be_searched(host: Host) -> None:

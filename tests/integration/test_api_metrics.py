@@ -1,4 +1,4 @@
-"""What Prometheus is told of real work: everything the reference names, and nothing that shrinks."""
+"""What Prometheus is told of real work: all that the reference names, and nothing shrinks."""
 
 import re
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ from tests.support.serving import Host
 from tests.support.waiting import until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference-metrics.md").read_text()
-TOLD = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", PAGE, re.MULTILINE))
+ROWS = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", PAGE, re.MULTILINE)
+TOLD = {name: kind for name, kind, _ in ROWS}
 """The type of each metric of the reference."""
+LABELS = {name: set(re.findall(r"\w+", labels)) for name, _, labels in ROWS}
 Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -60,6 +62,11 @@ async def test_metrics_tell_of_real_work_and_never_go_backwards(host: Host) -> N
             assert types.pop(name.removesuffix("_total")) == kind, name
             assert of(before, name + ("_count" if kind == "histogram" else "")), name
         assert not {name for name in types if not name.endswith("_created")}
+        for name, labels in before:
+            of_family = re.sub(r"_(bucket|count|sum)$", "", name)
+            if (known := LABELS.get(name, LABELS.get(of_family))) is not None:
+                assert {label for label, _ in labels} - {"le"} == known, name
+        assert of(before, "penstock_http_requests_total", route="/v1/jobs/{job_id}") == [1.0]
         done = {"kind": "ingest.parse", "outcome": "completed"}
         assert of(before, "penstock_jobs_finished_total", **done) == [1.0]
         assert of(before, "penstock_jobs_finished_total", outcome="refused") == [0.0, 0.0]

@@ -9,7 +9,8 @@ import httpx2 as httpx
 import pytest
 
 from penstock import JobContext, Penstock
-from penstock.model.access import EVERYTHING, KeyScope, hash_of, new_key
+from penstock.model.access import EVERYTHING, Action, KeyScope, hash_of, new_key
+from penstock.model.errors import StoreUnavailable
 from penstock.model.server import ServerConfig
 from penstock.server.api import build
 from penstock.server.draining import Draining
@@ -258,3 +259,68 @@ async def test_limits_of_a_lane_are_changed_by_admins(site: Site) -> None:
         assert (await patch("openalex", max_parallel=0)).status_code == 422
         lonely = await patch("arxiv", requests_per_interval=5)
         assert "go together" in lonely.json()["detail"]
+
+
+async def test_what_callers_do_is_recorded_however_it_ends(site: Site) -> None:
+    secret = {"why": "pk_secret"}
+    dead = await site.app.enqueue("fail", secret)
+    await site.work()
+    job = await site.app.enqueue("add", {"a": 1})
+    async with await site.client("default") as admin:
+        await admin.post(f"/v1/jobs/{job.id}/cancel")
+        await admin.post("/v1/jobs/someone@example.org/cancel")
+        ids = {"ids": [dead.id, job.id]}
+        await admin.post("/v1/dead-letters/redrive", json=ids)
+        await admin.post("/v1/jobs/cancel", json={"kind": "fail"})
+        again = (await admin.post(f"/v1/jobs/{job.id}/again")).json()["id"]
+        await admin.post("/v1/lanes/openalex/pause")
+        await admin.post("/v1/lanes/openalex/resume")
+        await admin.patch("/v1/lanes/openalex", json={"max_parallel": 3})
+        await admin.post("/v1/lanes/nobody/pause")
+
+        page = (await admin.get("/v1/actions")).json()
+        newest = (await admin.get("/v1/actions", params={"limit": 2})).json()
+        older = (await admin.get("/v1/actions", params={"before": newest["next"]})).json()
+        none = (await admin.get("/v1/actions", params={"tenant": "other"})).json()
+
+    told = page["actions"]
+    assert [(one["action"], one["subject"], one["outcome"]) for one in told] == [
+        ("lane.pause", "?", "failed"),
+        ("lane.limit", "openalex", "done"),
+        ("lane.resume", "openalex", "done"),
+        ("lane.pause", "openalex", "done"),
+        ("job.again", job.id, "done"),
+        ("jobs.cancel", "jobs", "done"),
+        ("jobs.redrive", "jobs", "partial"),
+        ("job.cancel", "?", "failed"),
+        ("job.cancel", job.id, "done"),
+    ]
+    details = [one["detail"] for one in told]
+    assert details[0] == {"status": 404, "code": "not-found"}
+    assert details[1] == {"limits": {"max_parallel": 3}}
+    assert details[4] == {"new": again}
+    assert details[5] == {"which": {"kind": "fail"}, "changed": 1, "ids": [dead.id], "not": 0}
+    assert details[6] == {"which": {"ids": 2}, "changed": 1, "ids": [dead.id], "not": 1}
+    assert {(one["tenant"], one["key_name"]) for one in told} == {("default", "test")}
+    assert "pk_" not in str(page)
+    assert "@" not in str(page)
+    assert newest["actions"] + older["actions"] == told
+    assert (none["actions"], page["next"]) == ([], None)
+
+    async with await site.client("default", READ, WRITE) as other:
+        assert (await other.get("/v1/actions")).status_code == 403
+
+
+async def test_where_nothing_can_be_recorded_nothing_is_done(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await site.app.enqueue("add")
+    async with await site.client() as client:
+
+        async def away(action: Action) -> None:
+            raise StoreUnavailable("the disk is full")
+
+        monkeypatch.setattr(type(site.app.access), "record", staticmethod(away))
+        answer = await client.post(f"/v1/jobs/{job.id}/cancel")
+    assert (answer.status_code, answer.json()["code"]) == (503, "store-unavailable")
+    assert (await site.app.get(job.id)).state == "queued"

@@ -175,3 +175,29 @@ def test_a_job_is_run_again_as_a_new_one(cli: Cli) -> None:
     assert "no job with id" in cli("jobs", "again", NOBODY, code=3).err
     reserved = cli.enqueue("ingest.parse")
     assert "retry the document" in cli("jobs", "again", reserved, code=2).err
+
+
+def test_people_are_not_shown_secrets_and_programs_get_all(cli: Cli) -> None:
+    payload = {"api_key": "hunter2", "shoe": "hunter2", "url": "https://kim:hunter2@example.org/"}
+    job_id = cli.enqueue("nobody.knows", payload)
+    hide = {"PENSTOCK_HIDDEN_NAMES": "hat, shoe"}
+    shown = cli("jobs", "show", job_id, environment=hide).out
+    assert "hunter2" not in shown
+    assert '"api_key": "***"' in shown
+    assert "https://***@example.org/" in shown
+    assert '"shoe": "hunter2"' in cli("jobs", "show", job_id).out
+    assert cli("jobs", "show", job_id, "--json").json["payload"] == payload
+
+
+def test_all_that_match_are_cancelled(cli: Cli) -> None:
+    cli.enqueue("mail.send")
+    low = [cli.enqueue("add", priority="low") for _ in range(2)]
+    kept = cli.enqueue("add")
+    assert cli("jobs", "cancel", "--kind", "mail.*").out == "cancelled 1 job\n"
+    done = cli("jobs", "cancel", "--priority", "low", "--json").json
+    assert (done["cancelled"], sorted(done["ids"])) == (2, sorted(low))
+    assert cli("jobs", "show", kept, "--json").json["state"] == "queued"
+    assert "which jobs?" in cli("jobs", "cancel", code=2).err
+    assert "not both" in cli("jobs", "cancel", kept, "--all", code=2).err
+    cli("jobs", "cancel", "--all")
+    assert cli("jobs", "show", kept, "--json").json["state"] == "cancelled"

@@ -11,6 +11,7 @@ import pytest
 
 from penstock import JobContext, JobOrchestrator, JobState, Penstock, QueueUnavailable
 from penstock.adapters.sqlite import SqliteQueue
+from penstock.model.tally import Tally
 from tests.support.processes import Farm
 from tests.support.waiting import until
 
@@ -42,6 +43,10 @@ async def two_members(
             await until(ended, "the membership to be ended by the other member")
 
         yield orchestrator, lapse
+
+
+def completed(orchestrator: JobOrchestrator) -> int:
+    return Tally.from_status(orchestrator.status).count("completed")
 
 
 async def does_new_work(app: Penstock, orchestrator: JobOrchestrator) -> None:
@@ -80,6 +85,17 @@ async def test_a_job_taken_back_while_its_old_run_still_cleans_up_is_recorded_on
         done = await app.wait(job.id, timeout=SOON)
         assert (done.state, done.attempts, done.result) == (JobState.COMPLETED, 2, 2)
         await does_new_work(app, orchestrator)
+
+
+async def test_counters_of_a_new_membership_start_again(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=60.0)
+    async with two_members(farm, app) as (orchestrator, lapse):
+        for _ in range(5):
+            await app.wait((await app.enqueue("work")).id, timeout=SOON)
+        await until(lambda: completed(orchestrator) == 5, "all to be counted")
+        await lapse()
+        await does_new_work(app, orchestrator)
+        await until(lambda: completed(orchestrator) == 3, "what the new membership has done")
 
 
 async def test_joining_again_outlasts_a_queue_that_cannot_be_reached(

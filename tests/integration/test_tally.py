@@ -1,6 +1,7 @@
 """A worker process counts its runs and publishes them with its lease, on every queue."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,22 @@ async def test_runs_are_counted_by_kind_and_outcome_on_every_queue(
 
         since = await until(one_more, "the tally of one more")
         assert (since.count(), since.count("completed", "good")) == (1, 1)
+
+
+async def test_handler_that_blocks_the_event_loop_shows_in_its_process(farm: Farm) -> None:
+    app = farm.bare(lease_seconds=0.6)
+
+    @app.job("blocks")
+    async def blocks(ctx: JobContext) -> None:
+        time.sleep(1.0)  # noqa: ASYNC251 (that is the point)
+
+    async def lag() -> float:
+        return max([float(one.status.get("loop_lag", 0)) for one in await app.processes()])
+
+    async with app, app.running():
+        await app.enqueue("blocks")
+
+        async def late() -> bool:
+            return await lag() > 0.3
+
+        await until(late, "the lag to be told")

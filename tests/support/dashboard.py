@@ -69,12 +69,20 @@ class Look:
             self.complaints.append(f"{response.status}: {response.url}")
 
     def open(self, path: str = "/") -> Look:
-        self.page.goto(self.url + path, wait_until="load")
+        answer = self.page.goto(self.url + path, wait_until="load")
+        assert answer is None or answer.status < 500, answer.text()
         return self
 
     def live(self) -> Look:
         """Wait until the page says that it is."""
         self.page.locator("#live-state[data-state=live]").wait_for()
+        return self
+
+    def sign_in(self, key: str) -> Look:
+        self.open("/sign-in")
+        self.find("input[name=key]").fill(key)
+        with self.page.expect_navigation(url=f"{self.url}/"):
+            self.press("Sign in")
         return self
 
     def find(self, selector: str) -> Locator:

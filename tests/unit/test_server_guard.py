@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.model.server import ServerConfig
+from penstock.server.dashboard.pages import problem_page
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard, Receive, Scope, Send
 from penstock.server.metrics import Metrics
@@ -32,7 +33,7 @@ async def call(app: Any, metrics: Metrics) -> list[MutableMapping[str, Any]]:
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    await Guard(app, ServerConfig(), Draining(), metrics)(dict(SCOPE), receive, send)
+    await Guard(app, ServerConfig(), Draining(), metrics, problem_page)(dict(SCOPE), receive, send)
     return sent
 
 

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from penstock.adapters.takeover import take_back
 from penstock.engine.counting import ENDING_OF, count_runs
 from penstock.engine.run import Run
 from penstock.model.tally import BOUNDS, MOST_KINDS, OTHER, Ending, KindTally, Spread, Tally
@@ -73,6 +74,19 @@ def test_outcome_that_the_queue_refused_is_counted_as_refused_and_not_timed() ->
     assert counted.count("completed") == 1
     assert counted.kinds["a"].wait.seconds == 2.0
     assert counted.kinds["a"].run.seconds == 1.0
+
+
+def test_run_after_one_that_was_lost_is_counted_as_taken_back() -> None:
+    held = (1, "1", "a", "default", None, "running", 1, 1, 3, 0, 5.0)
+    back = take_back(held, "process", {1: 1}, "its process died", 9.0)
+    again = LEASE._replace(crashes=1, history=json.dumps([back.record]))
+    later = again._replace(history=json.dumps([back.record, {"outcome": "retry"}]))
+    counted, run = Tally(), cast(Run, SimpleNamespace(started_at=12.0))
+    ended = [(Settlement(one, Outcome.COMPLETED, 12.0, 13.0), run) for one in (again, later)]
+    count_runs(counted, ended, Exchange([], [], None, True))
+    assert counted.count("completed") == 2
+    assert counted.kinds["a"].taken_back == 1
+    assert Tally.from_status({"tally": counted.as_status()}) == counted
 
 
 def test_tallies_are_added_kind_by_kind() -> None:

@@ -1,4 +1,4 @@
-"""API keys and requests as rows: the same columns in every store that speaks SQL."""
+"""API keys, requests and actions as rows: the same columns in every store that speaks SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model.access import ApiKey, KeyScope
+from penstock.model.access import Action, ApiKey, Ending, KeyScope
 from penstock.model.errors import ValidationError
 from penstock.ports.access import Beginning, Conflict, Done, InProgress
 
@@ -19,6 +19,11 @@ PURGE_BATCH = 1000
 
 KEY_COLUMNS = "id, tenant, name, scopes, created_at, revoked_at, last_used_at, requests_per_minute"
 REQUEST_COLUMNS = "fingerprint, id, status, headers, body"
+
+
+LAST = "g"
+"""After every id."""
+ACTION_COLUMNS = "id, at, tenant, key_id, key_name, action, subject, detail, outcome"
 
 
 def check_key(key: str) -> None:
@@ -57,3 +62,33 @@ def beginning_of(row: Sequence[Any], fingerprint: str) -> Beginning:
         return InProgress(row[1])
     headers = tuple((name, value) for name, value in json.loads(row[3]))
     return Done(row[2], headers, row[4])
+
+
+def action_row(action: Action) -> tuple[Any, ...]:
+    """An action as ACTION_COLUMNS."""
+    return (
+        action.id,
+        action.at,
+        action.tenant,
+        action.key_id,
+        action.key_name,
+        action.action,
+        action.subject,
+        json.dumps(dict(action.detail)),
+        str(action.outcome),
+    )
+
+
+def action_of(row: Sequence[Any]) -> Action:
+    """The action in a row of ACTION_COLUMNS."""
+    return Action(
+        id=row[0],
+        at=row[1],
+        tenant=row[2],
+        key_id=row[3],
+        key_name=row[4],
+        action=row[5],
+        subject=row[6],
+        detail=json.loads(row[7]),
+        outcome=Ending(row[8]),
+    )

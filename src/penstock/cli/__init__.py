@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.actions import list_actions
 from penstock.cli.answers import group as answers_group
 from penstock.cli.ask import ask_question
 from penstock.cli.config import show_config
@@ -84,6 +85,7 @@ cli.add_typer(tasks_group, name="tasks")
 cli.command("ask")(ask_question)
 cli.add_typer(answers_group, name="answers")
 cli.add_typer(keys_group, name="keys")
+cli.command("actions")(list_actions)
 cli.command("status")(show_status)
 cli.command("config")(show_config)
 

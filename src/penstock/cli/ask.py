@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from penstock.cli.options import AnswerOwnerOption, ConfigOption, JsonOption, QueueOption
+from penstock.cli.telemetry import at_work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,15 +60,12 @@ def ask_question(
     penstock ask 'Where are the shear pins?' --collection manuals
     """
     import asyncio
-    import logging
 
     from penstock.app import Penstock
     from penstock.cli.answer_watch import show_for
 
     app = Penstock(queue, config_file=config)
     _ = app.answers  # before the app is opened
-    # What goes wrong is told of the answer; the log would tell it once more, by job.
-    logging.getLogger("penstock").setLevel(logging.ERROR)
     asked = {
         "sources": sources,
         "collections": collection or None,
@@ -75,7 +73,9 @@ def ask_question(
         "tenant": tenant,
     }
     show = show_for(as_json=as_json, stream=stream)
-    raise typer.Exit(asyncio.run(_answer(app, question, asked, show)))
+    with at_work("ask", app.settings):
+        code = asyncio.run(_answer(app, question, asked, show))
+    raise typer.Exit(code)
 
 
 async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Show) -> int:

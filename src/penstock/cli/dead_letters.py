@@ -22,6 +22,7 @@ from penstock.cli.options import (
 from penstock.cli.output import Column, note, print_json, print_table, say
 from penstock.cli.session import Run, opened
 from penstock.cli.text import age, plural, printable
+from penstock.model.hidden import hidden, hidden_job
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ def list_dead_letters(
         if before is not None:
             run(app.get(before))
         found = run(app.dead_letters(where, limit=limit, before=before))
+        names = app.settings.hidden
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
         note("no dead letters" + (" match" if kind or tenant or error or before else ""))
     else:
-        print_jobs(found)
+        print_jobs([hidden_job(job, names) for job in found])
         if len(found) == limit:
             note(f"there may be more: --before {found[-1].id}")
 
@@ -84,6 +86,7 @@ def list_groups(
     """
     with opened(queue, config) as (app, run):
         found = run(app.dead_groups(tenant))
+        names = app.settings.hidden
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
@@ -99,7 +102,7 @@ def list_groups(
                 f"{age(one.first_at)} ago",
                 f"{age(one.last_at)} ago",
                 one.newest_id,
-                printable(one.message),
+                printable(hidden(one.message, names)),
             ]
             for one in found
         ]
@@ -118,12 +121,13 @@ def show(
 
     with opened(queue, config) as (app, run):
         job = run(app.get(job_id))
+        names = app.settings.hidden
     if job.state is not JobState.FAILED:
         raise NotFound(f"job {job_id} is {job.state}, not a dead letter; see penstock jobs show")
     if as_json:
         print_json(job.as_dict())
     else:
-        print_job(job)
+        print_job(hidden_job(job, names))
 
 
 @group.command("redrive")

@@ -12,8 +12,10 @@ from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption, time_of
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import Run, opened
+from penstock.cli.telemetry import traced
 from penstock.cli.text import duration, plural, pretty, problem
 from penstock.model.errors import KeyConflict, PenstockError
+from penstock.model.hidden import hidden_job
 from penstock.model.job import Job, JobState, PriorityName
 
 if TYPE_CHECKING:
@@ -97,9 +99,11 @@ def enqueue_jobs(
     if source is not None:
         if payload is not None or key is not None:
             raise UsageError("--from has payloads of its own (and keys, with --keyed)")
-        with opened(queue, config, create=True) as (app, run):
+        with traced("enqueue"), opened(queue, config, create=True) as (app, run):
             ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
             ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
+        if ended and not as_json:
+            ended = [hidden_job(one, app.settings.hidden) for one in ended]
         _report_file(kind, ids, ended, as_json=as_json)
     else:
         if keyed:
@@ -108,11 +112,13 @@ def enqueue_jobs(
             arguments = jsonl.parse_payload(payload) if payload is not None else {}
         except InputError as error:
             raise InputError(f"payload: {error}") from None
-        with opened(queue, config, create=True) as (app, run):
+        with traced("enqueue"), opened(queue, config, create=True) as (app, run):
             job = run(app.enqueue(kind, arguments, key=key, **options))
             if not as_json:
                 say(job.id)
             ended = _wait(app, run, kind, [job.id], timeout, quiet=as_json) if wait else None
+        if ended and not as_json:
+            ended = [hidden_job(one, app.settings.hidden) for one in ended]
         _report_one(job, ended, as_json=as_json)
     if ended and any(job.state is not JobState.COMPLETED for job in ended):
         raise typer.Exit(ExitCode.UNSUCCESSFUL)

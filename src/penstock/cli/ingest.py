@@ -18,6 +18,7 @@ from penstock.cli.options import (
     metadata_of,
 )
 from penstock.cli.output import note
+from penstock.cli.telemetry import at_work
 from penstock.cli.text import printable
 from penstock.model.document import DEFAULT_COLLECTION
 
@@ -88,7 +89,6 @@ def ingest_documents(
     and the setting document_bytes bounds what is read.
     """
     import asyncio
-    import logging
 
     from penstock.app import Penstock
     from penstock.cli.ingest_run import Given
@@ -108,10 +108,9 @@ def ingest_documents(
         raise type(error)(app.corpus.masked(str(error))) from None
     if watch and not as_json:
         note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
-    # What fails is told by document; the log would tell it once more, by job.
-    logging.getLogger("penstock").setLevel(logging.ERROR)
     wait, ends = not no_wait, not watch
-    code = asyncio.run(_ingest(app, items, given, wait=wait, ends=ends, as_json=as_json))
+    with at_work("ingest", app.settings):
+        code = asyncio.run(_ingest(app, items, given, wait=wait, ends=ends, as_json=as_json))
     raise typer.Exit(code)
 
 

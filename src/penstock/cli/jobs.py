@@ -25,7 +25,9 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
+from penstock.cli.text import plural
 from penstock.model.errors import JobNotFound
+from penstock.model.hidden import hidden_job
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
@@ -83,12 +85,13 @@ def list_jobs(
         if before is not None:
             run(app.get(before))  # a page after a job that is gone would look like the end
         found = run(app.jobs(**where, limit=limit, before=before))
+        names = app.settings.hidden
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
         note("no jobs match" if before or any(where.values()) else "no jobs")
     else:
-        print_jobs(found)
+        print_jobs([hidden_job(job, names) for job in found])
         if len(found) == limit:
             note(f"there may be more: --before {found[-1].id}")
 
@@ -102,7 +105,7 @@ def show(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all of a job, payload and result included.
+    """Show all of a job, payload and result included; values of passwords and the like as ***.
 
     Six or more digits from the beginning or the end of an id will do, if only one of the newest
     1,000 jobs has them.
@@ -111,10 +114,11 @@ def show(
 
     with opened(queue, config) as (app, run):
         job = run(_find(app, job_id))
+        names = app.settings.hidden
     if as_json:
         print_json(job.as_dict())
     else:
-        print_job(job)
+        print_job(hidden_job(job, names))
 
 
 async def _find(app: Penstock, part: str) -> Job:
@@ -135,19 +139,57 @@ async def _find(app: Penstock, part: str) -> Job:
 
 @group.command("cancel")
 def cancel(
-    job_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of jobs.")],
+    job_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs; or filters.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All jobs that are not finished.")] = False,
+    kind: KindOption = None,
+    tenant: TenantOption = None,
+    task: TaskOption = None,
+    lane: LaneOption = None,
+    priority: PriorityOption = None,
+    enqueued_after: AfterOption = None,
+    enqueued_before: EarlierOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel jobs.
+    """Cancel jobs: those named, or all that match.
 
     Queued ones at once, running ones within a second. A job that has finished stays as it is;
-    that is said, and is no error.
+    that is said of those that were named, and is no error.
     """
+    from penstock.model.job import Priority
     from penstock.ports.queue import JobFilter
 
-    ids = list(dict.fromkeys(job_ids))
+    where = JobFilter(
+        kind=kind,
+        tenant=tenant,
+        task=task,
+        lane=lane,
+        priority=None if priority is None else Priority.parse(priority),
+        enqueued_after=seconds_of("--enqueued-after", enqueued_after),
+        enqueued_before=seconds_of("--enqueued-before", enqueued_before),
+    )
+    filtered = where != JobFilter()
+    if job_ids and (every or filtered):
+        raise UsageError("give ids, or --all or filters, not both")
+    if not job_ids:
+        if every == filtered:
+            raise UsageError("which jobs? Give ids, filters (--kind, --lane, ...), or --all alone")
+        with opened(queue, config) as (app, run):
+            ids = run(app.queue.cancel(where))
+        if as_json:
+            print_json({"cancelled": len(ids), "ids": ids})
+        else:
+            say(f"cancelled {plural(len(ids), 'job')}")
+        return
+    _cancel_named(list(dict.fromkeys(job_ids)), queue, config, as_json=as_json)
+
+
+def _cancel_named(ids: list[str], queue: str | None, config: str | None, *, as_json: bool) -> None:
+    from penstock.ports.queue import JobFilter
+
     with opened(queue, config) as (app, run):
         cancelled = set(run(app.queue.cancel(JobFilter(ids=ids))))
         jobs = run(app.queue.get(ids))

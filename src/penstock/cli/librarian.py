@@ -11,6 +11,7 @@ import typer
 from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
+from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import printable
 from penstock.model.errors import ConfigError
 
@@ -32,6 +33,7 @@ def run_librarian(
         int | None,
         typer.Option("--port", metavar="N", min=0, max=65535, help="0: any that is free. [8331]"),
     ] = None,
+    log_format: LogFormatOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -46,7 +48,6 @@ def run_librarian(
     signal ends it at once.
     """
     import asyncio
-    import logging
 
     from penstock.answers.setup import local_librarian
     from penstock.cli.worker import load_for_work
@@ -63,8 +64,9 @@ def run_librarian(
     where = replace(
         app.config.librarian, **{name: value for name, value in given.items() if value is not None}
     )
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    raise typer.Exit(asyncio.run(_serve(app, librarian, where, as_json=as_json)))
+    with telemetry("penstock-librarian", app.settings, log_format):
+        code = asyncio.run(_serve(app, librarian, where, as_json=as_json))
+    raise typer.Exit(code)
 
 
 async def _serve(

@@ -12,6 +12,7 @@ import typer
 from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, QueueOption
 from penstock.cli.output import note, print_json
+from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.model.errors import ConfigError
 
@@ -38,6 +39,7 @@ def run_mcp(
         bool,
         typer.Option("--print-config", help="Print what to paste into an MCP client, and end."),
     ] = False,
+    log_format: LogFormatOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -69,9 +71,10 @@ def run_mcp(
     pipes = Pipes()  # first of all: what the app's module prints is not for the client
     app = load_for_work(target, queue, config)
     _ = app.answers  # with what it uses; it has to be asked for before the app is opened
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    raise typer.Exit(asyncio.run(_serve(app, tenant, pipes, workers=not no_workers)))
+    with telemetry("penstock-mcp", app.settings, log_format):
+        code = asyncio.run(_serve(app, tenant, pipes, workers=not no_workers))
+    raise typer.Exit(code)
 
 
 async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> int:

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption, TaskOwnerOption
 from penstock.cli.output import is_terminal, note, print_json_line, say
+from penstock.cli.telemetry import at_work
 from penstock.cli.text import duration
 from penstock.model.job import PriorityName
 
@@ -68,15 +69,12 @@ def research(
     penstock research 'How do water wheels age?' --query 'water wheel fatigue' --budget-pages 20
     """
     import asyncio
-    import logging
 
     from penstock.app import Penstock
 
     app = Penstock(queue, config_file=config)
     queries, providers = query or [question], provider or None
     app.research.check_searches(queries, max_results, providers)  # before a task is made for them
-    # What goes wrong is told of the task; the log would tell it once more, by job.
-    logging.getLogger("penstock").setLevel(logging.ERROR)
     task = {"budget_pages": budget_pages, "budget_seconds": budget_seconds, "tenant": tenant}
     searches = {
         "queries": queries,
@@ -86,7 +84,8 @@ def research(
         "tenant": tenant,
     }
     watched = is_terminal() if watch is None else watch
-    code = asyncio.run(_research(app, question, task, searches, watch=watched, as_json=as_json))
+    with at_work("research", app.settings):
+        code = asyncio.run(_research(app, question, task, searches, watch=watched, as_json=as_json))
     raise typer.Exit(code)
 
 

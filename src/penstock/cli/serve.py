@@ -11,6 +11,7 @@ import typer
 from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
+from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.model.errors import ConfigError
 
@@ -34,6 +35,7 @@ def run_server(
     no_workers: Annotated[
         bool, typer.Option("--no-workers", help="Run no jobs: other processes do.")
     ] = False,
+    log_format: LogFormatOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -64,10 +66,10 @@ def run_server(
     server = replace(
         app.config.server, **{name: value for name, value in given.items() if value is not None}
     )
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for library in ("uvicorn", "mcp"):
         logging.getLogger(library).setLevel(logging.WARNING)
-    code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
+    with telemetry("penstock-server", app.settings, log_format):
+        code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
     raise typer.Exit(code)
 
 

@@ -21,6 +21,7 @@ from penstock.cli.output import (
 )
 from penstock.cli.text import age, plural
 from penstock.model.errors import JobNotFound, QueueUnavailable
+from penstock.model.hidden import hidden_job
 from penstock.model.job import Job, JobState
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import JobQueue, Topic
@@ -40,11 +41,12 @@ UNAVAILABLE_SECONDS = 1.0
 
 async def watch_jobs(app: Penstock, ids: Sequence[str], *, as_json: bool) -> list[Job]:
     """Show the jobs until all have finished; how they ended. JobNotFound if one is not there."""
+    names = app.settings.hidden
     with _shown(_jobs_table, _each_change, as_json=as_json) as show:
         listener = app.queue.listen(Topic.FINISHED)
         try:
             async for jobs in looks(lambda: _get(app.queue, ids)):
-                show(jobs)
+                show(jobs if as_json else [hidden_job(job, names) for job in jobs])
                 if all(job.state.finished for job in jobs):
                     return jobs
                 await listener.wait(POLL_SECONDS)

@@ -13,6 +13,7 @@ import typer
 from penstock.cli.errors import ExitCode, UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
+from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run_worker(
         float | None,
         typer.Option("--grace", metavar="S", min=0, help="How long a stop waits for jobs."),
     ] = None,
+    log_format: LogFormatOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -62,7 +64,6 @@ def run_worker(
     nothing. A second signal does that at once.
     """
     import asyncio
-    import logging
 
     app = load_for_work(target, queue, config)
     settings: dict[str, Any] = {"max_workers": max_workers, "grace_seconds": grace}
@@ -73,9 +74,8 @@ def run_worker(
         sources={**app.config.sources, **dict.fromkeys(given, "argument")},
     )
     patterns = [part.strip() for item in kinds or () for part in item.split(",") if part.strip()]
-    # Does nothing if the module has set up logging itself.
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    code = asyncio.run(_serve(app, patterns or None, drain=drain, as_json=as_json))
+    with telemetry("penstock-worker", app.settings, log_format):
+        code = asyncio.run(_serve(app, patterns or None, drain=drain, as_json=as_json))
     raise typer.Exit(code)
 
 

@@ -47,6 +47,8 @@ class Bench:
     """Jobs here that hold a permit: about to start, or running."""
     tally: Tally = field(default_factory=Tally)
     """Of the runs that have ended since the process joined."""
+    traced: bool = False
+    """Whether runs are to have spans."""
     busy: int = 0
     draining: bool = False
     """The process is about to stop."""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from penstock import tracing
 from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.permits import JobLanes, PermitDesk
@@ -72,6 +82,8 @@ class Services:
     client: HttpClient
     finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
     parked: Callable[[Run], AbstractAsyncContextManager[None]]
+    timed: Callable[[str, str, float], None]
+    """How long a stage of a run of this kind took."""
     loop: asyncio.AbstractEventLoop
 
 
@@ -148,7 +160,8 @@ class JobContext:
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this job's deadline."""
-        return JobHttp(self._services.client.get, self._run, self.lanes)
+        client = self._services.client
+        return JobHttp(client.get, self._run, self.lanes, told=client.trace_hosts)
 
     @property
     def fetch(self) -> JobFetch:
@@ -176,6 +189,27 @@ class JobContext:
             self._services.note, self._run, float(fraction), storable(message)[:1000]
         )
         return _NOTED
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """`with ctx.stage("embed"): ...`: a part of the run, whose time is told to Prometheus, and
+        which has a span of its own in traces. At most 10 names for each kind."""
+        begun = time.monotonic()
+        try:
+            with tracing.span(name):
+                yield
+        finally:
+            self._time(name, time.monotonic() - begun)
+
+    def stages_done(self, seconds: Mapping[str, float]) -> None:
+        """The same for what was done elsewhere, one part after another, and has just ended."""
+        tracing.past(seconds)
+        for name, took in seconds.items():
+            self._time(name, took)
+
+    def _time(self, stage: str, seconds: float) -> None:
+        services, kind = self._services, self._run.lease.kind
+        services.loop.call_soon_threadsafe(services.timed, kind, stage, seconds)
 
     async def enqueue(
         self,

@@ -13,11 +13,12 @@ from collections.abc import Callable
 
 from penstock.engine.bench import Bench
 from penstock.engine.counting import count_runs
+from penstock.engine.log_fields import tell
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
 from penstock.model.errors import QueueError
 from penstock.model.job import Priority
-from penstock.ports.queue import Exchange, KindDefaults, Lease, Outcome, Ref, Settlement, Want
+from penstock.ports.queue import Exchange, KindDefaults, Lease, Ref, Settlement, Want
 
 log = logging.getLogger("penstock")
 
@@ -91,8 +92,9 @@ class Dispatcher:
                 if failures == 1 and not isinstance(error, QueueError):
                     log.exception("a trip to the queue failed in a way it should not")
                 if failures == DEGRADED_AFTER:
-                    self.degraded = str(error)
-                    log.error("the queue cannot be reached, trying on: %s", error)
+                    ours = isinstance(error, QueueError)
+                    self.degraded = str(error) if ours else type(error).__name__
+                    log.error("the queue cannot be reached, trying on: %s", self.degraded)
                 if self._finishing and failures >= DEGRADED_AFTER:
                     raise
                 await asyncio.sleep(reconnect_delay(failures, self._settings))
@@ -192,31 +194,11 @@ class Dispatcher:
         """Say what is worth saying; and a settled job may come back before anything else."""
         stale = {settlement.lease.ref for settlement in exchange.stale}
         for settlement, _ in settled:
-            lease, run_at, error = settlement.lease, settlement.run_at, settlement.error
+            run_at = settlement.run_at
             if run_at and (self._next_at is None or run_at < self._next_at):
                 self._next_at = run_at
-            if lease.ref in stale and settlement.outcome is not Outcome.HANDED_BACK:
-                log.warning(
-                    "the outcome of job %s (%s, run %d) was refused: "
-                    "its lease had been taken over, or it was cancelled",
-                    lease.id,
-                    lease.kind,
-                    lease.attempts,
-                )
-            elif error is None or settlement.outcome is Outcome.RELEASED:
-                continue
-            elif lease.ref in exchange.spared:
-                log.info("job %s (%s) waits for its lane: %s", lease.id, lease.kind, error["type"])
-            elif settlement.outcome is Outcome.FAILED:
-                log.warning("job %s (%s) failed for good: %s", lease.id, lease.kind, error["type"])
-            else:
-                log.info(
-                    "job %s (%s) failed, run %d: %s",
-                    lease.id,
-                    lease.kind,
-                    lease.attempts,
-                    error["type"],
-                )
+            if stale or settlement.error is not None:
+                tell(settlement, exchange, stale=settlement.lease.ref in stale)
 
     def _want(self) -> Want | None:
         if not self._claiming:

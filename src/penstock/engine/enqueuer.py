@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 from penstock.engine.handlers import Handlers, check_kind
+from penstock.engine.spans import sending
 from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import Job, Priority, PriorityName
@@ -101,9 +103,10 @@ class Enqueuer:
         ]
         jobs: list[Job] = []
         for first in range(0, len(items), BATCH):
+            some = items[first : first + BATCH]
             batch = NewJobs(
                 kind=kind,
-                items=items[first : first + BATCH],
+                items=some,
                 tenant=tenant,
                 priority=Priority.parse(priority),
                 run_at=start,
@@ -114,7 +117,13 @@ class Enqueuer:
                 parent_id=parent_id,
                 replace_finished=replace == "finished",
             )
-            jobs += await self._queue.enqueue(batch, conn)
+            with sending(kind, tenant, some) as span:
+                traced = (
+                    dataclasses.replace(batch, trace=span.traceparent)
+                    if span.traceparent
+                    else batch
+                )
+                jobs += await self._queue.enqueue(traced, conn)
         return jobs
 
 

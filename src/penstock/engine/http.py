@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from penstock.engine.permits import PATIENCE
 from penstock.engine.run import Ongoing
+from penstock.engine.spans import answered, naming, requesting
 from penstock.engine.web_address import Allow
 from penstock.model.agent import user_agent
 from penstock.model.errors import (
@@ -53,7 +54,13 @@ SECRETS = (
 class HttpClient:
     """The connection pools of a process: one for what its own code names, and a guarded one."""
 
-    def __init__(self, allow: Allow = frozenset(), contact: str = "") -> None:
+    def __init__(
+        self, allow: Allow = frozenset(), contact: str = "", trace_hosts: str = ""
+    ) -> None:
+        self.trace_hosts = frozenset(
+            host.strip().lower() for host in trace_hosts.split(",") if host.strip()
+        )
+        """Who is told which trace a request belongs to: services of one's own."""
         self.allow = allow
         """What the guarded one may reach besides the open internet."""
         self.agent = user_agent(contact)
@@ -116,10 +123,13 @@ class JobHttp:
         lanes: Lanes,
         *,
         probed: bool = True,
+        told: frozenset[str] = frozenset(),
     ) -> None:
         self._client = client
         self._run = run
         self._lanes = lanes
+        self._told = told
+        """Hosts that are told which trace a request belongs to."""
         self._probed = probed
         """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
 
@@ -235,14 +245,20 @@ class JobHttp:
 
         client = await self._client()  # before the permit
         self._check_time()
+        asked = time.monotonic()
         async with self._lanes.request(lane, patience=patience):
+            waited = time.monotonic() - asked
             try:
                 left = max(MOMENT, self._left())
-                async with (
-                    asyncio.timeout(left),
-                    client.stream(method, url, timeout=left, **options) as response,
-                ):
-                    yield response
+                with requesting(method, url, lane, waited) as span:
+                    if _host(url) in self._told:
+                        options = naming(span, options)
+                    async with (
+                        asyncio.timeout(left),
+                        client.stream(method, url, timeout=left, **options) as response,
+                    ):
+                        answered(span, response.status_code)
+                        yield response
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
                 raise HttpError(f"{_shown(url)!r} cannot be requested: {error}", 0) from error
             except (httpx2.TransportError, TimeoutError) as error:

@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections import deque
 
-RECENT = 20
-"""Sleeps that are remembered; with the default upkeep, 10 seconds of them."""
+PAUSE = 0.25
+"""Between two looks; what blocks the loop for less is seen in part."""
+RECENT = 40
+"""Looks that are remembered: 10 seconds of them."""
 
 
 class LoopLag:
@@ -19,8 +21,9 @@ class LoopLag:
         """Seconds that the event loop was late, at most, of late."""
         return round(max(self._late.copy()), 4)  # the copy, because another thread may ask
 
-    async def sleep(self, seconds: float) -> None:
-        """Sleep, and notice how much longer it took."""
-        due = time.monotonic() + seconds
-        await asyncio.sleep(seconds)
-        self._late.append(max(0.0, time.monotonic() - due))
+    async def watch(self) -> None:
+        """Look for ever."""
+        while True:
+            due = time.monotonic() + PAUSE
+            await asyncio.sleep(PAUSE)
+            self._late.append(max(0.0, time.monotonic() - due))

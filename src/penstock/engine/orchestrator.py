@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from penstock import tracing
 from penstock.engine.bench import Bench
 from penstock.engine.context import Enqueue, Services
 from penstock.engine.dispatcher import Dispatcher
@@ -141,12 +142,18 @@ class JobOrchestrator:
                 note=settler.note,
                 enqueue=self._enqueue,
                 permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
-                client=HttpClient(parse_allow(self._settings.fetch_allow), self._settings.contact),
+                client=HttpClient(
+                    parse_allow(self._settings.fetch_allow),
+                    self._settings.contact,
+                    self._settings.trace_hosts,
+                ),
+                timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),
                 parked=lambda run: parking.parked(run),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,
+            traced=tracing.on(),
             freed=self._on_freed,
             ready=self._on_ready,
         )
@@ -165,6 +172,7 @@ class JobOrchestrator:
             asyncio.create_task(self._hear_cancelled(), name="penstock-cancelled"),
             asyncio.create_task(self._keep_up(), name="penstock-upkeep"),
             asyncio.create_task(self._probe(), name="penstock-probe"),
+            asyncio.create_task(self._lag.watch(), name="penstock-lag"),
             *(
                 asyncio.create_task(self._do(chore), name="penstock-chore")
                 for chore in self._chores
@@ -391,4 +399,4 @@ class JobOrchestrator:
                 log.debug("upkeep has to wait: %s", error)
             except Exception:
                 log.exception("upkeep failed in a way it should not")
-            await self._lag.sleep(self._settings.upkeep_seconds)
+            await asyncio.sleep(self._settings.upkeep_seconds)

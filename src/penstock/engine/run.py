@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from penstock.model.errors import DeadlineExceeded, JobTimeout, PenstockError
-from penstock.ports.queue import Lease, Member
+from penstock.ports.queue import Lease, Member, Settlement
 
 CANCEL_SECONDS = 1.0
 """How long an interrupted handler may take to clean up; after that its job is settled."""
@@ -49,6 +49,7 @@ class Run:
         "_slot",
         "_timer",
         "deadline",
+        "ended",
         "given_up",
         "in_lane",
         "interrupted",
@@ -81,6 +82,8 @@ class Run:
         self.limit = limit
         self._slot: int | None = member.mark_started(lease)
         self.interrupted: Interrupt | None = None
+        self.ended: Settlement | None = None
+        """How it ended, once that is known."""
         self.given_up = False
         """Settled while its handler went on in spite of being cancelled."""
         self.permit_used = False

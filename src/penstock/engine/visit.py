@@ -39,7 +39,7 @@ class Visit:
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this visit's deadline."""
-        return JobHttp(self._client.get, self, self.lanes)
+        return JobHttp(self._client.get, self, self.lanes, told=self._client.trace_hosts)
 
     def left(self) -> float:
         return self.deadline - self._now()

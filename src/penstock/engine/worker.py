@@ -11,8 +11,10 @@ from typing import Any
 from penstock.engine.bench import Bench
 from penstock.engine.context import JobContext, current
 from penstock.engine.handlers import Handler
+from penstock.engine.log_fields import of_lease
 from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Interrupt, Run
+from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
 from penstock.model.payload import encode_result
 from penstock.ports.lanes import News, Report
@@ -59,7 +61,11 @@ class Worker:
             run = self._run(lease)
             bench.busy += 1
             try:
-                await self._do(run)
+                if bench.traced:
+                    with processing(run):
+                        await self._do(run)
+                else:
+                    await self._do(run)
             finally:
                 bench.busy -= run.placed
                 bench.forget(lease)
@@ -173,13 +179,15 @@ class Worker:
 
     def _mark_stuck(self, run: Run, ended: Settlement | None) -> None:
         lease = run.lease
-        log.warning("job %s (%s) is settled but its handler goes on", lease.id, lease.kind)
+        message = "job %s (%s) is settled but its handler goes on"
+        log.warning(message, lease.id, lease.kind, extra=of_lease(lease))
         self._bench.stuck[lease.ref] = run
         if ended is not None and ended.outcome is Outcome.RETRY:
             self._bench.holds[lease.ref] = lease
 
     def _settle(self, run: Run, settlement: Settlement | None) -> None:
         if settlement is not None:
+            run.ended = settlement
             self._bench.settler.add(settlement, run)
 
 

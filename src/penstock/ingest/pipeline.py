@@ -204,7 +204,8 @@ class Work:
         tools = self.tools
         async with self.original() as path:
             if tools.mask.heavy:  # a model takes part, of which the children have none
-                parsed = await tools.parser.parse(path, web=web)
+                with self.ctx.stage("parse"):
+                    parsed = await tools.parser.parse(path, web=web)
                 made = Scans(len(parsed.scans)) if parsed.scans else await self._cut(parsed, title)
             else:
                 made = await tools.parser.stage(path, title, tools.chunk, web)
@@ -213,6 +214,7 @@ class Work:
                 await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
                 return {"scans": pages}
             case staged:
+                self.ctx.stages_done(staged.seconds)
                 return await self._stage(staged)
 
     async def stage(self, parsed: Parsed, title: str, masked: Mapping[str, int]) -> Result | None:
@@ -223,8 +225,10 @@ class Work:
         self, parsed: Parsed, title: str, masked: Mapping[str, int] | None = None
     ) -> Staged:
         tools = self.tools
-        prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask, masked or {})
-        chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
+        with self.ctx.stage("mask"):
+            prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask, masked or {})
+        with self.ctx.stage("chunk"):
+            chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
         return prepared.staged(chunks, parsed.mime)
 
     async def _stage(self, staged: Staged) -> Result | None:
@@ -251,14 +255,17 @@ class Work:
             if start and ctx.remaining() < given / 2:
                 ctx.run_later(0.0, f"{done} of {total} embedded")  # a long one takes several runs
             some = missing[start : start + BATCH]
-            vectors = await ask([one.text for one in some])
+            with ctx.stage("embed"):
+                vectors = await ask([one.text for one in some])
             if start + BATCH >= total:
                 ctx.lanes.leave()
             known = {one.hash: vector for one, vector in zip(some, vectors, strict=True)}
             await tools.corpus.put_vectors(version.ref.tenant, tools.model, known)
             done += len(some)
             ctx.progress(PARSED + (1 - PARSED) * done / total, f"{done} of {total} embedded")
-        if not await tools.corpus.publish(version, tools.model):
+        with ctx.stage("publish"):
+            published = await tools.corpus.publish(version, tools.model)
+        if not published:
             return None
         await self._let_go()
         return {"embedded": total}

@@ -59,7 +59,8 @@ async def _scan(work: Work, reader: ScanReader) -> Result | None:
                 ctx.run_later(0.0, f"{done} of {len(parsed.scans)} pages read")
             began = True
             try:
-                text = await reader.read(ctx, path, page)
+                with ctx.stage("scan"):
+                    text = await reader.read(ctx, path, page)
             except (ParserError, ModelError) as error:
                 raise _of_page(error, page) from error
             before = _before(parsed, known, page)

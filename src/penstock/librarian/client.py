@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import grpc
 
+from penstock import tracing
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
 from penstock.librarian.trouble import HEARD, behind, lost, own
@@ -68,21 +69,33 @@ class RemoteLibrarian:
             left = min(errand.ends_at - self._now(), asking.remaining())
             if left <= 0:
                 return
-            call = self._search()(message, timeout=left, metadata=self._metadata)
-            heard = False
-            try:
-                greeting = await call.initial_metadata()
-                heard = greeting is not None and HEARD in greeting
-                await self._read(call, errand, came)
-            except grpc.aio.AioRpcError as error:
-                trouble = behind(error, self._now())
-                time_was_up = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-                if trouble is None and not (time_was_up and heard):
-                    raise own(error, self._address) from error
-            finally:
-                call.cancel()
+            with tracing.span(SEARCH[1:], "client", {"rpc.system": "grpc"}) as span:
+                metadata = list(self._metadata)
+                if span.traceparent is not None:  # it is always a service of one's own
+                    metadata.append((tracing.HEADER, span.traceparent))
+                call = self._search()(message, timeout=left, metadata=metadata)
+                trouble = await self._follow(call, errand, came)
         if trouble is not None:  # not under the permit: the librarian itself is in no trouble
             raise trouble
+
+    async def _follow(
+        self, call: grpc.aio.UnaryStreamCall, errand: Errand, came: asyncio.Queue[Round | None]
+    ) -> PenstockError | None:
+        """Read a call to its end; what the service has trouble with, if anything."""
+        heard = False
+        try:
+            greeting = await call.initial_metadata()
+            heard = greeting is not None and HEARD in greeting
+            await self._read(call, errand, came)
+        except grpc.aio.AioRpcError as error:
+            trouble = behind(error, self._now())
+            time_was_up = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if trouble is None and not (time_was_up and heard):
+                raise own(error, self._address) from error
+            return trouble
+        finally:
+            call.cancel()
+        return None
 
     async def _read(
         self, call: grpc.aio.UnaryStreamCall, errand: Errand, came: asyncio.Queue[Round | None]

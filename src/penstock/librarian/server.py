@@ -11,6 +11,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from penstock import tracing
 from penstock.librarian.credentials import TokenCheck, server_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
 from penstock.librarian.trouble import HEARD, KEY, Full, ending_of
@@ -26,6 +27,7 @@ from penstock.ports.provider import Asking
 log = logging.getLogger("penstock.librarian")
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Librarian"].full_name
+NAME = f"{SERVICE}/Search"
 MOST_SECONDS = 600.0
 """A search takes no longer, whatever its caller's deadline is."""
 LAST_WORD_SECONDS, LAST_WORD_SHARE = 0.25, 0.1
@@ -105,7 +107,9 @@ class Searches:
                 raise Full(f"{self._most} searches are under way already")
             self._running += 1
             try:
-                await self._search(message, context)
+                caller = dict(context.invocation_metadata() or ())
+                with tracing.span(NAME, "server", {"rpc.system": "grpc"}, caller=caller):
+                    await self._search(message, context)
             finally:
                 self._running -= 1
         except Exception as error:

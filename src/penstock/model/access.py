@@ -1,4 +1,4 @@
-"""API keys: who may use the server, for which tenant, and for what."""
+"""API keys: who may use the server, for which tenant, and for what; and what they did with it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import base64
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 from penstock.model.errors import ValidationError
 from penstock.model.ids import new_id
@@ -54,12 +55,48 @@ class Caller:
     key: str | None = None
     """The key's id; None: nobody in particular, on this machine."""
     requests_per_minute: int | None = None
+    name: str = ""
+    """That of the key."""
 
     def lacks(self, scope: KeyScope) -> str | None:
         """What to tell a caller who may not; None where they may."""
         if scope in self.scopes:
             return None
         return f"this needs the scope {scope}; the key has {', '.join(sorted(self.scopes))}"
+
+
+class Ending(StrEnum):
+    """How an action ended."""
+
+    BEGUN = "begun"
+    """Nobody has told: it is under way, or the server died."""
+    DONE = "done"
+    PARTIAL = "partial"
+    """Some of what was asked for could not be done; `detail` says how much."""
+    FAILED = "failed"
+
+
+@dataclass(slots=True, frozen=True)
+class Action:
+    """What somebody did to jobs, lanes or documents over HTTP."""
+
+    id: str
+    """Ordered by time."""
+    at: float
+    tenant: str
+    key_id: str | None
+    """None: nobody in particular, on the server's machine."""
+    key_name: str
+    action: str
+    """What was done to what: `jobs.cancel`, `lane.pause`."""
+    subject: str
+    """The id or name of what it was done to."""
+    detail: Mapping[str, Any]
+    """Figures, filters, limits; no payloads."""
+    outcome: Ending
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "detail": dict(self.detail), "outcome": str(self.outcome)}
 
 
 class Secret:

@@ -134,6 +134,8 @@ class Staged:
     masked: Mapping[str, int]
     reading: Mapping[str, str] = field(default_factory=dict)
     """See `Document`."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """How long its stages took, in order, where that is known. Not stored."""
 
 
 class Hit(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from penstock.model.errors import ConfigError
 
+LOG_FORMATS = ("text", "json")
 SCANS = ("none", "ocr", "model")
 _CONTACT = re.compile(r"[!-'*-~]*")
 _LANGUAGES = re.compile(r"[A-Za-z]\w*(\+[A-Za-z]\w*)*", re.ASCII)
@@ -97,12 +98,23 @@ class Settings:
     """The size of what is found, and how much neighbours share; at most a quarter of the size."""
     idempotency_seconds: float = 86400.0
     """How long the server gives the same answer to requests with the same Idempotency-Key."""
+    actions_seconds: float = 90 * 86400.0
+    """How long the server remembers what callers did to jobs, lanes and documents."""
+    hidden_names: str = ""
+    """Names, with commas between, whose values in payloads and results people are not shown,
+    besides `password`, `secret`, `token`, `api_key`, `authorization`, `cookie` and the like."""
     fetch_allow: str = ""
     """`host:port`, several with commas between: may be fetched although not on the open internet.
     Also a section of `penstock.yaml`: `fetch: {allow: ["intranet.example:8080"]}`."""
     contact: str = ""
     """Who runs this, told to web servers whose pages are fetched: a mail address or a web address.
     Requests then say `Penstock/0.1.0 (+mail@example.org)`."""
+    trace_hosts: str = ""
+    """Hosts, with commas between, that are told which trace a request belongs to (`traceparent`):
+    services of your own that trace as well. Addresses that others name are never told."""
+    log_format: str = "text"
+    """What `serve`, `worker`, `mcp` and `librarian` log: `text`, or `json` with a line for each
+    entry."""
     fetch_seconds: float = 86400.0
     """A document whose address could not be fetched within this time fails."""
     search_providers: str = ""
@@ -129,6 +141,11 @@ class Settings:
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """`hidden_names`, one by one."""
+        return tuple(name.strip() for name in self.hidden_names.split(",") if name.strip())
+
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
@@ -141,6 +158,8 @@ class Settings:
             raise ConfigError("reserved_workers must be fewer than max_workers")
         if self.max_workers > 1000:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")
+        if self.log_format not in LOG_FORMATS:
+            raise ConfigError(f"log_format must be text or json, not {self.log_format!r}")
         if self.scans not in SCANS:
             raise ConfigError(f"scans must be one of {', '.join(SCANS)}, not {self.scans!r}")
         if not _CONTACT.fullmatch(self.contact):

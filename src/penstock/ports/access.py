@@ -1,4 +1,5 @@
-"""The port to what the HTTP server remembers: API keys, and requests with an Idempotency-Key.
+"""The port to what the HTTP server remembers: API keys, requests with an Idempotency-Key, and what
+callers did.
 
 An adapter promises:
 - of any number of requests with one key (of one tenant and route) at a time, exactly one begins;
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from penstock.model.access import ApiKey
+from penstock.model.access import Action, ApiKey
 
 LEASE_SECONDS = 180.0
 """Twice the server's deadline of 90 s: by then a request is over, or its server is dead."""
@@ -110,4 +111,19 @@ class AccessStore(Protocol):
     async def purge(self, before: float) -> int:
         """Forget what was answered, or whose lease was over, before a time of the store's clock;
         how many."""
+        ...
+
+    async def record(self, action: Action) -> None:
+        """Add to the log of what callers did. With the same id again: how it ended, which takes the
+        place of subject, detail and outcome."""
+        ...
+
+    async def actions(
+        self, limit: int, before: str | None = None, tenant: str | None = None
+    ) -> list[Action]:
+        """Of one tenant or of all, the newest first; `before` is the last id of the page before."""
+        ...
+
+    async def purge_actions(self, before: float) -> int:
+        """Forget what was done before a time of the store's clock; how many."""
         ...

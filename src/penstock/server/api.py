@@ -19,6 +19,7 @@ from penstock.server.history import History
 from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
 from penstock.server.routes import (
+    actions,
     answers,
     documents,
     events,
@@ -33,11 +34,22 @@ from penstock.server.routes import (
 )
 
 if TYPE_CHECKING:
+    from fastapi.telemetry import TelemetryConfig
+
     from penstock.app import Penstock
 
 ABOUT = (
     "Durable jobs, lanes for every outside service, searchable documents, research, and answers."
 )
+
+SPANS_ARE_OURS: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""FastAPI's own tell paths, queries and what exceptions say; see `Guard`."""
 
 
 def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
@@ -49,6 +61,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         docs_url=None,  # they load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=SPANS_ARE_OURS,
     )
     state = api.state
     state.penstock = app
@@ -66,7 +79,8 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
         anonymous=is_loopback(config.host) and not config.require_key,
     )
     # Each is looked through in turn, so what is asked for most comes first.
-    parts = (jobs, search, documents, tasks, answers, events, health, lanes, overview, history, mcp)
+    for_all = (jobs, search, documents, tasks, answers, events, health)
+    parts = (*for_all, lanes, overview, history, actions, mcp)
     routers = [part.routes for part in parts] + dashboard.ALL
     for router in routers:
         api.include_router(router)
@@ -74,5 +88,7 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     mcp.install(api)
     problems.install(api, problem_page)
     openapi.install(api)
-    api.add_middleware(Guard, config=config, draining=draining, metrics=state.metrics)
+    api.add_middleware(
+        Guard, config=config, draining=draining, metrics=state.metrics, page_of=problem_page
+    )
     return api

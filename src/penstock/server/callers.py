@@ -46,7 +46,7 @@ class Callers:
         key = await self._key(hash_of(secret))
         if key is None:
             raise _unauthorized("this key is not known, or was revoked")
-        return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute)
+        return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute, key.name)
 
     def take(self, caller: Caller) -> Allowance:
         """Count one more request of a caller, or refuse it."""

@@ -6,16 +6,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 
+from penstock import tracing
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
-from penstock.server.problems import Problem, busy, unforeseen
+from penstock.server.problems import PageOf, Problem, busy, for_people, unforeseen
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -23,6 +27,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 NUL = b"%00"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -47,9 +52,15 @@ register_url_convertor("name", _Name())
 
 class Guard:
     def __init__(
-        self, app: App, config: ServerConfig, draining: Draining, metrics: Metrics
+        self,
+        app: App,
+        config: ServerConfig,
+        draining: Draining,
+        metrics: Metrics,
+        page_of: PageOf,
     ) -> None:
         self._app = app
+        self._page_of = page_of
         self._draining = draining
         self._metrics = metrics
         self._hosts: frozenset[str] | None = frozenset((*LOOPBACK, config.host, *config.hosts))
@@ -88,19 +99,31 @@ class Guard:
                 headers.update(scope["state"].get("headers", {}))
                 if self._draining.begun or (status >= 400 and not received):
                     headers["Connection"] = "close"
+                route = _route(scope)
+                span.rename(f"{method} {route}")
+                span.set({"http.route": route, "http.response.status_code": status})
+                if status >= 500:
+                    span.fail(str(status))
                 seconds = time.monotonic() - begun
-                self._metrics.answered(scope["method"], _route(scope), status, seconds)
+                self._metrics.answered(scope["method"], route, status, seconds)
             await send(message)
 
-        try:
-            self._check(scope)
-            await self._app(scope, take, answer)
-        except Problem as problem:
-            await problem.response()(scope, take, answer)
-        except Exception as error:
-            told = unforeseen(scope["method"], _route(scope), error)
-            if not started:  # else the connection is cut, which tells as much
-                await told.response()(scope, take, answer)
+        method = scope["method"] if scope["method"] in METHODS else "HTTP"
+        with _span(method, scope) as span:
+            try:
+                self._check(scope)
+                await self._app(scope, take, answer)
+            except Problem as problem:
+                await self._told(scope, problem)(scope, take, answer)
+            except Exception as error:
+                told = unforeseen(scope["method"], _route(scope), error)
+                if not started:  # else the connection is cut, which tells as much
+                    await self._told(scope, told)(scope, take, answer)
+
+    def _told(self, scope: Scope, problem: Problem) -> Response:
+        """As a page to a person in a browser."""
+        request = Request(scope)
+        return self._page_of(request, problem) if for_people(request) else problem.response()
 
     def _check(self, scope: Scope) -> None:
         if scope["path"] in ALWAYS:
@@ -138,6 +161,15 @@ async def _linger(take: Receive) -> None:
                     return
     except TimeoutError:
         return
+
+
+def _span(method: str, scope: Scope) -> AbstractContextManager[tracing.Span]:
+    """Of its address only the route is told: the rest names what is asked for. Not for probes."""
+    if scope["path"] in ALWAYS:
+        return nullcontext(tracing.SILENT)
+    header = Headers(scope=scope).get(tracing.HEADER)
+    caller = None if header is None else {tracing.HEADER: header}
+    return tracing.span(method, "server", {"http.request.method": method}, caller=caller)
 
 
 def _route(scope: Scope) -> str:

@@ -11,6 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from penstock.engine.loop_lag import LoopLag
 from penstock.server.queue_metrics import DESCRIBED, look_at
 
 if TYPE_CHECKING:
@@ -36,10 +37,17 @@ class Metrics:
         )
         self._streams = Gauge("penstock_http_streams", "Streams open now.", registry=registry)
         self._polls = Gauge("penstock_http_long_polls", "Long polls now.", registry=registry)
+        self.lag = LoopLag()
+        self._lag = Gauge(
+            "penstock_http_loop_lag_seconds",
+            "How late the event loop of this server was, at most, of late.",
+            registry=registry,
+        )
+        self._lag.set_function(lambda: self.lag.longest)
 
     def described(self) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
         """Name, type, labels and meaning of each."""
-        for metric in (self._requests, self._seconds, self._streams, self._polls):
+        for metric in (self._requests, self._seconds, self._streams, self._polls, self._lag):
             (family,) = metric.describe()
             name = family.name + ("_total" if family.type == "counter" else "")
             yield name, family.type, metric._labelnames, family.documentation

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from pydantic import BaseModel, Field
 
 from penstock.server.schemas import LaneOut, State
@@ -63,6 +65,23 @@ class DeadGroupOut(BaseModel):
 
 class DeadGroups(BaseModel):
     groups: list[DeadGroupOut]
+
+
+class ActionOut(BaseModel):
+    id: str
+    at: float
+    tenant: str
+    key_id: str | None = Field(description="Null: nobody in particular, on the server's machine.")
+    key_name: str
+    action: str = Field(description="What was done: `jobs.cancel`, `lane.pause` and so on.")
+    subject: str = Field(description="To what; `?` where there was none of that name.")
+    detail: dict[str, Any] = Field(description="Figures, filters, limits; no payloads.")
+    outcome: Literal["begun", "done", "partial", "failed"]
+
+
+class ActionPage(BaseModel):
+    actions: list[ActionOut]
+    next: str | None = Field(description="Give it as `before` for the next page.")
 
 
 class LaneHistory(BaseModel):

@@ -114,8 +114,17 @@ def problem_of(error: PenstockError) -> Problem | None:
     return None
 
 
-def install(api: FastAPI, page_of: Callable[[Request, Problem], Response]) -> None:
-    """Have every error of a request answered as a problem; `page_of` makes a page of one."""
+PageOf = Callable[[Request, Problem], Response]
+"""Makes a page of a problem."""
+
+
+def for_people(request: Request) -> bool:
+    """Whether a browser asks for a page."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+def install(api: FastAPI, page_of: PageOf) -> None:
+    """Have every error of a request answered as a problem."""
 
     @api.exception_handler(Problem)
     async def told(request: Request, error: Problem) -> Response:
@@ -146,7 +155,7 @@ def install(api: FastAPI, page_of: Callable[[Request, Problem], Response]) -> No
                 405, "method-not-allowed", f"allowed here: {allowed}", headers={"Allow": allowed}
             ).response()
         if error.status_code == 404:
-            if "text/html" in request.headers.get("accept", ""):  # a person, in a browser
+            if for_people(request):
                 missing = Problem(404, "not-found", "there is no such page")
                 return page_of(request, missing)
             return Problem(
@@ -165,12 +174,12 @@ def install(api: FastAPI, page_of: Callable[[Request, Problem], Response]) -> No
 
 
 def _methods(request: Request) -> set[str]:
-    """What may be done at this path: each method is a route of its own."""
-    found: set[str] = set()
-    for route in request.app.state.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
-            found |= route.methods
-    return found
+    """What may be done at this path: each method is a route of its own. `/v1/jobs/cancel` is not
+    the job called cancel."""
+    routes = request.app.state.routes
+    found = [one for one in routes if one.matches(request.scope)[0] is not Match.NONE]
+    exact = [one for one in found if not one.param_convertors]
+    return {method for one in exact or found for method in one.methods}
 
 
 def unforeseen(method: str, route: str, error: Exception) -> Problem:

@@ -77,8 +77,11 @@ async def listening(
     shown = f"[{host}]" if ":" in host else host
     async with mcp.running(api):
         done = asyncio.create_task(server.serve(sockets=[bound]), name="penstock-http")
-        purging = asyncio.create_task(_purge(app), name="penstock-purge")
-        keeping = asyncio.create_task(api.state.history.keep(), name="penstock-history")
+        chores = [
+            asyncio.create_task(_purge(app), name="penstock-purge"),
+            asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
+            asyncio.create_task(api.state.history.keep(), name="penstock-history"),
+        ]
         try:
             yield Serving(f"http://{shown}:{port}", server, done)
         finally:
@@ -87,9 +90,9 @@ async def listening(
             # that is closed under a request looks to its caller as if it might have been done.
             await asyncio.sleep(LATE_SECONDS)
             server.should_exit = True
-            for task in (purging, keeping):
-                task.cancel()
-            await asyncio.gather(done, purging, keeping, return_exceptions=True)
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(done, *chores, return_exceptions=True)
 
 
 def bind(config: ServerConfig) -> socket.socket:
@@ -126,10 +129,11 @@ async def _check_keys(app: Penstock, config: ServerConfig) -> None:
 
 
 async def _purge(app: Penstock) -> None:
-    """Forget answers that are kept long enough."""
+    """Forget answers, and what callers did, once they are kept long enough."""
     while True:
         try:
             await app.access.purge(app.queue.now() - app.settings.idempotency_seconds)
+            await app.access.purge_actions(app.queue.now() - app.settings.actions_seconds)
         except Exception as error:
-            log.warning("cannot forget old answers now: %s", error)
+            log.warning("cannot forget old answers and actions now: %s", error)
         await asyncio.sleep(PURGE_SECONDS)

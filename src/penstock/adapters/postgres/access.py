@@ -1,14 +1,18 @@
-"""API keys and idempotent requests in a PostgreSQL database."""
+"""API keys, idempotent requests and what callers did, in a PostgreSQL database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from penstock.adapters.access_rows import (
+    ACTION_COLUMNS,
     KEY_COLUMNS,
+    LAST,
     PURGE_BATCH,
     REQUEST_COLUMNS,
     USE_SECONDS,
+    action_of,
+    action_row,
     beginning_of,
     check_key,
     headers_text,
@@ -16,7 +20,7 @@ from penstock.adapters.access_rows import (
     scopes_text,
 )
 from penstock.adapters.postgres.database import Database, Pool, Transaction
-from penstock.model.access import ApiKey
+from penstock.model.access import Action, ApiKey
 from penstock.ports.access import LEASE_SECONDS, Beginning, Begun
 
 
@@ -146,6 +150,33 @@ class PostgresAccess:
     async def purge(self, before: float) -> int:
         async def purge(tx: Transaction) -> int:
             return await tx.execute("purge_requests", before, PURGE_BATCH)
+
+        count = 0
+        while batch := await self._pool().write(purge):
+            count += batch
+        return count
+
+    async def record(self, action: Action) -> None:
+        async def record(tx: Transaction) -> None:
+            await tx.execute("record_action", *action_row(action))
+
+        await self._pool().write(record)
+
+    async def actions(
+        self, limit: int, before: str | None = None, tenant: str | None = None
+    ) -> list[Action]:
+        whose = "" if tenant is None else " AND tenant = $3"
+        statement = self._database.sql(
+            f"SELECT {ACTION_COLUMNS} FROM penstock.actions WHERE id < $1{whose}"
+            " ORDER BY id DESC LIMIT $2"
+        )
+        values = (before or LAST, limit) if tenant is None else (before or LAST, limit, tenant)
+        async with self._pool().connection() as connection:
+            return [action_of(row) for row in await connection.fetch(statement, *values)]
+
+    async def purge_actions(self, before: float) -> int:
+        async def purge(tx: Transaction) -> int:
+            return await tx.execute("purge_actions", before, PURGE_BATCH)
 
         count = 0
         while batch := await self._pool().write(purge):

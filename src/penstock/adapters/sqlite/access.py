@@ -1,4 +1,4 @@
-"""API keys and idempotent requests in a SQLite file."""
+"""API keys, idempotent requests and what callers did, in a SQLite file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.adapters.access_rows import (
+    ACTION_COLUMNS,
     KEY_COLUMNS,
+    LAST,
     PURGE_BATCH,
     REQUEST_COLUMNS,
     USE_SECONDS,
+    action_of,
+    action_row,
     beginning_of,
     check_key,
     headers_text,
@@ -20,7 +24,7 @@ from penstock.adapters.access_rows import (
 )
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.model.access import ApiKey
+from penstock.model.access import Action, ApiKey
 from penstock.ports.access import LEASE_SECONDS, Beginning, Begun
 
 
@@ -155,6 +159,33 @@ class SqliteAccess:
             return tx.execute(
                 sql("purge_requests"), {"before": before, "most": PURGE_BATCH}
             ).rowcount
+
+        count = 0
+        while batch := await self._file.write(purge):
+            count += batch
+        return count
+
+    async def record(self, action: Action) -> None:
+        await self._file.write(lambda tx: tx.execute(sql("record_action"), action_row(action)))
+
+    async def actions(
+        self, limit: int, before: str | None = None, tenant: str | None = None
+    ) -> list[Action]:
+        def read(connection: sqlite3.Connection) -> list[Action]:
+            whose = "" if tenant is None else " AND tenant = :tenant"
+            rows = connection.execute(
+                f"SELECT {ACTION_COLUMNS} FROM actions WHERE id < :before{whose}"
+                " ORDER BY id DESC LIMIT :limit",
+                {"before": before or LAST, "tenant": tenant, "limit": limit},
+            )
+            return [action_of(row) for row in rows]
+
+        return await self._file.read(read)
+
+    async def purge_actions(self, before: float) -> int:
+        def purge(tx: Transaction) -> int:
+            old = {"before": before, "most": PURGE_BATCH}
+            return tx.execute(sql("purge_actions"), old).rowcount
 
         count = 0
         while batch := await self._file.write(purge):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import time
+from dataclasses import replace
 from typing import IO, Any
 
 from penstock.ingest.chunk import ChunkSettings
@@ -66,8 +68,11 @@ def _answer(asked: dict[str, Any], body: bytes, limits: ParseLimits) -> Frame:
         data = body if asked["path"] is None else _load(asked["path"], limits)
         if asked["page"] is None:
             scanned = {int(page): text for page, text in asked["scanned"].items()}
+            begun = time.monotonic()
             parsed = read(data, limits, scanned, asked["web"])
-            return _staged(parsed, **asked["stage"]) if "stage" in asked else pack_parsed(parsed)
+            if "stage" not in asked:
+                return pack_parsed(parsed)
+            return _staged(parsed, time.monotonic() - begun, **asked["stage"])
         seen = picture(data, asked["page"], limits)
         if asked["languages"] is None:
             return {"page": asked["page"]}, seen.png()
@@ -93,12 +98,16 @@ def _load(path: str, limits: ParseLimits) -> bytes:
         raise ParserError(f"the file cannot be read: {error.strerror}", "unreadable") from error
 
 
-def _staged(parsed: Parsed, title: str, settings: dict[str, int]) -> Frame:
+def _staged(parsed: Parsed, took: float, title: str, settings: dict[str, int]) -> Frame:
+    """`took`: how long it was read."""
     if parsed.scans:
         return {"scans": len(parsed.scans)}, b""
+    begun = time.monotonic()
     ready = prepare(parsed, title, mask)
+    masked = time.monotonic()
     chunks = cut(ready.uncut, ChunkSettings(**settings))
-    return pack_staged(ready.staged(chunks, parsed.mime))
+    seconds = {"parse": took, "mask": masked - begun, "chunk": time.monotonic() - masked}
+    return pack_staged(replace(ready.staged(chunks, parsed.mime), seconds=seconds))
 
 
 if __name__ == "__main__":

@@ -73,6 +73,7 @@ def pack_staged(staged: Staged) -> Frame:
     text = staged.text.encode()
     about: dict[str, Any] = {"title": staged.title, "mime": staged.mime}
     about |= {"masked": dict(staged.masked), "reading": dict(staged.reading)}
+    about["seconds"] = dict(staged.seconds)
     return {"staged": about, "text": len(text), **header}, text + terms
 
 

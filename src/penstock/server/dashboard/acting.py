@@ -11,6 +11,7 @@ from penstock.ports.queue import JobFilter
 from penstock.server.dashboard.pages import Flash
 from penstock.server.dashboard.session import Visit
 from penstock.server.problems import Problem
+from penstock.server.routes.jobs import change_jobs
 
 Act = Literal["cancel", "redrive", "discard"]
 DONE: dict[Act, str] = {"cancel": "cancelled", "redrive": "queued again", "discard": "discarded"}
@@ -28,7 +29,7 @@ def act_of(given: str) -> Act:
 async def change(request: Request, visit: Visit, what: Act, where: JobFilter) -> Flash:
     if what == "redrive":
         await request.app.state.depth.check()
-    return _told(what, await visit.desk.change(what, where))
+    return _told(what, await change_jobs(request, visit.desk, visit.caller, what, where))
 
 
 def _told(what: Act, changed: Changed) -> Flash:

@@ -14,6 +14,9 @@ from penstock.server.problems import Problem
 
 FOLDER = Path(__file__).parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+BUNDLES = {"htmx.js": ("vendor/htmx.min.js", "vendor/hx-sse.min.js")}
+"""Several as one. htmx looks at the page in its first free moment, and an extension that arrives
+later than that is never asked."""
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -27,13 +30,18 @@ class Asset(NamedTuple):
 @functools.cache
 def assets() -> dict[str, Asset]:
     """By their path below the folder."""
-    found = {}
-    for path in sorted(FOLDER.rglob("*")):
-        if path.suffix in TYPES:
-            body = path.read_bytes()
-            tag = hashlib.sha256(body).hexdigest()[:16]
-            found[path.relative_to(FOLDER).as_posix()] = Asset(body, TYPES[path.suffix], tag)
-    return found
+    bodies = {
+        path.relative_to(FOLDER).as_posix(): path.read_bytes()
+        for path in sorted(FOLDER.rglob("*"))
+        if path.suffix in TYPES
+    }
+    for name, parts in BUNDLES.items():
+        bodies[name] = b";\n".join(bodies.pop(part) for part in parts)
+    return {name: _asset(name, body) for name, body in bodies.items()}
+
+
+def _asset(name: str, body: bytes) -> Asset:
+    return Asset(body, TYPES[Path(name).suffix], hashlib.sha256(body).hexdigest()[:16])
 
 
 def address(name: str) -> str:

@@ -37,6 +37,7 @@ THEME = "penstock_theme"
 FLASH = "penstock_flash"
 FLASH_SECONDS = 60
 FLASH_BYTES = 1500
+"""Browsers keep no cookie of more than 4,096."""
 
 
 class Screen(NamedTuple):
@@ -127,7 +128,8 @@ def redirect(path: str, flash: Flash | None = None) -> Response:
     response = RedirectResponse(path, 303, headers=HEADERS)
     if flash is not None:
         # In a cookie, because nobody else can make a browser show one.
-        said = json.dumps([flash.kind, flash.text[:FLASH_BYTES]]).encode()
+        text = flash.text.encode("utf-8", "replace")[:FLASH_BYTES].decode("utf-8", "ignore")
+        said = json.dumps([flash.kind, text], ensure_ascii=False).encode()
         response.set_cookie(
             FLASH,
             base64.urlsafe_b64encode(said).decode(),

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
+from penstock.server.actions import acting
 from penstock.server.callers import known
 from penstock.server.dashboard import assets
 from penstock.server.dashboard.page_route import router
@@ -19,6 +20,7 @@ from penstock.server.dashboard.screens import (
     job,
     jobs,
     lanes,
+    log,
     overview,
     research,
     search,
@@ -48,14 +50,15 @@ async def take_key(request: Request) -> Response:
     onward = local_path(form.one("next", "/"))
     request.state.secret = form.one("key")
     try:
-        await known(request)
+        caller = await known(request)
     except Problem as problem:
         if problem.status != 401:
             raise
         return page(
             request, "sign_in.html", 401, title="Sign in", next=onward, wrong=problem.detail
         )
-    response = redirect(onward)
+    async with acting(request, caller, "key.sign-in", caller.name):
+        response = redirect(onward)
     sign_in(request, response, form.one("key"))
     return response
 
@@ -80,5 +83,6 @@ SCREENS = (
     research,
     task,
     ask,
+    log,
 )
 ALL = [one.routes for one in SCREENS] + [shared]

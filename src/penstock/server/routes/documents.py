@@ -11,8 +11,10 @@ from starlette.responses import Response
 from penstock.desk import Desk
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
+from penstock.server.actions import acting
 from penstock.server.answers import at, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
+from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
@@ -134,9 +136,17 @@ async def chunks(desk: ReadDesk, document_id: str, collection: Collection = "def
 
 
 @routes.delete("/v1/documents/{document_id:name}", status_code=204, response_class=Response)
-async def delete(desk: WriteDesk, document_id: str, collection: Collection = "default") -> Response:
+async def delete(
+    request: Request,
+    desk: WriteDesk,
+    caller: Writer,
+    document_id: str,
+    collection: Collection = "default",
+) -> Response:
     """Remove it, whatever is being done with it."""
-    await desk.corpus.delete(document_id, collection=collection, tenant=desk.tenant)
+    ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
+    async with acting(request, caller, "document.delete", ref.id, collection=ref.collection):
+        await desk.corpus.delete(document_id, collection=collection, tenant=desk.tenant)
     return Response(status_code=204)
 
 
@@ -146,13 +156,19 @@ async def delete(desk: WriteDesk, document_id: str, collection: Collection = "de
     responses={202: {"model": DocumentOut}},
 )
 async def retry(
-    request: Request, desk: WriteDesk, document_id: str, collection: Collection = "default"
+    request: Request,
+    desk: WriteDesk,
+    caller: Writer,
+    document_id: str,
+    collection: Collection = "default",
 ) -> Response:
     """Try a failed document again, from its original. What went wrong stays on it until then."""
+    ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
 
     async def make() -> Response:
-        await request.app.state.depth.check()
-        again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
+        async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
+            await request.app.state.depth.check()
+            again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
         where = at("documents", document_id) + _in(collection)
         return reply(again.as_dict(), 202, location=where)
 

@@ -8,12 +8,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Changed, Desk, dead_letters
+from penstock.desk import Changed, Desk, What, dead_letters
+from penstock.model.access import Caller
 from penstock.model.errors import WaitTimeout
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting, named
 from penstock.server.answers import at, reply, written
 from penstock.server.bodies import parse, require, whole
+from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
@@ -35,6 +38,8 @@ from penstock.server.schemas import (
 routes = APIRouter(tags=["jobs"])
 
 AT_ONCE = 50
+ALL = "jobs"
+"""The subject of what is done to many."""
 PAGE_BYTES = 4_000_000
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -141,28 +146,33 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
 
 
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
-async def cancel(desk: WriteDesk, job_id: str) -> Response:
+async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Cancel a job; the job as it stands then, which may have finished just before."""
-    await desk.job(job_id)
-    return reply((await desk.cancel(job_id)).as_dict())
+    async with acting(request, caller, "job.cancel", named(job_id)) as deed:
+        await desk.job(job_id)
+        job = await desk.cancel(job_id)
+        deed.detail["state"] = str(job.state)
+    return reply(job.as_dict())
 
 
 @routes.post("/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(Which))
-async def cancel_many(request: Request, desk: WriteDesk) -> Response:
+async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
-    changed = await desk.change("cancel", await _which(request))
+    changed = await change_jobs(request, desk, caller, "cancel", await _which(request))
     return reply({"cancelled": len(changed.ids), "not": _refusals(changed)})
 
 
 @routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobOut}})
-async def again(request: Request, desk: WriteDesk, job_id: str) -> Response:
+async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
     parent, stays as it is."""
     made = made_id(request, desk.tenant)
 
     async def make() -> Response:
-        await request.app.state.depth.check()
-        new = await desk.again(job_id, new_id=made)
+        async with acting(request, caller, "job.again", named(job_id)) as deed:
+            await request.app.state.depth.check()
+            new = await desk.again(job_id, new_id=made)
+            deed.detail["new"] = new.id
         return reply(new.as_dict(), 202, location=at("jobs", new.id))
 
     return await once(request, desk.tenant, fingerprint(request), made, make)
@@ -192,11 +202,11 @@ async def groups(desk: ReadDesk) -> Response:
     responses={200: {"model": Redriven}},
     openapi_extra=takes(Which),
 )
-async def redrive(request: Request, desk: WriteDesk) -> Response:
+async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
     await request.app.state.depth.check()
-    return _changed("redriven", await desk.change("redrive", where))
+    return _changed("redriven", await change_jobs(request, desk, caller, "redrive", where))
 
 
 @routes.post(
@@ -204,9 +214,23 @@ async def redrive(request: Request, desk: WriteDesk) -> Response:
     responses={200: {"model": Discarded}},
     openapi_extra=takes(Which),
 )
-async def discard(request: Request, desk: WriteDesk) -> Response:
+async def discard(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Delete dead letters for good."""
-    return _changed("discarded", await desk.change("discard", await _which(request)))
+    where = await _which(request)
+    return _changed("discarded", await change_jobs(request, desk, caller, "discard", where))
+
+
+async def change_jobs(
+    request: Request, desk: Desk, caller: Caller, what: What, where: JobFilter
+) -> Changed:
+    """Do it to all that match, and record that it was done."""
+    parts = {name: value for name, value in asdict(where).items() if value is not None}
+    if where.ids is not None:
+        parts["ids"] = len(where.ids)
+    async with acting(request, caller, f"jobs.{what}", ALL, which=parts) as deed:
+        changed = await desk.change(what, where)
+        deed.changed(changed.ids, len(changed.refused))
+    return changed
 
 
 async def _which(request: Request) -> JobFilter:

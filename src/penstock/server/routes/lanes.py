@@ -10,9 +10,10 @@ from starlette.responses import Response
 from penstock.desk import Desk
 from penstock.model.access import KeyScope
 from penstock.model.errors import LaneNotFound
+from penstock.server.actions import acting
 from penstock.server.answers import reply
 from penstock.server.bodies import parse, require, whole
-from penstock.server.callers import Reader
+from penstock.server.callers import Admin, Reader
 from penstock.server.desk import AdminDesk, ReadDesk
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
@@ -30,23 +31,25 @@ async def lanes(desk: ReadDesk, caller: Reader) -> Response:
 
 
 @routes.post("/v1/lanes/{name:name}/pause", responses={200: {"model": LaneOut}})
-async def pause(desk: AdminDesk, name: str) -> Response:
+async def pause(request: Request, desk: AdminDesk, caller: Admin, name: str) -> Response:
     """Let nothing start in a lane until it is resumed."""
-    await desk.app.steer_lane(name, "pause")
+    async with acting(request, caller, "lane.pause", name):
+        await desk.app.steer_lane(name, "pause")
     return await _lane(desk, name)
 
 
 @routes.post("/v1/lanes/{name:name}/resume", responses={200: {"model": LaneOut}})
-async def resume(desk: AdminDesk, name: str) -> Response:
+async def resume(request: Request, desk: AdminDesk, caller: Admin, name: str) -> Response:
     """Lift a pause, or a block by refused credentials."""
-    await desk.app.steer_lane(name, "resume")
+    async with acting(request, caller, "lane.resume", name):
+        await desk.app.steer_lane(name, "resume")
     return await _lane(desk, name)
 
 
 @routes.patch(
     "/v1/lanes/{name:name}", responses={200: {"model": LaneOut}}, openapi_extra=takes(Limits)
 )
-async def limit(request: Request, desk: AdminDesk, name: str) -> Response:
+async def limit(request: Request, desk: AdminDesk, caller: Admin, name: str) -> Response:
     """Give a lane other limits, for all processes and until they are taken back: null stands for
     what is configured. What is not named stays as it is. Part of a rate is completed from what is
     configured."""
@@ -54,7 +57,9 @@ async def limit(request: Request, desk: AdminDesk, name: str) -> Response:
     changes = parse(await whole(request), Limits).model_dump(exclude_unset=True)
     if not changes:
         raise Problem(422, "invalid", f"give at least one of {', '.join(Limits.model_fields)}")
-    return reply(asdict(await desk.app.limit_lane(name, changes)))
+    async with acting(request, caller, "lane.limit", name, limits=changes):
+        lane = await desk.app.limit_lane(name, changes)
+    return reply(asdict(lane))
 
 
 async def _lane(desk: Desk, name: str) -> Response:

@@ -13,3 +13,20 @@ ALTER TABLE penstock.lanes
     ADD COLUMN own_tolerance float8,
     ADD COLUMN own_parallel integer,
     ADD COLUMN own_per_day integer;
+
+-- actions: what callers of the server did to jobs, lanes and documents; kept for `actions_seconds`.
+--   id      ordered by time
+--   detail  JSON, as text: figures, filters, limits; no payloads
+CREATE TABLE penstock.actions (
+    id       text COLLATE "C" PRIMARY KEY,
+    at       float8 NOT NULL,
+    tenant   text COLLATE "C" NOT NULL,
+    key_id   text,
+    key_name text NOT NULL,
+    action   text NOT NULL,
+    subject  text NOT NULL,
+    detail   text NOT NULL,
+    outcome  text NOT NULL
+);
+CREATE INDEX actions_tenant ON penstock.actions (tenant, id);
+CREATE INDEX actions_at ON penstock.actions (at);

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import Request
 from starlette.responses import Response
 
 from penstock.desk import dead_letters as filter_of
+from penstock.model.hidden import hidden
+from penstock.ports.operators import DeadGroup
 from penstock.server.dashboard.acting import DONE, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import confirm, page, part, redirect
-from penstock.server.dashboard.session import Reading, Writing, read_form
+from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -20,16 +24,23 @@ PATH = "/dead-letters"
 
 @routes.get(PATH)
 async def dead_letters(request: Request, visit: Reading) -> Response:
-    groups = await visit.desk.dead_groups()
+    groups = await _groups(visit)
     return page(request, "dead_letters.html", title="Dead letters", groups=groups)
 
 
 @routes.get("/live/dead-letters")
 async def dead_letters_live(request: Request, visit: Reading) -> Response:
     async def render() -> str:
-        return part(request, "parts/dead_letters.html", groups=await visit.desk.dead_groups())
+        return part(request, "parts/dead_letters.html", groups=await _groups(visit))
 
     return live(request, render)
+
+
+async def _groups(visit: Visit) -> list[DeadGroup]:
+    """Without what nobody should see."""
+    names = visit.desk.app.settings.hidden
+    found = await visit.desk.dead_groups()
+    return [replace(one, message=hidden(one.message, names)) for one in found]
 
 
 @routes.post(PATH)

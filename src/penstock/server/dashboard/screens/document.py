@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -11,7 +12,9 @@ from penstock.desk import Desk
 from penstock.ingest.jobs import log_of
 from penstock.model.document import DEFAULT_COLLECTION, Document, StoredChunk
 from penstock.model.errors import ValidationError
+from penstock.model.hidden import hidden
 from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting
 from penstock.server.dashboard.filters import CHUNKS, at_document
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
@@ -87,7 +90,7 @@ async def document_live(
 
 async def _seen(visit: Visit, name: str, collection: str, chunks: Chunks) -> dict[str, Any]:
     desk = visit.desk
-    found = await desk.document(name, collection)
+    found = shown_of(await desk.document(name, collection), desk)
     await chunks.read(found)
     log = log_of(found.ref)
     newest = await desk.version(log)
@@ -102,14 +105,25 @@ async def _seen(visit: Visit, name: str, collection: str, chunks: Chunks) -> dic
     }
 
 
+def shown_of(document: Document, desk: Desk) -> Document:
+    """Without what nobody should see."""
+    names = desk.app.settings.hidden
+    metadata, error = hidden(dict(document.metadata), names), document.error
+    return replace(document, metadata=metadata, error=error and hidden(dict(error), names))
+
+
 @routes.post("/documents/{document_id:name}/retry")
 async def retry(request: Request, visit: Writing, document_id: str) -> Response:
     form = await read_form(request)
     collection = _collection(form)
-    back = at_document(document_id, collection)
+    ref = (await visit.desk.document(document_id, collection)).ref
+    back = at_document(ref.id, ref.collection)
     try:
-        await request.app.state.depth.check()
-        await visit.desk.corpus.retry(document_id, collection=collection, tenant=visit.desk.tenant)
+        async with acting(
+            request, visit.caller, "document.retry", ref.id, collection=ref.collection
+        ):
+            await request.app.state.depth.check()
+            await visit.desk.corpus.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"{error}."))
     return redirect(back, Flash("good", "It is tried again."))
@@ -123,7 +137,8 @@ async def delete(request: Request, visit: Writing, document_id: str) -> Response
     if not form.confirmed:
         ask = f"Shall the document {ref.id} be deleted, with its original and all its chunks?"
         return confirm(request, ask, form.fields, at_document(ref.id, ref.collection))
-    await visit.desk.corpus.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
+    async with acting(request, visit.caller, "document.delete", ref.id, collection=ref.collection):
+        await visit.desk.corpus.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
     return redirect("/documents", Flash("good", f"The document {ref.id} was deleted."))
 
 

@@ -17,6 +17,7 @@ from penstock.server.dashboard.forms import Refused, empty, told, typed
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router, wants_json
 from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.screens.document import shown_of
 from penstock.server.dashboard.session import FORM, Form, Reading, Visit, Writing, read_form
 from penstock.server.problems import Problem
 from penstock.server.uploads import FORM as FILES
@@ -112,7 +113,7 @@ async def _list(visit: Visit, wanted: Wanted) -> dict[str, Any]:
         limit=PAGE + 1,
         before=wanted.before,
     )
-    shown = found[:PAGE]
+    shown = [shown_of(one, visit.desk) for one in found[:PAGE]]
     more = len(found) > PAGE
     return {
         "documents": shown,

@@ -8,7 +8,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from penstock.desk import RESERVED
+from penstock.model.hidden import hidden_job
 from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting, named
 from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
@@ -37,7 +39,7 @@ async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
 
 
 async def _seen(visit: Visit, job_id: str) -> dict[str, Any]:
-    found = await visit.desk.job(job_id)
+    found = hidden_job(await visit.desk.job(job_id), visit.desk.app.settings.hidden)
     life = steps(found, visit.desk.app.queue.now())
     return {
         "job": found,
@@ -62,6 +64,8 @@ async def change_job(request: Request, visit: Writing, job_id: str) -> Response:
 
 @routes.post("/jobs/{job_id:name}/again")
 async def run_again(request: Request, visit: Writing, job_id: str) -> Response:
-    await request.app.state.depth.check()
-    new = await visit.desk.again(job_id)
+    async with acting(request, visit.caller, "job.again", named(job_id)) as deed:
+        await request.app.state.depth.check()
+        new = await visit.desk.again(job_id)
+        deed.detail["new"] = new.id
     return redirect(f"/jobs/{in_path(new.id)}", Flash("good", "This is the new job."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
+from penstock.model.hidden import hidden_job
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
 from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
@@ -23,6 +25,7 @@ routes = router()
 PAGE = 50
 TICKED = 10_000
 """Jobs that are named one by one; for more there is the filter."""
+RARE = ("error_type", "task", "parent", "since", "until")
 UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
@@ -65,6 +68,11 @@ class Wanted:
         given = [("state", str(state)) for state in self.states]
         given += [(name, text) for name, text in {**self.texts, **more}.items() if text]
         return "?" + urlencode(given) if given else ""
+
+    @property
+    def rare(self) -> bool:
+        """Whether it asks by what is folded away at first."""
+        return any(self.texts[name] for name in RARE)
 
     @property
     def offers(self) -> list[str]:
@@ -125,7 +133,7 @@ async def _list(
             older = await visit.desk.jobs(where, PAGE + 1, top)
             if older:
                 found, newer, more = older, PAGE, True
-    shown = found[:PAGE]
+    shown = [_line(visit, job) for job in found[:PAGE]]
     first = top or (shown[0].id if shown else None)
     return {
         "jobs": shown,
@@ -135,6 +143,12 @@ async def _list(
         "following": _older(wanted, shown, found),
         "address": "/live/jobs" + wanted.query(top=first, before=before),
     }
+
+
+def _line(visit: Visit, job: Job) -> Job:
+    """What the list tells of a job, without what nobody should see."""
+    short = replace(job, payload={}, result=None, history=[])
+    return hidden_job(short, visit.desk.app.settings.hidden)
 
 
 def _older(wanted: Wanted, shown: list[Job], found: list[Job]) -> str | None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from penstock.model.errors import LaneNotFound, ValidationError
 from penstock.model.lane import LIMITS
 from penstock.ports.lanes import LaneInfo, Steer
+from penstock.server.actions import acting
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
@@ -97,7 +98,8 @@ async def steer(request: Request, visit: Steering, name: str) -> Response:
         what = Steer(form.one("what"))
     except ValueError:
         raise Problem(422, "invalid", "a lane is paused, resumed or reset") from None
-    await visit.desk.app.steer_lane(name, what)
+    async with acting(request, visit.caller, f"lane.{what.value}", name):
+        await visit.desk.app.steer_lane(name, what)
     return redirect(f"/lanes/{in_path(name)}", Flash("good", f"Lane {name} {STEERED[what]}."))
 
 
@@ -108,7 +110,8 @@ async def limit(request: Request, visit: Steering, name: str) -> Response:
     try:
         wanted = {key: _figure(key, form.one(key)) for key in LIMITS}
         given = any(value is not None for value in wanted.values())
-        await visit.desk.app.limit_lane(name, wanted if given else None)
+        async with acting(request, visit.caller, "lane.limit", name, limits=wanted):
+            await visit.desk.app.limit_lane(name, wanted if given else None)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"The limits are as they were: {error}."))
     said = "has these limits now, for all processes" if given else "is as configured again"

@@ -34,7 +34,7 @@
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.15 : 1] } },
       axes: [{ ...axis, values: clock, space: 90, size: 32 }, { ...axis, size: 56, values: (_, splits) => splits.map(short) }],
       series: [{}, ...series.map(([label], index) => ({
-        label, stroke: lines[index], width: 2, points: { show: false }, spanGaps: false,
+        label, stroke: lines[index], fill: lines[index].replace("rgb(", "rgba(").replace(")", ", .1)"), width: 2, points: { show: false }, spanGaps: false,
       }))],
     }, data, element);
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: element.clientHeight }));

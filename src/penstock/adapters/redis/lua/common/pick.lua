@@ -78,9 +78,16 @@ function pick.lease(picked, member)
   end
   for line, some in pairs(places) do many('ZREM', line, some) end
   for kind, some in pairs(seqs) do many('ZREM', ns .. 'queued:' .. kind, some) end
-  for _, one in ipairs(picked) do
-    count('queued', one.row.tenant, one.kind, -1)
-    count('running', one.row.tenant, one.kind, 1)
+  local first = 1
+  for n, one in ipairs(picked) do
+    -- Several of one tenant and kind at a time: most claims hold no other.
+    local after = picked[n + 1]
+    local tenant = one.row.tenant
+    if not after or after.kind ~= one.kind or after.row.tenant ~= tenant then
+      count('queued', tenant, one.kind, first - n - 1)
+      count('running', tenant, one.kind, n + 1 - first)
+      first = n + 1
+    end
   end
   many('SADD', ns .. 'held:' .. member, held)
 end

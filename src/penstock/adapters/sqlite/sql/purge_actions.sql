@@ -1,0 +1,2 @@
+-- Forget some of what was done before a time. See 0016_operators.sql.
+DELETE FROM actions WHERE id IN (SELECT id FROM actions WHERE at < :before LIMIT :most)

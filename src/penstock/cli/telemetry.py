@@ -1,0 +1,146 @@
+"""What a process of ours tells those who look after it: logs, and traces where they are wanted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    import logging
+
+    from penstock.model.settings import Settings
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+PROTOCOL = "http/protobuf"
+FLUSH_SECONDS = 2.0
+"""How long a stop waits for a collector to take the last spans."""
+
+LogFormatOption = Annotated[
+    str | None,
+    typer.Option("--log-format", metavar="text|json", help="How entries of the log are written."),
+]
+
+
+@contextmanager
+def telemetry(service: str, settings: Settings, log_format: str | None = None) -> Iterator[None]:
+    """Log, and trace if OTEL_EXPORTER_OTLP_ENDPOINT says where to, for as long as the block
+    lasts. `log_format` wins over the setting."""
+    import logging
+    from dataclasses import replace
+
+    if log_format is not None:
+        settings = replace(settings, log_format=log_format)  # which checks it
+    _set_up_logs(settings, logging.INFO)
+    flush = _set_up_traces(service)
+    try:
+        yield
+    finally:
+        if flush is not None:
+            flush()
+
+
+@contextmanager
+def at_work(command: str, settings: Settings) -> Iterator[None]:
+    """For a command that works on something and tells how it goes: the log would tell it once
+    more, by job."""
+    import logging
+
+    logging.getLogger("penstock").setLevel(logging.ERROR)
+    _set_up_logs(settings, logging.WARNING)
+    with traced(command):
+        yield
+
+
+@contextmanager
+def traced(command: str) -> Iterator[None]:
+    """A span around a command, where spans are wanted; the child of the one that TRACEPARENT in
+    the environment names."""
+    flush = _set_up_traces("penstock")
+    if flush is None:
+        yield
+        return
+    from penstock import tracing
+
+    caller = {tracing.HEADER: os.environ.get("TRACEPARENT", "")}
+    try:
+        with tracing.span(f"penstock {command}", caller=caller):
+            yield
+    finally:
+        flush()
+
+
+def _set_up_logs(settings: Settings, level: int) -> None:
+    """Does nothing if the app's module has set up logging itself."""
+    import logging
+
+    from penstock.engine.log_fields import of_running_job
+    from penstock.logs import JsonLines, Seldom, TextLines
+
+    handler = logging.StreamHandler()
+    json = settings.log_format == "json"
+    handler.setFormatter(JsonLines(of_running_job) if json else TextLines())
+    handler.addFilter(Seldom("opentelemetry"))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+def _set_up_traces(service: str) -> Callable[[], None] | None:
+    """How to send the last spans; None where none are made here."""
+    import logging
+
+    log = logging.getLogger("penstock")
+    where = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
+    off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if where is None or off or os.environ.get("OTEL_TRACES_EXPORTER", "otlp") == "none":
+        return None
+    for name in PROTOCOLS:
+        if os.environ.get(name, PROTOCOL) != PROTOCOL:
+            raise ConfigError(f"{name} must be {PROTOCOL}: spans are sent over HTTP only")
+    from penstock import tracing
+
+    if tracing.on():
+        log.info("traces go where the app's module sends them")
+        return None
+    return _export(service, where, log)
+
+
+def _export(service: str, where: str, log: logging.Logger) -> Callable[[], None] | None:
+    import threading
+
+    from penstock.config import hide_secrets
+
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("opentelemetry"):
+            raise
+        log.warning("no traces: they need pip install 'penstock[otel]'")
+        return None
+    named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    resource = Resource.create({} if named else {"service.name": service})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    log.info("traces go to %s", hide_secrets(where))
+
+    def flush() -> None:
+        # In a thread: a collector that is away must not keep the process.
+        last = threading.Thread(target=provider.shutdown, name="penstock-spans", daemon=True)
+        last.start()
+        last.join(FLUSH_SECONDS)
+        if last.is_alive():
+            log.warning("the last spans were not taken within %g s", FLUSH_SECONDS)
+
+    return flush

@@ -1,0 +1,103 @@
+"""The log of what callers have done to jobs, lanes and documents, for those who have to know.
+
+A record is there before anything is done, and says how it ended afterwards. So an action whose
+server died is not missing, and where nothing can be recorded nothing is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Request
+
+from penstock.model.access import Action, Caller, Ending
+from penstock.model.errors import PenstockError
+from penstock.model.ids import new_id
+from penstock.ports.access import AccessStore
+from penstock.server.problems import Problem, problem_of
+
+log = logging.getLogger("penstock.server")
+
+NAMED = 20
+"""Ids of jobs that a record names; of more it tells how many."""
+UNKNOWN = "?"
+"""The subject where there is none of that name: a name that is nobody's may be anything."""
+NOT_FOUND = 404
+_ID = re.compile("[0-9a-f]{32}")
+
+
+def named(job_id: str) -> str:
+    """An id of a job as a subject; what is none is not kept, not even for a moment."""
+    return job_id if _ID.fullmatch(job_id) else UNKNOWN
+
+
+class Deed:
+    """What is told of an action when it has ended."""
+
+    def __init__(self, detail: dict[str, Any]) -> None:
+        self.detail = detail
+        self.partial = False
+        """Some of what was asked for could not be done."""
+
+    def changed(self, ids: list[str], refused: int) -> None:
+        """Jobs that were changed, and how many were not although they were named."""
+        self.detail |= {"changed": len(ids), "ids": ids[:NAMED], "not": refused}
+        self.partial = refused > 0
+
+
+@asynccontextmanager
+async def acting(
+    request: Request, caller: Caller, action: str, subject: str, **detail: Any
+) -> AsyncIterator[Deed]:
+    """Record what is done in the block, however it ends. `detail` holds no payloads."""
+    access: AccessStore = request.app.state.access
+    deed = Deed(detail)
+    record = Action(
+        id=new_id(),
+        at=request.app.state.penstock.queue.now(),
+        tenant=caller.tenant,
+        key_id=caller.key,
+        key_name=caller.name,
+        action=action,
+        subject=subject,
+        detail=detail,
+        outcome=Ending.BEGUN,
+    )
+    await access.record(record)
+    try:
+        yield deed
+    except Exception as error:
+        problem = _problem(error)
+        told = {"status": problem.status, "code": problem.code} if problem else {"status": 500}
+        missing = told["status"] == NOT_FOUND
+        await _end(
+            access,
+            replace(
+                record,
+                subject=UNKNOWN if missing else subject,
+                detail={**deed.detail, **told},
+                outcome=Ending.FAILED,
+            ),
+        )
+        raise
+    ending = Ending.PARTIAL if deed.partial else Ending.DONE
+    await _end(access, replace(record, detail=deed.detail, outcome=ending))
+
+
+def _problem(error: Exception) -> Problem | None:
+    if isinstance(error, Problem):
+        return error
+    return problem_of(error) if isinstance(error, PenstockError) else None
+
+
+async def _end(access: AccessStore, record: Action) -> None:
+    try:
+        await access.record(record)
+    except PenstockError as error:
+        # It is done, or has failed, and its caller must be told which.
+        log.error("%s of %s is recorded as begun: %s", record.action, record.subject, error)

@@ -1,0 +1,47 @@
+"""What callers did to jobs, lanes and documents. Of all tenants, so it is for admins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from penstock.ports.access import AccessStore
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import page, part
+from penstock.server.dashboard.session import Steering
+
+routes = router()
+
+PAGE = 50
+
+Place = Annotated[str | None, Query(max_length=64)]
+
+
+@routes.get("/log")
+async def log(request: Request, visit: Steering, before: Place = None) -> Response:
+    return page(request, "log.html", title="Log", **await _seen(request, before))
+
+
+@routes.get("/live/log")
+async def log_live(request: Request, visit: Steering, before: Place = None) -> Response:
+    async def render() -> str:
+        return part(request, "parts/log.html", **await _seen(request, before))
+
+    return live(request, render)
+
+
+async def _seen(request: Request, before: str | None) -> dict[str, Any]:
+    access: AccessStore = request.app.state.access
+    found = await access.actions(PAGE + 1, before)
+    shown = found[:PAGE]
+    more = len(found) > PAGE
+    return {
+        "actions": shown,
+        "first": "/log" if before else None,
+        "following": "/log?" + urlencode({"before": shown[-1].id}) if more else None,
+        "address": "/live/log" + ("?" + urlencode({"before": before}) if before else ""),
+    }
