@@ -30,7 +30,8 @@ from tests.support.some import some_of
 LONG = " ".join(f"Sentence {n} of the long report is about sluices and weirs." for n in range(400))
 DROP = """([names, size]) => {
   const data = new DataTransfer();
-  for (const name of names) data.items.add(new File(["A dropped sluice. ".repeat(size)], name));
+  const text = (name) => `The dropped text of ${name}. `.repeat(size);
+  for (const name of names) data.items.add(new File([text(name)], name));
   const form = document.querySelector("#upload");
   form.dispatchEvent(new DragEvent("dragover", {dataTransfer: data, bubbles: true}));
   form.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
