@@ -96,6 +96,22 @@ def test_an_answer_is_written_as_one_watches_and_its_citations_open_their_passag
     tab.fine()
 
 
+def test_the_keyboard_is_enough(board: Board, served: Served) -> None:
+    look = board.look("/ask").live()
+    look.page.get_by_role("textbox", name="Question").focus()
+    look.page.keyboard.type(QUESTION)
+    for _ in range(4):
+        look.page.keyboard.press("Tab")
+    look.page.keyboard.press("Enter")
+    look.page.wait_for_url("**/ask/*")
+    look.find("#answer-text:not([aria-busy]) a.cite").first.focus()
+    look.page.keyboard.press("Enter")
+    expect(look.find("#passage-1")).to_be_visible()
+    look.page.keyboard.press("Tab")  # on from the passage, into it
+    assert look.page.evaluate("document.activeElement.closest('#passage-1') !== null")
+    look.fine()
+
+
 def test_without_scripts_one_asks_and_reads_the_answer(board: Board, served: Served) -> None:
     look = ask(board.look(None, script=False))
     over(served, look.page.url.rpartition("/")[2])

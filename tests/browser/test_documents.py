@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -68,7 +69,7 @@ def _embedder_well(board: Board) -> Iterator[None]:
     board.host.embedder.delay = 0.0
 
 
-def put(served: Served, name: str, text: str, **more: str) -> None:
+def put(served: Served, name: str, text: str, **more: Any) -> None:
     """A document that can be searched."""
     where = f"?collection={more.pop('collection')}" if "collection" in more else ""
     answer = httpx.put(
@@ -183,6 +184,13 @@ def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(
     look.find("#by-text textarea").fill(" \n ")
     look.press("Add the text")
     look.says("the text is empty", "[role=alert]")
+    look.open("/documents").find("#upload input[name=collection]").fill("w" * 300)
+    look.find("#upload input[type=file]").set_input_files(
+        {"name": "a.txt", "mimeType": "text/plain", "buffer": b"A file."}
+    )
+    look.press("Upload")
+    look.says("body.collection: String should have at most 240 characters", "[role=alert]")
+    expect(look.find("#upload input[name=collection]")).to_have_value("w" * 300)
     assert posted(served, "/documents", {"what": "url", "url": "http://10.0.0.1/"}) == 422
 
 
@@ -246,6 +254,7 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     look.ask("Yes, do it")
     look.says("The document doomed was deleted.")
     watcher.says("no document 'doomed'")
+    look.open("/log").live().says(re.compile("document.delete.*doomed", re.S))
     look.fine()
     board.host.embedder.delay = 0.0
     put(served, "doomed", "Here again.")
@@ -273,12 +282,15 @@ def test_filters_are_kept_in_the_address(board: Board, served: Served) -> None:
 
 
 def test_chunks_are_paged_and_what_was_masked_is_marked(board: Board, served: Served) -> None:
-    put(served, "report", f"Write to anna@example.com, or call +49 30 901820. {LONG}")
+    text = f"Write to anna@example.com, or call +49 30 901820. {LONG}"
+    put(served, "report", text, metadata={"shelf": 7, "password": "open sesame"})
     look = board.look("/documents/report").live()
     masked = look.find("#chunk-0 .mask")
     assert masked.all_inner_texts()[:2] == ["[EMAIL]", "[PHONE]"]
     look.says(re.compile(r"Masked\s*1 \[EMAIL\], 1 \[PHONE\]"))
     assert "anna@" not in look.page.content()
+    look.says('"shelf": 7')
+    assert "sesame" not in look.page.content()
     expect(look.find(".chunk")).to_have_count(20)
     look.press("After")
     look.live()

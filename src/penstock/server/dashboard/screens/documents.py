@@ -136,8 +136,10 @@ async def add(request: Request, visit: Writing) -> Response:
         except Refused as error:
             return await _screen(request, visit, Wanted(), typed(form, *FIELDS), told(error))
         return _accepted([document])
+    kept = empty(*FIELDS, collection="default")
     try:
         async with receive(request, visit.desk) as received:
+            kept |= received.fields
             # What is left empty in a form is sent, too: also a file that nobody has chosen.
             fields = received.fields
             received.fields = {name: text for name, text in fields.items() if text.strip()}
@@ -149,9 +151,7 @@ async def add(request: Request, visit: Writing) -> Response:
     except Refused as error:
         if wants_json(request):
             raise
-        return await _screen(
-            request, visit, Wanted(), empty(*FIELDS, collection="default"), told(error)
-        )
+        return await _screen(request, visit, Wanted(), kept, told(error))
     if wants_json(request):
         ref = accepted[0].ref
         return reply({"address": at_document(ref.id, ref.collection)}, 202)

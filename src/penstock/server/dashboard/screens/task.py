@@ -85,7 +85,7 @@ async def _screen(
         typed=fields,
         chosen=chosen,
         wrong=wrong,
-        providers=visit.desk.research.providers,
+        providers=visit.desk.research.known,
         priorities=[(one.name.lower(), one.name.lower()) for one in sorted(Priority)],
         limits={"queries": MOST_QUERIES, "results": MOST_RESULTS},
         formats=FORMATS,
