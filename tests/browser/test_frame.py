@@ -17,7 +17,7 @@ from penstock.server.dashboard.pages import CSP
 from tests.support.dashboard import SHORT, Board
 from tests.support.serving import Served
 
-PAGES = ("/", "/jobs", "/lanes")
+PAGES = ("/", "/jobs", "/lanes", "/documents", "/research", "/ask")
 
 
 @pytest.fixture(scope="module")

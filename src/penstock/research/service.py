@@ -72,6 +72,11 @@ class Research:
         self.providers = providers
         """Who is asked unless a call says otherwise, in order."""
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All who can be asked, in order."""
+        return tuple(self._tools.providers)
+
     async def open(self) -> None:
         """Nothing of its own: queue, store and corpus are open by now."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,8 @@ SHOWN = 20_000
 """Characters of JSON that are shown at all."""
 DEEPEST = 100
 """How far JSON is indented."""
+CHUNKS = 20
+"""Of a document, on one page."""
 MASK = re.compile(r"\[[A-Z][A-Z_]{1,30}\]")
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""
@@ -100,6 +103,17 @@ def masks(text: str) -> Markup:
     return Markup("").join(parts)
 
 
+def marked(text: str, marks: Sequence[tuple[int, int]]) -> Markup:
+    """A text with some of its words marked: where each begins and ends, in order."""
+    parts, done = [], 0
+    for start, end in marks:
+        parts.append(escape(visible(text[done:start])))
+        parts.append(Markup("<mark>{}</mark>").format(visible(text[start:end])))
+        done = end
+    parts.append(escape(visible(text[done:])))
+    return Markup("").join(parts)
+
+
 def as_json(value: Any) -> Markup:
     """JSON, with what is long in it folded."""
     out: list[Markup] = []
@@ -159,6 +173,15 @@ def in_path(name: str) -> str:
     return quote(name, safe="")
 
 
+def at_document(name: str, collection: str, chunk: int | None = None) -> str:
+    """The page of a document; at one of its chunks, if that is given."""
+    query = "" if collection == "default" else f"collection={in_path(collection)}"
+    if chunk is None:
+        return f"/documents/{in_path(name)}" + (f"?{query}" if query else "")
+    start = f"{query}&" if query else ""
+    return f"/documents/{in_path(name)}?{start}from={chunk - chunk % CHUNKS}#chunk-{chunk}"
+
+
 FILTERS = {
     "when": when,
     "moment": moment,
@@ -166,6 +189,8 @@ FILTERS = {
     "number": number,
     "size": size,
     "masks": masks,
+    "marked": marked,
     "as_json": as_json,
     "in_path": in_path,
+    "at_document": at_document,
 }

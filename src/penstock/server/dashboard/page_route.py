@@ -43,12 +43,17 @@ class PageRoute(APIRoute):
 
 
 def _told(request: Request, problem: Problem) -> Response:
-    if request.url.path.startswith(LIVE):
+    if request.url.path.startswith(LIVE) or wants_json(request):
         return problem.response()
     if problem.status == 401 and request.method == "GET":
         wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return redirect("/sign-in?" + urlencode({"next": wanted}))
     return problem_page(request, problem)
+
+
+def wants_json(request: Request) -> bool:
+    """Whether a script of a page asks, which tells its reader itself."""
+    return request.headers.get("accept") == "application/json"
 
 
 def router() -> APIRouter:

@@ -12,7 +12,20 @@ from penstock.server.callers import known
 from penstock.server.dashboard import assets
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, redirect
-from penstock.server.dashboard.screens import dead_letters, job, jobs, lanes, log, overview
+from penstock.server.dashboard.screens import (
+    ask,
+    dead_letters,
+    document,
+    documents,
+    job,
+    jobs,
+    lanes,
+    log,
+    overview,
+    research,
+    search,
+    task,
+)
 from penstock.server.dashboard.session import local_path, read_form, sign_in, sign_out
 from penstock.server.problems import Problem
 
@@ -58,4 +71,18 @@ async def forget_key(request: Request) -> Response:
 
 
 # Another screen is a file in screens/, and its routes here.
-ALL = [one.routes for one in (overview, jobs, job, lanes, dead_letters, log)] + [shared]
+SCREENS = (
+    overview,
+    jobs,
+    job,
+    lanes,
+    dead_letters,
+    documents,
+    document,
+    search,
+    research,
+    task,
+    ask,
+    log,
+)
+ALL = [one.routes for one in SCREENS] + [shared]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import PurePath
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from penstock.desk import Desk
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
-from penstock.ports.blobs import Blob
 from penstock.server.actions import acting
 from penstock.server.answers import at, reply
-from penstock.server.bodies import media_type, parse, require, stream, value_of, whole
+from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.multipart import parts
 from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
@@ -33,12 +28,12 @@ from penstock.server.schemas import (
     Upsert,
     Upserted,
 )
+from penstock.server.uploads import FIELDS, FORM, receive
 
 routes = APIRouter(tags=["documents"])
 
-FORM, JSON = "multipart/form-data", "application/json"
+JSON = "application/json"
 BYTES = "application/octet-stream"
-FIELDS = ("id", "collection", "title", "metadata", "priority")
 
 FORM_SCHEMA = {
     "type": "object",
@@ -51,13 +46,6 @@ FORM_SCHEMA = {
 
 Collection = Annotated[str, Query(min_length=1, max_length=240)]
 States = Annotated[list[DocumentState] | None, Query()]
-
-
-class Received(BaseModel, arbitrary_types_allowed=True):
-    """What came in a form: files, already stored, and what is said of them all."""
-
-    files: list[tuple[str, Blob]]
-    fields: dict[str, str]
 
 
 @routes.post(
@@ -93,67 +81,17 @@ async def add(request: Request, desk: WriteDesk) -> Response:
 
 
 async def _add_files(request: Request, desk: Desk) -> Response:
-    received = await _receive(request, desk)
-    try:
-        fields, files = received.fields, received.files
-        if not files:
-            raise Problem(422, "invalid", "the form has no file: send one as `file`")
-        if "id" in fields and len(files) > 1:
-            raise Problem(422, "invalid", "an `id` is for one file; these are several")
-        new = parse(json.dumps(_said(fields)).encode(), NewDocument)
-        said = new.model_dump(include={"title", "collection", "metadata", "priority"})
+    async with receive(request, desk) as received:
+        new, files = received.said(), received.files
         seen = [[name, blob.key[:64]] for name, blob in files]
         made = new.id or files[0][0] or files[0][1].key[:16]
 
         async def make() -> Response:
             await request.app.state.depth.check()
-            documents = []
-            while files:
-                name, blob = files.pop(0)  # the library's from here on
-                documents.append(
-                    await desk.corpus.add(
-                        blob, id=new.id or name or None, origin=name, tenant=desk.tenant, **said
-                    )
-                )
-            return _accepted(documents)
+            return _accepted(await received.accept(new))
 
-        return await once(
-            request, desk.tenant, fingerprint(request, seen, sorted(fields.items())), made, make
-        )
-    finally:
-        for _, blob in received.files:
-            await desk.corpus.drop(blob)
-
-
-async def _receive(request: Request, desk: Desk) -> Received:
-    """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
-    caller that hangs up has sent nothing."""
-    config = request.app.state.config
-    received = Received(files=[], fields={})
-    body = stream(request, config.upload_bytes)
-    try:
-        async for part in parts(body, request.headers["content-type"]):
-            if part.filename is None:
-                if part.name not in FIELDS:
-                    raise Problem(422, "invalid", f"no field {part.name!r}; a file needs a name")
-                received.fields[part.name] = await part.text()
-                continue
-            if len(received.files) == config.upload_files:
-                raise Problem(413, "too-large", f"over {config.upload_files} files in one request")
-            name = PurePath(part.filename.replace("\\", "/")).name
-            received.files.append((name, await desk.corpus.receive(aiter(part))))
-    except BaseException:
-        for _, blob in received.files:
-            await desk.corpus.drop(blob)
-        raise
-    return received
-
-
-def _said(fields: dict[str, str]) -> dict[str, Any]:
-    said: dict[str, Any] = dict(fields)
-    if "metadata" in said:
-        said["metadata"] = value_of(said["metadata"], "`metadata`")
-    return {"text": "", **said}
+        said = sorted(received.fields.items())
+        return await once(request, desk.tenant, fingerprint(request, seen, said), made, make)
 
 
 def _accepted(documents: list[Document]) -> Response:

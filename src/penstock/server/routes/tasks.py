@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from penstock.desk import Desk
 from penstock.research.service import MOST_LISTED, MOST_WAIT, Format
 from penstock.research.views import TaskView
 from penstock.server.answers import at, reply
@@ -154,6 +155,11 @@ async def resume(request: Request, desk: WriteDesk, task_id: str) -> Response:
 @routes.get("/v1/tasks/{task_id:name}/export", responses=EXPORTED, response_class=Response)
 async def export(desk: ReadDesk, task_id: str, format: Format = "markdown") -> Response:  # noqa: A002
     """All of a task as one file."""
+    return await exported(desk, task_id, format)
+
+
+async def exported(desk: Desk, task_id: str, format: Format) -> Response:  # noqa: A002
+    """A file to be saved."""
     text = await desk.research.export(task_id, format, tenant=desk.tenant)
     media, ending = FILES[format]
     headers = {"Content-Disposition": f'attachment; filename="{quote(task_id, safe="")}.{ending}"'}

@@ -26,6 +26,10 @@ theme.addEventListener("click", () => {
   document.dispatchEvent(new CustomEvent("penstock:shown"));
 });
 
+// On a phone the screens stand in a row that is wider than it: the one that is open is in sight.
+
+$("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Times: the title tells them in the reader's own zone.
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });

@@ -1,0 +1,48 @@
+"""Forms that were filled in wrongly: told on the form, with what was typed still in it."""
+
+from __future__ import annotations
+
+from penstock.model.errors import PenstockError
+from penstock.server.dashboard.session import Form
+from penstock.server.problems import Problem, problem_of
+
+Refused = (PenstockError, Problem)
+"""What a form may meet with."""
+
+
+def told(error: PenstockError | Problem) -> Problem:
+    """What its page says. Raised again if nothing that was typed could have caused it."""
+    problem = error if isinstance(error, Problem) else problem_of(error)
+    if problem is None:
+        raise error
+    return problem
+
+
+def typed(form: Form, *names: str) -> dict[str, str]:
+    """The fields as they came, for the form that is shown again."""
+    return {name: form.fields.get(name, [""])[0] for name in names}
+
+
+def empty(*names: str, **given: str) -> dict[str, str]:
+    """A form that nobody has filled in yet."""
+    return dict.fromkeys(names, "") | given
+
+
+def number(form: Form, name: str, label: str) -> float | None:
+    """A number that may be left out. Problem (422) for what is none."""
+    text = form.one(name)
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise Problem(422, "invalid", f"{label}: {text!r} is no number") from None
+
+
+def whole_number(form: Form, name: str, label: str) -> int | None:
+    value = number(form, name, label)
+    if value is None:
+        return None
+    if value != value // 1 or abs(value) > 2**53:
+        raise Problem(422, "invalid", f"{label} is a whole number")
+    return int(value)

@@ -1,0 +1,130 @@
+"""Ask: a question, its answer as it is written, and where it has that from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from penstock.answers.phases import MOST_SECONDS
+from penstock.answers.service import LEAST_SECONDS, QUESTION_LIMIT
+from penstock.answers.wording import cited_evidence
+from penstock.model.answer import AnswerState
+from penstock.server.dashboard.filters import in_path
+from penstock.server.dashboard.forms import Refused, empty, number, told, typed
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.story import Story
+from penstock.server.problems import Problem
+
+routes = router()
+
+PAGE = 20
+FIELDS = ("question", "sources", "collections", "seconds")
+LIMITS = {"question": QUESTION_LIMIT, "least": LEAST_SECONDS, "most": MOST_SECONDS}
+
+Before = Annotated[str | None, Query(max_length=64)]
+Prefilled = Annotated[str, Query(max_length=QUESTION_LIMIT)]
+
+
+@routes.get("/ask")
+async def ask(
+    request: Request, visit: Reading, before: Before = None, question: Prefilled = ""
+) -> Response:
+    return await _form(request, visit, empty(*FIELDS, question=question), None, before)
+
+
+async def _form(
+    request: Request,
+    visit: Visit,
+    fields: dict[str, str],
+    wrong: Problem | None,
+    before: str | None = None,
+) -> Response:
+    status = 200 if wrong is None else wrong.status
+    asked = await _asked(visit, before)
+    shown = {"typed": fields, "wrong": wrong, "limits": LIMITS}
+    return page(request, "ask.html", status, title="Ask", **shown, **asked)
+
+
+@routes.get("/live/ask")
+async def asked_live(request: Request, visit: Reading, before: Before = None) -> Response:
+    async def render() -> str:
+        return part(request, "parts/ask.html", **await _asked(visit, before))
+
+    return live(request, render)
+
+
+async def _asked(visit: Visit, before: str | None) -> dict[str, Any]:
+    tenant = visit.desk.tenant
+    found = await visit.desk.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
+    shown = found[:PAGE]
+    return {
+        "answers": shown,
+        "first": "/ask" if before else None,
+        "following": f"/ask?before={shown[-1].id}" if len(found) > PAGE else None,
+        "address": "/live/ask" + (f"?before={in_path(before)}" if before else ""),
+    }
+
+
+@routes.post("/ask")
+async def put_question(request: Request, visit: Writing) -> Response:
+    form = await read_form(request)
+    try:
+        names = [name.strip() for name in form.one("collections").split(",")]
+        await request.app.state.depth.check()
+        answer = await visit.desk.answers.ask(
+            form.one("question"),
+            sources=form.one("sources", "corpus"),
+            collections=[name for name in names if name] or None,
+            seconds=number(form, "seconds", "Seconds"),
+            tenant=visit.desk.tenant,
+        )
+    except Refused as error:
+        return await _form(request, visit, typed(form, *FIELDS), told(error))
+    return redirect(f"/ask/{answer.id}")
+
+
+@routes.get("/ask/{answer_id:name}")
+async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
+    seen = await _seen(visit, answer_id, Story(visit.desk, answer_id))
+    return page(request, "answer.html", title="Answer", **seen)
+
+
+@routes.get("/live/ask/{answer_id:name}")
+async def answer_live(request: Request, visit: Reading, answer_id: str) -> Response:
+    story = Story(visit.desk, answer_id)
+    await visit.desk.answer(answer_id)  # 404 before the stream begins
+
+    async def render() -> str:
+        return part(request, "parts/answer.html", **await _seen(visit, answer_id, story))
+
+    return live(request, render)
+
+
+async def _seen(visit: Visit, answer_id: str, story: Story) -> dict[str, Any]:
+    await story.read_on()  # before the answer: what it cites is stored by then
+    found = (await visit.desk.answer(answer_id)).answer
+    cited = cited_evidence(found)
+    return {
+        "answer": found,
+        "text": story.text_of(found),
+        "steps": story.steps,
+        "cited": cited,
+        "others": [one for one in found.evidence if one not in cited],
+    }
+
+
+@routes.post("/ask/{answer_id:name}/cancel")
+async def cancel(request: Request, visit: Writing, answer_id: str) -> Response:
+    form, back = await read_form(request), f"/ask/{in_path(answer_id)}"
+    await visit.desk.answer(answer_id)
+    if not form.confirmed:
+        return confirm(request, "Shall this question be given up?", form.fields, back)
+    ended = await visit.desk.answers.cancel(answer_id, tenant=visit.desk.tenant)
+    if ended.state is AnswerState.CANCELLED:
+        return redirect(back, Flash("good", "The question was given up."))
+    return redirect(back, Flash("bad", f"It was {ended.state} just before."))

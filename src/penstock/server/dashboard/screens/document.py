@@ -1,0 +1,150 @@
+"""One document: how far it is, what happened to it, what of it can be found, what can be done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from penstock.desk import Desk
+from penstock.ingest.jobs import log_of
+from penstock.model.document import DEFAULT_COLLECTION, Document, StoredChunk
+from penstock.model.errors import ValidationError
+from penstock.model.hidden import hidden
+from penstock.ports.queue import JobFilter
+from penstock.server.actions import acting
+from penstock.server.dashboard.filters import CHUNKS, at_document
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.session import Form, Reading, Visit, Writing, read_form
+from penstock.server.problems import Problem
+
+routes = router()
+
+JOBS = 20
+"""The newest that are listed."""
+HISTORY = 30
+"""The newest entries of its log that are shown."""
+
+Collection = Annotated[str, Query(min_length=1, max_length=240)]
+From = Annotated[int, Query(alias="from", ge=0, le=2**31)]
+
+
+class Chunks:
+    """The chunks of a document, read again only when it has been published anew: a long one has
+    thousands."""
+
+    def __init__(self, desk: Desk, first: int) -> None:
+        self._desk = desk
+        self.first = first - first % CHUNKS
+        self._known: tuple[Any, ...] | None = None
+        self.all: list[StoredChunk] = []
+
+    async def read(self, document: Document) -> None:
+        now = (document.generation, document.state, document.finished_at, document.chunks)
+        if now != self._known:
+            ref = document.ref
+            self.all = await self._desk.corpus.chunks(
+                ref.id, collection=ref.collection, tenant=ref.tenant
+            )
+            self._known = now
+
+    @property
+    def shown(self) -> list[StoredChunk]:
+        return self.all[self.first : self.first + CHUNKS]
+
+
+@routes.get("/documents/{document_id:name}")
+async def document(
+    request: Request,
+    visit: Reading,
+    document_id: str,
+    collection: Collection = DEFAULT_COLLECTION,
+    first: From = 0,
+) -> Response:
+    seen = await _seen(visit, document_id, collection, Chunks(visit.desk, first))
+    known = seen["document"]
+    return page(request, "document.html", title=f"Document {known.ref.id}", **seen)
+
+
+@routes.get("/live/documents/{document_id:name}")
+async def document_live(
+    request: Request,
+    visit: Reading,
+    document_id: str,
+    collection: Collection = DEFAULT_COLLECTION,
+    first: From = 0,
+) -> Response:
+    chunks = Chunks(visit.desk, first)
+    await visit.desk.document(document_id, collection)  # 404 before the stream begins
+
+    async def render() -> str:
+        seen = await _seen(visit, document_id, collection, chunks)
+        return part(request, "parts/document.html", **seen)
+
+    return live(request, render)
+
+
+async def _seen(visit: Visit, name: str, collection: str, chunks: Chunks) -> dict[str, Any]:
+    desk = visit.desk
+    found = shown_of(await desk.document(name, collection), desk)
+    await chunks.read(found)
+    log = log_of(found.ref)
+    newest = await desk.version(log)
+    return {
+        "document": found,
+        "here": at_document(found.ref.id, found.ref.collection),
+        "jobs": await desk.jobs(JobFilter(task=log), JOBS, None),
+        "log": log,
+        "changes": await desk.changes(log, max(0, newest - HISTORY), HISTORY),
+        "chunks": chunks,
+        "per_page": CHUNKS,
+    }
+
+
+def shown_of(document: Document, desk: Desk) -> Document:
+    """Without what nobody should see."""
+    names = desk.app.settings.hidden
+    metadata, error = hidden(dict(document.metadata), names), document.error
+    return replace(document, metadata=metadata, error=error and hidden(dict(error), names))
+
+
+@routes.post("/documents/{document_id:name}/retry")
+async def retry(request: Request, visit: Writing, document_id: str) -> Response:
+    form = await read_form(request)
+    collection = _collection(form)
+    ref = (await visit.desk.document(document_id, collection)).ref
+    back = at_document(ref.id, ref.collection)
+    try:
+        async with acting(
+            request, visit.caller, "document.retry", ref.id, collection=ref.collection
+        ):
+            await request.app.state.depth.check()
+            await visit.desk.corpus.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
+    except ValidationError as error:
+        return redirect(back, Flash("bad", f"{error}."))
+    return redirect(back, Flash("good", "It is tried again."))
+
+
+@routes.post("/documents/{document_id:name}/delete")
+async def delete(request: Request, visit: Writing, document_id: str) -> Response:
+    form = await read_form(request)
+    found = await visit.desk.document(document_id, _collection(form))
+    ref = found.ref
+    if not form.confirmed:
+        ask = f"Shall the document {ref.id} be deleted, with its original and all its chunks?"
+        return confirm(request, ask, form.fields, at_document(ref.id, ref.collection))
+    async with acting(request, visit.caller, "document.delete", ref.id, collection=ref.collection):
+        await visit.desk.corpus.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
+    return redirect("/documents", Flash("good", f"The document {ref.id} was deleted."))
+
+
+def _collection(form: Form) -> str:
+    """In the form: a page that asks first sends the same form again, and not the address."""
+    given = form.all("collection")
+    if not given:
+        raise Problem(422, "invalid", "say which collection")
+    return given[0]

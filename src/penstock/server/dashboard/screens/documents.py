@@ -1,0 +1,178 @@
+"""Documents: what there is and how far it is, and how more of them come in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Depends, Query, Request
+from starlette.responses import Response
+
+from penstock.model.document import Document, DocumentState
+from penstock.model.errors import ValidationError
+from penstock.server.answers import reply
+from penstock.server.bodies import require
+from penstock.server.dashboard.filters import at_document
+from penstock.server.dashboard.forms import Refused, empty, told, typed
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router, wants_json
+from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.screens.document import shown_of
+from penstock.server.dashboard.session import FORM, Form, Reading, Visit, Writing, read_form
+from penstock.server.problems import Problem
+from penstock.server.uploads import FORM as FILES
+from penstock.server.uploads import receive
+
+routes = router()
+
+PAGE = 50
+ACCEPTED = {
+    "PDF": "PDF",
+    "DOCX": "Word",
+    "PPTX": "PowerPoint",
+    "XLSX": "Excel",
+    "EPUB": "EPUB",
+    "HTML": "HTML",
+    "MAIL": "mail",
+    "MARKDOWN": "Markdown",
+    "CSV": "CSV",
+    "TEXT": "plain text",
+    "PNG": "PNG",
+    "JPEG": "JPEG",
+    "TIFF": "TIFF",
+}
+"""What documents may be, by their names in `ingest.parse.sniff`."""
+FIELDS = ("what", "text", "url", "title", "id", "collection")
+
+
+class Wanted:
+    """Which documents an address asks for."""
+
+    def __init__(
+        self,
+        collection: Annotated[str, Query(max_length=240)] = "",
+        state: Annotated[list[DocumentState] | None, Query()] = None,
+        before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    ) -> None:
+        self.collection = collection
+        self.states = state or []
+        self.before = before
+
+    def query(self, before: int | None = None) -> str:
+        given = [("collection", self.collection)] if self.collection else []
+        given += [("state", str(state)) for state in self.states]
+        given += [] if before is None else [("before", str(before))]
+        return "?" + urlencode(given) if given else ""
+
+
+Which = Annotated[Wanted, Depends()]
+
+
+@routes.get("/documents")
+async def documents(request: Request, visit: Reading, wanted: Which) -> Response:
+    fields = empty(*FIELDS, collection=wanted.collection or "default")
+    return await _screen(request, visit, wanted, fields, None)
+
+
+async def _screen(
+    request: Request, visit: Visit, wanted: Wanted, fields: dict[str, str], wrong: Problem | None
+) -> Response:
+    state = request.app.state
+    limits = {
+        "bytes": state.penstock.settings.document_bytes,
+        "files": state.config.upload_files,
+        "all": state.config.upload_bytes,
+    }
+    return page(
+        request,
+        "documents.html",
+        200 if wrong is None else wrong.status,
+        title="Documents",
+        typed=fields,
+        wrong=wrong,
+        limits=limits,
+        accepted=list(ACCEPTED.values()),
+        states=list(DocumentState),
+        **await _list(visit, wanted),
+    )
+
+
+@routes.get("/live/documents")
+async def documents_live(request: Request, visit: Reading, wanted: Which) -> Response:
+    async def render() -> str:
+        return part(request, "parts/documents.html", **await _list(visit, wanted))
+
+    return live(request, render)
+
+
+async def _list(visit: Visit, wanted: Wanted) -> dict[str, Any]:
+    found = await visit.desk.corpus.documents(
+        tenant=visit.desk.tenant,
+        collection=wanted.collection or None,
+        states=wanted.states or None,
+        limit=PAGE + 1,
+        before=wanted.before,
+    )
+    shown = [shown_of(one, visit.desk) for one in found[:PAGE]]
+    more = len(found) > PAGE
+    return {
+        "documents": shown,
+        "wanted": wanted,
+        "first": "/documents" + wanted.query() if wanted.before is not None else None,
+        "following": "/documents" + wanted.query(shown[-1].generation) if more else None,
+        "address": "/live/documents" + wanted.query(wanted.before),
+    }
+
+
+@routes.post("/documents")
+async def add(request: Request, visit: Writing) -> Response:
+    """Files of a form, or a text or an address. A script that sends files one by one is answered
+    in JSON."""
+    if require(request, FILES, FORM) == FORM:
+        form = await read_form(request)
+        try:
+            await request.app.state.depth.check()
+            document = await _add_one(visit, form)
+        except Refused as error:
+            return await _screen(request, visit, Wanted(), typed(form, *FIELDS), told(error))
+        return _accepted([document])
+    kept = empty(*FIELDS, collection="default")
+    try:
+        async with receive(request, visit.desk) as received:
+            kept |= received.fields
+            # What is left empty in a form is sent, too: also a file that nobody has chosen.
+            fields = received.fields
+            received.fields = {name: text for name, text in fields.items() if text.strip()}
+            if not any(name or blob.size for name, blob in received.files):
+                raise Problem(422, "invalid", "choose a file first")
+            new = received.said()
+            await request.app.state.depth.check()
+            accepted = await received.accept(new)
+    except Refused as error:
+        if wants_json(request):
+            raise
+        return await _screen(request, visit, Wanted(), kept, told(error))
+    if wants_json(request):
+        ref = accepted[0].ref
+        return reply({"address": at_document(ref.id, ref.collection)}, 202)
+    return _accepted(accepted)
+
+
+async def _add_one(visit: Visit, form: Form) -> Document:
+    corpus, tenant = visit.desk.corpus, visit.desk.tenant
+    name, title = form.one("id") or None, form.one("title")
+    collection = form.one("collection") or "default"
+    if form.one("what") == "url":
+        url = form.one("url")
+        return await corpus.add_url(url, id=name, collection=collection, title=title, tenant=tenant)
+    text = typed(form, "text")["text"].replace("\r\n", "\n")
+    if not text.strip():
+        raise ValidationError("the text is empty")
+    return await corpus.add(text, id=name, collection=collection, title=title, tenant=tenant)
+
+
+def _accepted(accepted: list[Document]) -> Response:
+    if len(accepted) == 1:
+        ref = accepted[0].ref
+        return redirect(at_document(ref.id, ref.collection), Flash("good", "It was accepted."))
+    return redirect("/documents", Flash("good", f"{len(accepted)} documents were accepted."))

@@ -1,0 +1,78 @@
+"""Research: the tasks there are, and new ones."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from penstock.research.service import QUESTION_LIMIT
+from penstock.server.dashboard.filters import in_path
+from penstock.server.dashboard.forms import Refused, empty, number, told, typed, whole_number
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.problems import Problem
+
+routes = router()
+
+PAGE = 30
+FIELDS = ("question", "budget_pages", "budget_seconds")
+
+Before = Annotated[str | None, Query(max_length=64)]
+
+
+@routes.get("/research")
+async def tasks(request: Request, visit: Reading, before: Before = None) -> Response:
+    return await _screen(request, visit, empty(*FIELDS), None, before)
+
+
+async def _screen(
+    request: Request,
+    visit: Visit,
+    fields: dict[str, str],
+    wrong: Problem | None,
+    before: str | None = None,
+) -> Response:
+    status = 200 if wrong is None else wrong.status
+    shown = {"typed": fields, "wrong": wrong, "most": QUESTION_LIMIT}
+    seen = await _list(visit, before)
+    return page(request, "research.html", status, title="Research", **shown, **seen)
+
+
+@routes.get("/live/research")
+async def tasks_live(request: Request, visit: Reading, before: Before = None) -> Response:
+    async def render() -> str:
+        return part(request, "parts/research.html", **await _list(visit, before))
+
+    return live(request, render)
+
+
+async def _list(visit: Visit, before: str | None) -> dict[str, Any]:
+    tenant = visit.desk.tenant
+    found = await visit.desk.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
+    shown = found[:PAGE]
+    return {
+        "tasks": shown,
+        "first": "/research" if before else None,
+        "following": f"/research?before={shown[-1].task_id}" if len(found) > PAGE else None,
+        "address": "/live/research" + (f"?before={in_path(before)}" if before else ""),
+    }
+
+
+@routes.post("/research")
+async def create(request: Request, visit: Writing) -> Response:
+    form = await read_form(request)
+    try:
+        task = await visit.desk.research.create(
+            form.one("question"),
+            budget_pages=whole_number(form, "budget_pages", "Pages"),
+            budget_seconds=number(form, "budget_seconds", "Seconds"),
+            tenant=visit.desk.tenant,
+        )
+    except Refused as error:
+        return await _screen(request, visit, typed(form, *FIELDS), told(error))
+    said = Flash("good", "The task was made. Add the searches that it is to make.")
+    return redirect(f"/research/{task.id}", said)

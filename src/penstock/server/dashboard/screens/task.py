@@ -1,0 +1,211 @@
+"""One research task: its searches, and what they find as it comes; stopped, resumed, taken away."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from penstock.model.job import Priority
+from penstock.research.service import MOST_LISTED, MOST_QUERIES, MOST_RESULTS, Format
+from penstock.research.views import SearchView, TaskView, Trouble, Work
+from penstock.server.dashboard.filters import duration, in_path
+from penstock.server.dashboard.forms import Refused, told, typed, whole_number
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.session import Form, Reading, Visit, Writing, read_form
+from penstock.server.problems import Problem
+from penstock.server.routes.tasks import exported
+
+routes = router()
+
+PAGE = 50
+TEXT = 20_000
+"""Characters of a page that are shown at once."""
+RESULTS = 10
+FIELDS = ("queries", "max_results", "priority")
+FORMATS = {"markdown": "Markdown", "json": "JSON", "bibtex": "BibTeX"}
+STOPS = {
+    "graceful": "What is running is finished and stored; the rest can be resumed. Stop it?",
+    "immediate": "What is running is thrown away; it can be resumed from there. Stop it at once?",
+}
+
+From = Annotated[int, Query(alias="from", ge=0, le=2**31)]
+
+
+class ProviderView(NamedTuple):
+    """What a task has of one provider."""
+
+    name: str
+    searches: int
+    running: int
+    results: int
+    errors: tuple[Trouble, ...]
+
+
+def providers_of(
+    searches: tuple[SearchView, ...], works: tuple[Work, ...], errors: tuple[Trouble, ...]
+) -> list[ProviderView]:
+    names = dict.fromkeys(name for one in searches for name in one.providers)
+    return [
+        ProviderView(
+            name,
+            sum(name in one.providers for one in searches),
+            sum(name in one.providers and one.state == "running" for one in searches),
+            sum(name in one.providers for one in works),
+            tuple(one for one in errors if one.provider == name),
+        )
+        for name in names
+    ]
+
+
+@routes.get("/research/{task_id:name}")
+async def task(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
+    providers = list(visit.desk.research.providers)
+    fields = {"queries": "", "max_results": str(RESULTS), "priority": "medium"}
+    return await _screen(request, visit, task_id, fields, providers, None, first)
+
+
+async def _screen(
+    request: Request,
+    visit: Visit,
+    task_id: str,
+    fields: dict[str, str],
+    chosen: list[str],
+    wrong: Problem | None,
+    first: int = 0,
+) -> Response:
+    return page(
+        request,
+        "task.html",
+        200 if wrong is None else wrong.status,
+        title="Research task",
+        typed=fields,
+        chosen=chosen,
+        wrong=wrong,
+        providers=visit.desk.research.known,
+        priorities=[(one.name.lower(), one.name.lower()) for one in sorted(Priority)],
+        limits={"queries": MOST_QUERIES, "results": MOST_RESULTS},
+        formats=FORMATS,
+        **await _seen(visit, task_id, first),
+    )
+
+
+@routes.get("/live/research/{task_id:name}")
+async def task_live(request: Request, visit: Reading, task_id: str, first: From = 0) -> Response:
+    await visit.desk.task(task_id, limit=0)  # 404 before the stream begins
+
+    async def render() -> str:
+        return part(request, "parts/task.html", **await _seen(visit, task_id, first))
+
+    return live(request, render)
+
+
+async def _seen(visit: Visit, task_id: str, first: int) -> dict[str, Any]:
+    view: TaskView = await visit.desk.task(task_id, limit=MOST_LISTED)
+    works = view.results[first : first + PAGE]
+    if first + PAGE > MOST_LISTED:
+        works = (await visit.desk.task(task_id, limit=PAGE, cursor=str(first))).results
+    done, _, every = view.progress.partition("/")
+    here = f"/research/{in_path(task_id)}"
+    return {
+        "view": view,
+        "here": here,
+        "first": first,
+        "works": works,
+        "by_provider": providers_of(view.searches, view.results, view.errors),
+        "counted": len(view.results),
+        "done": int(done),
+        "every": int(every),
+        "before": f"{here}?from={max(0, first - PAGE)}#results" if first else None,
+        "after": f"{here}?from={first + PAGE}#results"
+        if first + PAGE < view.total_results
+        else None,
+        "stops": STOPS,
+    }
+
+
+@routes.post("/research/{task_id:name}/searches")
+async def add_searches(request: Request, visit: Writing, task_id: str) -> Response:
+    form = await read_form(request)
+    lines = typed(form, "queries")["queries"].splitlines()
+    chosen = form.all("provider")
+    try:
+        most = whole_number(form, "max_results", "Results of each")
+        await request.app.state.depth.check()
+        queued = await visit.desk.research.queue_searches(
+            task_id,
+            [line for line in lines if line.strip()],
+            max_results=RESULTS if most is None else most,
+            priority=_priority(form),
+            providers=chosen,
+            tenant=visit.desk.tenant,
+        )
+    except Refused as error:
+        problem = told(error)
+        if problem.status == 404:
+            raise
+        return await _screen(request, visit, task_id, typed(form, *FIELDS), chosen, problem)
+    said = f"{queued.queued} {'search was' if queued.queued == 1 else 'searches were'} queued"
+    if queued.queued:
+        said += f", which will take about {duration(queued.estimated_time)}"
+    if queued.skipped:
+        said += f"; {queued.skipped} it had already"
+    return redirect(f"/research/{in_path(task_id)}", Flash("good", f"{said}."))
+
+
+def _priority(form: Form) -> Any:
+    """A name that is none is refused by the service."""
+    return form.one("priority", "medium")
+
+
+@routes.post("/research/{task_id:name}/stop")
+async def stop(request: Request, visit: Writing, task_id: str) -> Response:
+    form, back = await read_form(request), f"/research/{in_path(task_id)}"
+    mode: Any = form.one("mode")
+    if mode not in STOPS:
+        raise Problem(422, "invalid", f"mode is {' or '.join(STOPS)}")
+    await visit.desk.task(task_id, limit=0)
+    if not form.confirmed:
+        return confirm(request, STOPS[mode], form.fields, back)
+    stopped = await visit.desk.research.stop(task_id, mode=mode, tenant=visit.desk.tenant)
+    if not stopped.resumable:
+        return redirect(back, Flash("bad", f"There is nothing to stop: it is {stopped.status}."))
+    said = f"It was stopped: {stopped.searches_done} searches are done, {stopped.searches_left}"
+    said += (
+        f" left. {stopped.running} jobs finish what they are at." if stopped.running else " left."
+    )
+    return redirect(back, Flash("good", said))
+
+
+@routes.post("/research/{task_id:name}/resume")
+async def resume(request: Request, visit: Writing, task_id: str) -> Response:
+    await read_form(request)
+    await request.app.state.depth.check()
+    resumed = await visit.desk.research.resume(task_id, tenant=visit.desk.tenant)
+    said = f"It goes on: {resumed.queued} searches are queued again."
+    return redirect(f"/research/{in_path(task_id)}", Flash("good", said))
+
+
+@routes.get("/research/{task_id:name}/export")
+async def export(request: Request, visit: Reading, task_id: str, format: Format) -> Response:  # noqa: A002
+    return await exported(visit.desk, task_id, format)
+
+
+@routes.get("/research/{task_id:name}/page")
+async def read_page(
+    request: Request,
+    visit: Reading,
+    task_id: str,
+    document: Annotated[str, Query(min_length=1, max_length=2000)],
+    collection: Annotated[str | None, Query(min_length=1, max_length=240)] = None,
+    cursor: Annotated[str | None, Query(max_length=512)] = None,
+) -> Response:
+    """The text of a page that was read for the task."""
+    view = await visit.desk.task(task_id, limit=0)
+    found = await visit.desk.research.page(
+        document, collection=collection, limit=TEXT, cursor=cursor, tenant=visit.desk.tenant
+    )
+    return page(request, "task_page.html", title="A page that was read", view=view, found=found)

@@ -1,0 +1,79 @@
+"""Files of a form: stored as they come, and documents once all of the form is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import PurePath
+from typing import Any
+
+from fastapi import Request
+
+from penstock.desk import Desk
+from penstock.model.document import Document
+from penstock.ports.blobs import Blob
+from penstock.server.bodies import parse, stream, value_of
+from penstock.server.multipart import parts
+from penstock.server.problems import Problem
+from penstock.server.schemas import NewDocument
+
+FORM = "multipart/form-data"
+FIELDS = ("id", "collection", "title", "metadata", "priority")
+
+
+class Uploads:
+    """What came in a form: files, already stored, and what is said of them all."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.files: list[tuple[str, Blob]] = []
+        self.fields: dict[str, str] = {}
+
+    def said(self) -> NewDocument:
+        """What is said of the files; 422 if that cannot be right."""
+        if not self.files:
+            raise Problem(422, "invalid", "the form has no file: send one as `file`")
+        if "id" in self.fields and len(self.files) > 1:
+            raise Problem(422, "invalid", "an `id` is for one file; these are several")
+        said: dict[str, Any] = dict(self.fields)
+        if "metadata" in said:
+            said["metadata"] = value_of(said["metadata"], "`metadata`")
+        return parse(json.dumps({"text": "", **said}).encode(), NewDocument)
+
+    async def accept(self, new: NewDocument) -> list[Document]:
+        """A document of each file."""
+        said = new.model_dump(include={"title", "collection", "metadata", "priority"})
+        corpus, tenant, documents = self._desk.corpus, self._desk.tenant, []
+        while self.files:
+            name, blob = self.files.pop(0)  # the library's from here on
+            documents.append(
+                await corpus.add(
+                    blob, id=new.id or name or None, origin=name, tenant=tenant, **said
+                )
+            )
+        return documents
+
+
+@asynccontextmanager
+async def receive(request: Request, desk: Desk) -> AsyncIterator[Uploads]:
+    """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
+    caller that hangs up has sent nothing. What is not accepted in the end is dropped."""
+    config = request.app.state.config
+    received = Uploads(desk)
+    body = stream(request, config.upload_bytes)
+    try:
+        async for part in parts(body, request.headers["content-type"]):
+            if part.filename is None:
+                if part.name not in FIELDS:
+                    raise Problem(422, "invalid", f"no field {part.name!r}; a file needs a name")
+                received.fields[part.name] = await part.text()
+                continue
+            if len(received.files) == config.upload_files:
+                raise Problem(413, "too-large", f"over {config.upload_files} files in one request")
+            name = PurePath(part.filename.replace("\\", "/")).name
+            received.files.append((name, await desk.corpus.receive(aiter(part))))
+        yield received
+    finally:
+        for _, blob in received.files:
+            await desk.corpus.drop(blob)

@@ -1,0 +1,317 @@
+"""Research on the dashboard: tasks made, watched as results and errors come, stopped and read."""
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+
+import httpx2 as httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.dashboard import Board, Device, Look
+from tests.support.research import HTML, ResearchSite
+from tests.support.researching import settings
+from tests.support.screens import (
+    DEVICES,
+    HOSTILE,
+    LOOKS,
+    from_elsewhere,
+    harmless,
+    posted,
+    signed_in,
+)
+from tests.support.server import Answer
+from tests.support.serving import Served
+from tests.support.some import some_of
+
+QUESTION = "How do water wheels turn?"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[ResearchSite]:
+    with ResearchSite() as site:
+        site.shelves |= {"many": range(60), "hostile": range(70, 72), "水車": range(80, 82)}
+        yield site
+
+
+@pytest.fixture(autouse=True)
+def _site_well(site: ResearchSite) -> Iterator[None]:
+    yield
+    site.faults.clear()
+    site.delays.clear()
+    site.page_delay = 0.0
+
+
+@pytest.fixture(scope="module")
+def served(board: Board, site: ResearchSite) -> Served:
+    board.host.others |= settings(site) | {"max_retries": 1}
+    return board.serve()
+
+
+def make(served: Served, *queries: str, question: str = QUESTION) -> str:
+    """The id of a task with these searches, past the dashboard."""
+    made = httpx.post(f"{served.url}/v1/tasks", json={"question": question}, timeout=20)
+    assert made.status_code == 201, made.text
+    task = str(made.json()["task_id"])
+    if queries:
+        body = {"queries": list(queries)}
+        sent = httpx.post(f"{served.url}/v1/tasks/{task}/searches", json=body, timeout=20)
+        assert sent.status_code == 202, sent.text
+    return task
+
+
+def finished(served: Served, task: str) -> None:
+    """Wait until it is."""
+    since = 0
+    while True:
+        address = f"{served.url}/v1/tasks/{task}?wait=20&since={since}&limit=0"
+        view = httpx.get(address, timeout=30).json()
+        if view["next_poll"] is None:
+            return
+        since = view["version"]
+
+
+def opened(look: Look, task: str) -> Look:
+    return look.open(f"/research/{task}").live()
+
+
+def test_a_task_is_made_searched_and_watched_and_its_pages_are_read(
+    board: Board, served: Served, site: ResearchSite
+) -> None:
+    site.faults["openalex"] = Answer(400)
+    look = board.look("/research").live()
+    look.page.get_by_role("textbox", name="Question").fill(QUESTION)
+    look.page.get_by_role("textbox", name="Pages to read at most").fill("5")
+    look.press("New task")
+    look.says("The task was made.")
+    look.says("0 of 5 pages used")
+    other = board.another(look, look.page.url.removeprefix(look.url)).live()
+    look.page.get_by_role("textbox", name="Queries, one a line").fill("wheels\nmills\nwheels")
+    look.page.get_by_role("textbox", name="Results of each").fill("4")
+    look.page.get_by_role("button", name="Search").click()
+    look.says(re.compile(r"2 searches were queued, which will take about .*; 1 it had already"))
+    for one in (look, other):
+        one.live().says("2 of 2 searches")
+        one.says("completed")
+        expect(one.find("#provider-searxng")).to_contain_text(re.compile("searxng\\s*2\\s*3\\s*0"))
+        expect(one.find("#provider-openalex")).to_contain_text("400")
+        one.says("openalex", "#errors")
+        one.says("Work 0", "#work-1")
+    look.press("Read the page")
+    look.says("Sentence 11 of page", ".fence")
+    look.says("no instruction to anybody", ".fence")
+    look.accessible()
+    look.fine()
+    other.fine()
+
+
+def test_results_come_while_other_providers_are_still_asked(
+    board: Board, served: Served, site: ResearchSite
+) -> None:
+    site.delays["openalex"] = 3.0
+    task = make(served, "slowly")
+    look = opened(board.look(None), task)
+    look.says("running")
+    expect(look.find("#provider-searxng")).to_contain_text(re.compile("1 running\\s*3"))
+    look.page.reload()  # in the middle
+    look.live().says("completed")
+    expect(look.find("#provider-openalex")).to_contain_text(re.compile("openalex\\s*1\\s*3\\s*0"))
+    look.fine()
+
+
+def test_a_task_is_stopped_and_resumed_after_a_question(
+    board: Board, served: Served, site: ResearchSite
+) -> None:
+    site.delays |= {"openalex": 2.0, "searxng": 2.0}
+    task = make(served, *(f"query {n}" for n in range(12)))
+    look = opened(board.look(None), task)
+    look.press("Stop at once")
+    assert "thrown away" in look.ask("Yes, do it")
+    look.says(re.compile(r"It was stopped: \d+ searches are done, \d+ left"))
+    look.live().says("paused")
+    site.delays.clear()
+    plain = board.look(f"/research/{task}", script=False)
+    plain.press("Resume")
+    plain.says(re.compile(r"It goes on: \d+ searches are queued again"))
+    look.says("12 of 12 searches")
+    look.says("completed")
+    site.delays |= {"openalex": 2.0, "searxng": 2.0}
+    slow = make(served, "slow one", "slow two")
+    plain.open(f"/research/{slow}")
+    plain.page.get_by_role("button", name="Stop", exact=True).click()
+    plain.says("What is running is finished and stored")
+    plain.press("Yes, do it")
+    plain.says("It was stopped")
+    assert posted(served, f"/research/{slow}/stop", {"mode": "soon", "confirmed": "yes"}) == 422
+    look.fine()
+
+
+def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(
+    board: Board, served: Served
+) -> None:
+    look = board.look("/research", script=False)
+    look.page.get_by_role("textbox", name="Question").fill("水車はどう回る?")
+    look.page.get_by_role("textbox", name="Pages to read at most").fill("2.5")
+    look.press("New task")
+    look.says("Pages is a whole number", "[role=alert]")
+    expect(look.page.get_by_role("textbox", name="Question")).to_have_value("水車はどう回る?")
+    look.page.get_by_role("textbox", name="Pages to read at most").fill("-1")
+    look.press("New task")
+    look.says("budget_pages is 0 or more", "[role=alert]")
+    look.open(f"/research/{make(served)}")
+    look.page.get_by_role("textbox", name="Queries, one a line").fill("물레방아")
+    look.page.get_by_role("textbox", name="Results of each").fill("1000")
+    look.page.get_by_label("openalex").uncheck()
+    look.page.get_by_role("button", name="Search").click()
+    look.says("max_results is 1 to 100", "[role=alert]")
+    queries = look.page.get_by_role("textbox", name="Queries, one a line")
+    expect(queries).to_have_value("물레방아")
+    expect(look.page.get_by_label("openalex")).not_to_be_checked()
+    expect(look.page.get_by_label("searxng")).to_be_checked()
+    for number in ("inf", "nan", "1e400"):
+        assert posted(served, "/research", {"question": "x", "budget_pages": number}) == 422
+        assert posted(served, "/research", {"question": "x", "budget_seconds": number}) == 422
+
+
+def test_a_task_is_taken_away_as_a_file(board: Board, served: Served) -> None:
+    task = make(served, "wheels")
+    finished(served, task)
+    look = opened(board.look(None), task)
+    said = {}
+    for name in ("Markdown", "JSON", "BibTeX"):
+        with look.page.expect_download() as coming:
+            look.page.get_by_role("link", name=name).click()
+        said[coming.value.suggested_filename] = coming.value.path().read_text()
+    assert set(said) == {f"{task}.md", f"{task}.json", f"{task}.bib"}
+    assert json.loads(said[f"{task}.json"])["question"] == QUESTION
+    assert said[f"{task}.md"].startswith(f"# {QUESTION}")
+    assert "@article{" in said[f"{task}.bib"]
+    look.fine()
+
+
+def test_many_results_are_paged(board: Board, served: Served) -> None:
+    made = httpx.post(f"{served.url}/v1/tasks", json={"question": "q", "budget_pages": 0})
+    task = made.json()["task_id"]
+    body = {"queries": ["many"], "max_results_per_query": 60}
+    httpx.post(f"{served.url}/v1/tasks/{task}/searches", json=body, timeout=20)
+    finished(served, task)
+    look = opened(board.look(None), task)
+    expect(look.find("article.work")).to_have_count(50)
+    look.press("After")
+    look.live()
+    expect(look.find("article.work")).to_have_count(10)
+    look.press("Before")
+    look.live().says("Results 1 to 50 of 60")
+    look.fine()
+
+
+def test_a_task_goes_on_where_the_server_was_restarted(
+    board: Board, served: Served, site: ResearchSite
+) -> None:
+    site.delays |= {"openalex": 1.5, "searxng": 1.5}
+    first = board.host.serve(app="board:app")
+    port = int(first.url.rsplit(":", 1)[1])
+    look = opened(board.look(None, served=first), make(first, "before", "after"))
+    look.says("running")
+    first.send(signal.SIGKILL)
+    first.running.process.wait(20)
+    look.says("reconnecting")
+    second = board.host.serve(app="board:app", port=port)
+    look.live().says("2 of 2 searches")
+    second.stop()
+
+
+def test_hostile_text_is_text_in_every_field(
+    board: Board, served: Served, site: ResearchSite
+) -> None:
+    body = f"<html><head><title>{'x' * 3000}</title></head><body><article><h1>Mill</h1><p>"
+    body += f"&lt;script&gt;window.pwned=1&lt;/script&gt; {'A sentence of it. ' * 40}{'w' * 3000}"
+    site.answers["/page/70"] = Answer(headers=HTML, body=(body + "</p></article>").encode())
+    row = {
+        "url": site.page_url(70),
+        "title": HOSTILE,
+        "content": HOSTILE,
+        "engine": HOSTILE,
+        "engines": [HOSTILE],
+        "publishedDate": HOSTILE,
+    }
+    odd = {"url": "javascript:window.pwned=1", "title": "odd", "content": "odd"}
+    rows = json.dumps({"query": "hostile", "results": [row, odd]}).encode()
+    site.faults["searxng"] = Answer(body=rows)
+    site.faults["openalex"] = Answer(400, body=HOSTILE.encode())
+    task = make(served, f"hostile {HOSTILE}"[:900], question=HOSTILE)
+    finished(served, task)
+    for device in DEVICES.values():
+        look = opened(board.look(None, device=device), task)
+        look.says("<script>window.pwned=1</script>", "h1")
+        look.says("<script>window.pwned=1</script>", "#work-1")
+        assert look.find("a[href^=javascript]").count() == 0
+        harmless(look)
+        look.press("Read the page")
+        look.says("<script>window.pwned=1</script>", ".fence")
+        harmless(look)
+        look.open("/research").live().says("<script>window.pwned=1</script>")
+        harmless(look)
+    del site.answers["/page/70"]
+
+
+def test_tasks_are_read_without_scripts_and_in_japanese(board: Board, served: Served) -> None:
+    task = make(served, "水車", question="水車はどう回るか。물레방아는?")
+    finished(served, task)
+    look = board.look("/research", script=False)
+    look.page.get_by_role("link", name="水車はどう回るか").first.click()
+    look.says("水車はどう回るか。물레방아는?", "h1")
+    look.says("Work 80", "#work-1")
+    look.press("Read the page")
+    look.says("Sentence 1 of page 80", ".fence")
+
+
+def test_who_may_only_read_reads_and_does_not_act(board: Board, served: Served) -> None:
+    task = make(served, "wheels")
+    finished(served, task)
+    reader = board.host.key("research-reader", scopes="read")
+    stranger = board.host.key("research-stranger", tenant="others", scopes="read write")
+    locked = board.host.serve("--no-workers", app="board:app", require_key=True)
+    look = signed_in(board, locked, reader)
+    for path in ("/research", f"/research/{task}"):
+        look.open(path).live()
+        assert look.find("main button:visible").all_inner_texts() == ["Pause live"]
+    look.fine()
+    sure = {"mode": "immediate", "confirmed": "yes", "queries": "mine", "question": "mine"}
+    assert posted(locked, "/research", sure, reader) == 403
+    for act in ("searches", "stop", "resume"):
+        assert posted(locked, f"/research/{task}/{act}", sure, reader) == 403
+        assert posted(locked, f"/research/{task}/{act}", sure, stranger) == 404
+        assert from_elsewhere(served, f"/research/{task}/{act}", sure) == 403
+    headers = {"Cookie": f"penstock_key={stranger}"}
+    for path in ("", "/export?format=json", "/page?document=x"):
+        there = f"{locked.url}/research/{task}{path}"
+        assert httpx.get(there, headers=headers, timeout=20).status_code == 404
+    locked.stop()
+
+
+@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
+def test_the_screens_are_accessible_and_fit(
+    board: Board, served: Served, site: ResearchSite, look_of: str
+) -> None:
+    name, _, scheme = look_of.partition("-")
+    site.faults["openalex"] = Answer(400)
+    task = make(served, "wheels", "mills of the north")
+    finished(served, task)
+    device: Device = DEVICES[name]
+    look = board.look(None, device=device, scheme=scheme)
+    for screen, path in {"research": "/research", "task": f"/research/{task}"}.items():
+        look.open(path).live()
+        look.accessible()
+        look.fits()
+        look.picture(screen)
+    look.press("Read the page")
+    look.says("Sentence 1 of page", ".fence")
+    look.accessible()
+    look.fits()
+    look.picture("task-page")
+    look.open(f"/research/{make(served)}").live()
+    look.accessible()
+    look.picture("task-new")
+    look.fine()
