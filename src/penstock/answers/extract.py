@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,6 +23,8 @@ answer have more, and what answers nothing has none. Scores do not tell: in a sm
 small."""
 BESIDE_BEST = 0.6
 """Of the best passage, and of the best sentence: what has less is left out."""
+
+HEADING = re.compile(r"\s*#{1,6} ")
 
 FOREIGN = "what is quoted was found by its meaning alone: it is in another script"
 NOTHING = {
@@ -80,7 +83,7 @@ def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]
         (one, at, set(index_terms(one.text[slice(*at)])) & asked)
         for one in evidence
         if worth.get(one.number, -1.0) >= least
-        for at in sentences(one.text)
+        for at in _telling(one.text)
     ]
     holding = Counter(term for _, _, terms in split for term in terms)
     # A word that most sentences have tells little.
@@ -113,8 +116,15 @@ def _foreign(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
         return []
     return [
         _Candidate(0.0, best, start, _short(best.text[start:end]))
-        for start, end in sentences(best.text)[:2]
+        for start, end in _telling(best.text)[:2]
     ]
+
+
+def _telling(text: str) -> list[tuple[int, int]]:
+    """Its sentences without headings, which have the words of a question and answer nothing; unless
+    there is nothing else."""
+    found = sentences(text)
+    return [at for at in found if not HEADING.match(text, at[0])] or found
 
 
 def _short(sentence: str) -> str:
