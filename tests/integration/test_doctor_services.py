@@ -4,12 +4,15 @@ import asyncio
 import json
 import socket
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from penstock import JobContext, Penstock, PermanentError
+from penstock.attention import Outlook, needs_attention
 from penstock.cli import main
 from penstock.doctor import work
+from penstock.doctor.finding import Finding
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
 from tests.support.clinic import Clinic
@@ -184,8 +187,8 @@ def test_new_dead_letters_and_lonely_kinds_are_warnings(clinic: Clinic) -> None:
             await app.wait(job.id, timeout=30)
             await app.enqueue("nobody")
             report = await asyncio.to_thread(clinic.ask, "sqlite:///jobs.db")
-        report.says("dead letters", "warning", "1 came in the last hour", "dead-letters list")
-        report.says("workers", "warning", "no worker process handles nobody (1 queued)")
+        report.says("dead letters", "warning", "doomed: PermanentError", "dead-letters groups")
+        report.says("workers", "warning", "kind without a worker: nobody", "1 job waits")
         assert report.code == 0
 
     asyncio.run(work_on())
@@ -205,18 +208,29 @@ def lane(**given: object) -> LaneInfo:
     return LaneInfo(**{**values, **given})  # type: ignore[arg-type]
 
 
+def judged(
+    lanes: Sequence[LaneInfo] = (), processes: Sequence[ProcessInfo] = (), now: float = 0.0
+) -> dict[str, Finding]:
+    """By part."""
+    found = needs_attention(now, [], processes, lanes, [])
+    outlook = Outlook([], list(processes), list(lanes), [], found)
+    return {finding.part: finding for finding in work.judge(outlook, now)}
+
+
 def test_lanes_in_trouble_are_told_apart() -> None:
-    (refused,) = work.judge_lanes([lane(blocked_why="credentials")])
+    refused = judged([lane(blocked_why="credentials")])["lanes"]
     assert (refused.status, "lanes resume api" in refused.advice) == ("broken", True)
-    (paused,) = work.judge_lanes([lane(blocked_why="paused")])
-    (away,) = work.judge_lanes([lane(breaker="open")])
+    paused = judged([lane(blocked_why="paused")])["lanes"]
+    away = judged([lane(breaker="open")])["lanes"]
     assert (paused.status, away.status) == ("warning", "warning")
-    assert "7 jobs wait" in away.found
+    assert (away.found, "7 jobs wait" in away.advice) == ("breaker open: api", True)
+    assert judged([lane()])["lanes"].status == "ok"
 
 
-def test_processes_that_are_degraded_or_stuck_are_warnings() -> None:
+def test_processes_that_are_degraded_or_gone_are_warnings() -> None:
     now = time.time()
     process = ProcessInfo("1", "mill", 7, ["mail"], 10, now, now, now + 9, {"degraded": "gone"})
-    (degraded,) = work.judge_workers([process], [], now)
-    assert (degraded.status, degraded.found) == ("warning", "process 7 on mill is degraded: gone")
-    assert work.judge_workers([process], [], now + 60)[0].found == "no worker process is alive"
+    degraded = judged(processes=[process], now=now)["workers"]
+    assert (degraded.status, degraded.found) == ("warning", "queue out of reach: mill 7")
+    gone = judged(processes=[process], now=now + 60)["workers"]
+    assert (gone.status, gone.found) == ("warning", "worker gone: mill 7")
