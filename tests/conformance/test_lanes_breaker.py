@@ -212,7 +212,7 @@ async def open_with_permits(queue: JobQueue, member: Member) -> None:
 def _lease(seq: int) -> Lease:
     """A job that asks for permits; only its number matters."""
     rest = ["", "", "", "", 50, "", None, None, None, 0.0, 0.0, None, None, None, 1, 0, 0, 1, "[]"]
-    return Lease._make([seq, *rest, 0.0, 0.0])
+    return Lease(seq, *rest)  # type: ignore[arg-type]
 
 
 async def test_permit_whose_request_fails_climbs_the_ladder_once(ledger: Ledger) -> None:
