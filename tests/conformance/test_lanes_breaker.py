@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from penstock.ports.lanes import Busy, News, Steer
-from penstock.ports.queue import JobQueue, Lease, Member
+from penstock.ports.queue import JobQueue, Member
 from tests.conformance.lane_support import (
     CALM,
     HESITANT,
@@ -36,6 +36,7 @@ from tests.conformance.support import (
     handed_back,
     one,
 )
+from tests.support.leases import lease
 
 
 async def test_open_breaker_allows_one_try_at_a_time_across_members(ledger: Ledger) -> None:
@@ -196,7 +197,7 @@ async def test_permit_can_be_the_try_and_its_success_closes_the_breaker(ledger: 
     trial = await permitted(member)
     assert isinstance(await permit(member), Busy)
     assert await claim_lanes(member) == []
-    await give_back(member, [trial], News.SUCCESS, _lease(1_000_003))
+    await give_back(member, [trial], News.SUCCESS, lease(1_000_003))
 
     assert (await info(queue)).breaker == "closed"
     assert len(await claimed_soon(member)) == 4
@@ -204,15 +205,9 @@ async def test_permit_can_be_the_try_and_its_success_closes_the_breaker(ledger: 
 
 async def open_with_permits(queue: JobQueue, member: Member) -> None:
     """Two other jobs find the lane unavailable under permits of theirs."""
-    for lease in [_lease(1_000_001), _lease(1_000_002)]:
-        await give_back(member, [await permitted(member)], News.UNAVAILABLE, lease)
+    for asking in [lease(1_000_001), lease(1_000_002)]:
+        await give_back(member, [await permitted(member)], News.UNAVAILABLE, asking)
     assert (await info(queue)).breaker == "open"
-
-
-def _lease(seq: int) -> Lease:
-    """A job that asks for permits; only its number matters."""
-    rest = ["", "", "", "", 50, "", None, None, None, 0.0, 0.0, None, None, None, 1, 0, 0, 1, "[]"]
-    return Lease(seq, *rest)  # type: ignore[arg-type]
 
 
 async def test_permit_whose_request_fails_climbs_the_ladder_once(ledger: Ledger) -> None:
@@ -222,7 +217,7 @@ async def test_permit_whose_request_fails_climbs_the_ladder_once(ledger: Ledger)
     await try_is_due(queue)
     trial = await permitted(member)
     before = time.time()
-    await give_back(member, [trial], News.UNAVAILABLE, _lease(1_000_003))
+    await give_back(member, [trial], News.UNAVAILABLE, lease(1_000_003))
 
     lane = await info(queue)
     assert lane.retry_at is not None
@@ -278,14 +273,14 @@ async def test_open_breaker_of_a_parent_stops_its_children_until_it_closes(
     queue = await open_lanes(ledger, all=HESITANT, api={"parent": "all"})
     member = await ledger.join(queue)
     await add(queue, 3, lane=LANE)
-    for lease in [_lease(1_000_001), _lease(1_000_002)]:
+    for asking in [lease(1_000_001), lease(1_000_002)]:
         held = await permitted(member, "all")
-        await give_back(member, [held], News.UNAVAILABLE, lease)
+        await give_back(member, [held], News.UNAVAILABLE, asking)
     assert (await info(queue, "all")).breaker == "open"
     assert await claim_lanes(member) == []
     await try_is_due(queue, "all")
     trial = await permitted(member, "all")
-    await give_back(member, [trial], News.SUCCESS, _lease(1_000_003))
+    await give_back(member, [trial], News.SUCCESS, lease(1_000_003))
 
     assert len(await claimed_soon(member)) == 3
 
@@ -296,9 +291,9 @@ async def test_member_that_dies_with_the_try_of_a_parent_frees_its_children(
     queue = await open_lanes(ledger, all={}, api={"parent": "all"})
     frozen, other = await ledger.join(queue), await ledger.join(queue)
     await add(queue, 3, lane=LANE)
-    for lease in [_lease(1_000_001), _lease(1_000_002)]:
+    for asking in [lease(1_000_001), lease(1_000_002)]:
         held = await permitted(frozen, "all")
-        await give_back(frozen, [held], News.UNAVAILABLE, lease)
+        await give_back(frozen, [held], News.UNAVAILABLE, asking)
     await try_is_due(queue, "all")
     await permitted(frozen, "all")
     assert await claim_lanes(other) == []

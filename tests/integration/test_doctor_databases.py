@@ -1,6 +1,7 @@
 """The doctor and the queue: servers with bad settings, away, refusing, of another version."""
 
 import asyncio
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -231,7 +232,10 @@ def test_a_clock_that_is_off_is_a_warning_that_names_ntp(
     redis_place = locked_redis.url.replace("redis://", f"redis://:{PASSWORD}@")
     for place in (durable.url, redis_place):
         side = "ahead of" if ahead > 0 else "behind"
-        clinic.ask(place).says("queue clock", "warning", side, "NTP")
+        report = clinic.ask(place)
+        report.says("queue clock", "warning", side, "NTP")
+        (off,) = re.findall(r"([\d.]+) s", report.findings["queue clock"]["found"])
+        assert float(off) == pytest.approx(HOUR, abs=5)
 
 
 def test_redis_that_is_fine_is_said_to_be(clinic: Clinic, locked_redis: RedisServer) -> None:

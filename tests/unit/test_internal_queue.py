@@ -7,32 +7,7 @@ import pytest
 
 from penstock.engine import internal_queue
 from penstock.engine.internal_queue import InternalQueue
-from penstock.ports.queue import Lease
-
-
-def lease(seq: int) -> Lease:
-    return Lease(
-        seq=seq,
-        id=f"job{seq}",
-        kind="work",
-        tenant="default",
-        payload="{}",
-        priority=50,
-        lane="",
-        key=None,
-        task=None,
-        parent_id=None,
-        enqueued_at=0.0,
-        run_at=0.0,
-        deadline=None,
-        timeout=None,
-        max_retries=None,
-        attempts=1,
-        crashes=0,
-        releases=0,
-        token=1,
-        history="[]",
-    )
+from tests.support.leases import lease
 
 
 class Clock:

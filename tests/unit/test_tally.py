@@ -10,30 +10,10 @@ from penstock.adapters.takeover import take_back
 from penstock.engine.counting import ENDING_OF, count_runs
 from penstock.engine.run import Run
 from penstock.model.tally import BOUNDS, MOST_KINDS, OTHER, Ending, KindTally, Spread, Tally
-from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
+from penstock.ports.queue import Exchange, Outcome, Settlement
+from tests.support.leases import lease
 
-LEASE = Lease(
-    seq=1,
-    id="1",
-    kind="a",
-    tenant="default",
-    payload="{}",
-    priority=50,
-    lane="",
-    key=None,
-    task=None,
-    parent_id=None,
-    enqueued_at=9.0,
-    run_at=10.0,
-    deadline=None,
-    timeout=None,
-    max_retries=None,
-    attempts=1,
-    crashes=0,
-    releases=0,
-    token=1,
-    history="[]",
-)
+LEASE = lease(kind="a", enqueued_at=9.0, run_at=10.0)
 
 
 def spread(**at: int) -> Spread:

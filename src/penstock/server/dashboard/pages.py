@@ -10,6 +10,7 @@ import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import Request
 from starlette.responses import RedirectResponse, Response
@@ -146,6 +147,20 @@ def _flash_of(request: Request) -> Flash | None:
     except (KeyError, ValueError, TypeError):
         return None
     return Flash("good" if kind == "good" else "bad", str(text))
+
+
+def paging(path: str, before: str | None, following: str | None) -> dict[str, str | None]:
+    """Where a list that goes by `before` leads: `following` is the id to go on after, None on its
+    last page."""
+
+    def at(place: str | None) -> str:
+        return "?" + urlencode({"before": place}) if place else ""
+
+    return {
+        "first": path if before else None,
+        "following": path + at(following) if following else None,
+        "address": f"/live{path}{at(before)}",
+    }
 
 
 def confirm(request: Request, ask: str, fields: dict[str, list[str]], back: str) -> Response:

@@ -15,7 +15,7 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.forms import Refused, empty, number, told, typed
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
+from penstock.server.dashboard.pages import Flash, confirm, page, paging, part, redirect
 from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
 from penstock.server.dashboard.story import Story
 from penstock.server.problems import Problem
@@ -62,12 +62,8 @@ async def _asked(visit: Visit, before: str | None) -> dict[str, Any]:
     tenant = visit.desk.tenant
     found = await visit.desk.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
     shown = found[:PAGE]
-    return {
-        "answers": shown,
-        "first": "/ask" if before else None,
-        "following": f"/ask?before={shown[-1].id}" if len(found) > PAGE else None,
-        "address": "/live/ask" + (f"?before={in_path(before)}" if before else ""),
-    }
+    following = shown[-1].id if len(found) > PAGE else None
+    return {"answers": shown, **paging("/ask", before, following)}
 
 
 @routes.post("/ask")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from starlette.responses import Response
@@ -11,7 +10,7 @@ from starlette.responses import Response
 from penstock.ports.access import AccessStore
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import page, part
+from penstock.server.dashboard.pages import page, paging, part
 from penstock.server.dashboard.session import Steering
 
 routes = router()
@@ -38,10 +37,5 @@ async def _seen(request: Request, before: str | None) -> dict[str, Any]:
     access: AccessStore = request.app.state.access
     found = await access.actions(PAGE + 1, before)
     shown = found[:PAGE]
-    more = len(found) > PAGE
-    return {
-        "actions": shown,
-        "first": "/log" if before else None,
-        "following": "/log?" + urlencode({"before": shown[-1].id}) if more else None,
-        "address": "/live/log" + ("?" + urlencode({"before": before}) if before else ""),
-    }
+    following = shown[-1].id if len(found) > PAGE else None
+    return {"actions": shown, **paging("/log", before, following)}

@@ -8,11 +8,10 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from penstock.research.service import QUESTION_LIMIT
-from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.forms import Refused, empty, number, told, typed, whole_number
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import Flash, page, part, redirect
+from penstock.server.dashboard.pages import Flash, page, paging, part, redirect
 from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
 from penstock.server.problems import Problem
 
@@ -54,12 +53,8 @@ async def _list(visit: Visit, before: str | None) -> dict[str, Any]:
     tenant = visit.desk.tenant
     found = await visit.desk.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
     shown = found[:PAGE]
-    return {
-        "tasks": shown,
-        "first": "/research" if before else None,
-        "following": f"/research?before={shown[-1].task_id}" if len(found) > PAGE else None,
-        "address": "/live/research" + (f"?before={in_path(before)}" if before else ""),
-    }
+    following = shown[-1].task_id if len(found) > PAGE else None
+    return {"tasks": shown, **paging("/research", before, following)}
 
 
 @routes.post("/research")
