@@ -106,6 +106,20 @@ async def test_documents_under_way_are_listed_of_all_tenants_page_by_page(corpus
     assert await corpus.processing(after=0, older_than=60.0, limit=2) == [], "too young"
 
 
+async def test_documents_under_way_are_counted_in_collections_of_one_tenant(corpus: Corpus) -> None:
+    await accept(corpus, ref_of("a"), "1")
+    await accept(corpus, ref_of("a", collection="mills"), "2")
+    await accept(corpus, ref_of("a", tenant="other"), "3")
+    await fail(corpus, await accept(corpus, ref_of("b"), "4"))
+    await add(corpus, ref_of("c"), "sun")
+
+    tenant = ref_of("a").tenant
+    assert await corpus.in_progress(tenant, None) == 2
+    assert await corpus.in_progress(tenant, ["mills"]) == 1
+    assert await corpus.in_progress(tenant, ["elsewhere"]) == 0
+    assert await corpus.in_progress("nobody", None) == 0
+
+
 async def test_another_model_serves_once_every_live_text_has_a_vector_of_it(
     corpus: Corpus,
 ) -> None:

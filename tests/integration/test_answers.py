@@ -22,6 +22,7 @@ from tests.support.answering import (
     told,
 )
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
+from tests.support.shelf import completed
 from tests.support.waiting import until
 
 
@@ -130,6 +131,26 @@ async def test_where_nothing_is_found_the_answer_says_so(
         assert said in answer.text
         assert (answer.citations, answer.unsupported) == ((), ())
         assert answer.missing
+
+
+async def test_an_answer_says_when_documents_were_still_on_their_way(bare_study: Study) -> None:
+    async with bare_study.running(["wheel"]) as app:
+        await app.steer_lane("embedder", "pause")
+        await app.corpus.add(DOCUMENTS["eel"], id="eel", collection="fish")
+        early = await answered(app, "When do eels pass a mill?")
+        told_so = [note for note in early.notes if "still being processed" in note]
+        assert told_so == [
+            "1 document was still being processed when this was looked for:"
+            " ask again once it is done"
+        ]
+        elsewhere = await answered(app, QUESTION, collections=["default"])
+        assert not any("still being processed" in note for note in elsewhere.notes)
+
+        await app.steer_lane("embedder", "resume")
+        await completed(app, "eel", collection="fish")
+        late = await answered(app, "When do eels pass a mill?")
+        assert "by night" in late.text
+        assert not any("still being processed" in note for note in late.notes)
 
 
 async def test_what_is_quoted_from_another_language_is_labelled(bare_study: Study) -> None:

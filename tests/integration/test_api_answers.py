@@ -142,6 +142,9 @@ async def test_a_question_that_is_given_up_ends_with_an_error_and_stays_so(
         assert "answer" not in [one.name for one in told]
         assert (await client.post(f"{path}/cancel")).json()["state"] == "cancelled"
         assert (await client.get(path)).json()["state"] == "cancelled"
+        logged = (await client.get("/v1/actions")).json()["actions"]
+        kept = [(one["action"], one["subject"], one["outcome"]) for one in logged]
+        assert kept == [("answer.cancel", path.rpartition("/")[2], "done")] * 2
 
 
 @pytest.mark.parametrize("headers", [{}, SSE], ids=["json", "stream"])

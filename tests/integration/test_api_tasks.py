@@ -143,6 +143,15 @@ async def test_a_stopped_task_takes_no_searches_until_it_is_resumed(host: Host) 
         assert (again.status_code, again.json()["queued"]) == (200, 2)
         assert (await client.post(f"/v1/tasks/{task_id}/resume")).json()["queued"] == 0
         assert (await add(client, task_id, "locks"))["queued"] == 1
+        nobody = await client.post("/v1/tasks/ask@example.org/resume")
+        assert nobody.status_code == 404
+        logged = (await client.get("/v1/actions")).json()["actions"]
+        assert [(one["action"], one["subject"], one["outcome"]) for one in logged] == [
+            ("task.resume", "?", "failed"),
+            ("task.resume", task_id, "done"),
+            ("task.resume", task_id, "done"),
+            ("task.stop", task_id, "done"),
+        ]
     working = host.serve()
     async with working.client() as client:
         done = await finished(client, task_id)

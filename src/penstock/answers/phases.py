@@ -129,7 +129,7 @@ class Phases:
         return await self.planned(answer, Plan((answer.question[:LONGEST_QUERY],)), why)
 
     async def planned(self, answer: Answer, plan: Plan, why: str) -> Answer | None:
-        notes = with_note(answer.notes, why)
+        notes = with_note(with_note(answer.notes, why), await self._tools.unread(answer))
         after = await self._tools.store.save(
             replace(answer, phase=Phase.SEARCH, plan=plan, notes=notes)
         )

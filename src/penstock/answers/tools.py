@@ -58,6 +58,15 @@ class Tools:
             for one in concerned
         )
 
+    async def unread(self, answer: Answer) -> str:
+        """A note where documents are on their way: who asks right after an upload would take what
+        is found, or that nothing is, for all there is."""
+        count = await self.library.in_progress(answer.tenant, answer.collections)
+        if not count:
+            return ""
+        some = "1 document was" if count == 1 else f"{count:,} documents were"
+        return f"{some} still being processed when this was looked for: ask again once it is done"
+
     async def masked(self, texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(await self.library.mask(texts))
 

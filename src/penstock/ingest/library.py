@@ -384,6 +384,10 @@ class Library:
             before=before,
         )
 
+    async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
+        """How many documents are being worked on, in these collections or in all."""
+        return await self._tools.corpus.in_progress(tenant, collections)
+
     async def chunks(
         self,
         id: str,  # noqa: A002

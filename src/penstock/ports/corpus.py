@@ -210,6 +210,10 @@ class Corpus(Protocol):
         `older_than` seconds ago, by generation, those over `after`."""
         ...
 
+    async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
+        """How many documents are being worked on, in these collections or in all."""
+        ...
+
     async def original(self, ref: DocumentRef) -> str | None:
         """The blob of the newest version, which may be deleted if that is published. Where that
         is still to be fetched, it says what."""

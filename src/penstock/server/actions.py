@@ -1,4 +1,4 @@
-"""The log of what callers have done to jobs, lanes and documents, for those who have to know.
+"""The log of what callers have done to what was there, for those who have to know.
 
 A record is there before anything is done, and says how it ended afterwards. So an action whose
 server died is not missing, and where nothing can be recorded nothing is done.
@@ -31,9 +31,9 @@ NOT_FOUND = 404
 _ID = re.compile("[0-9a-f]{32}")
 
 
-def named(job_id: str) -> str:
-    """An id of a job as a subject; what is none is not kept, not even for a moment."""
-    return job_id if _ID.fullmatch(job_id) else UNKNOWN
+def named(id: str) -> str:  # noqa: A002
+    """An id as a subject; what is none is not kept, not even for a moment."""
+    return id if _ID.fullmatch(id) else UNKNOWN
 
 
 class Deed:

@@ -18,9 +18,11 @@ from penstock.answers.snapshots import AnswerView
 from penstock.desk import Desk
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.errors import WaitTimeout
+from penstock.server.actions import acting, named
 from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
 from penstock.server.answers import at, reply
 from penstock.server.bodies import parse, require, whole
+from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.events import event
 from penstock.server.once import REPLAYED, digest, fingerprint, made_id, once
@@ -126,9 +128,10 @@ async def answer(
 
 
 @routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerOut}})
-async def cancel(desk: WriteDesk, answer_id: str) -> Response:
+async def cancel(request: Request, desk: WriteDesk, caller: Writer, answer_id: str) -> Response:
     """Give a question up; the answer as it stands then, which may have been over just before."""
-    await desk.answers.cancel(answer_id, tenant=desk.tenant)
+    async with acting(request, caller, "answer.cancel", named(answer_id)):
+        await desk.answers.cancel(answer_id, tenant=desk.tenant)
     return reply((await desk.answer(answer_id)).as_dict())
 
 

@@ -11,8 +11,10 @@ from starlette.responses import Response
 from penstock.desk import Desk
 from penstock.research.service import MOST_LISTED, MOST_WAIT, Format
 from penstock.research.views import TaskView
+from penstock.server.actions import acting, named
 from penstock.server.answers import at, reply
 from penstock.server.bodies import parse, require, whole
+from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, made_id, once
 from penstock.server.openapi import takes
@@ -136,19 +138,21 @@ async def task(
     responses={200: {"model": Stopped}},
     openapi_extra=takes(StopTask),
 )
-async def stop(request: Request, desk: WriteDesk, task_id: str) -> Response:
+async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
     """Stop a task, at once; what is left of it can be resumed. Queued jobs are cancelled."""
     require(request, "application/json")
     mode = parse(await whole(request), StopTask).mode
-    stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
+    async with acting(request, caller, "task.stop", named(task_id), mode=mode):
+        stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
     return reply(stopped.as_dict())
 
 
 @routes.post("/v1/tasks/{task_id:name}/resume", responses={200: {"model": Resumed}})
-async def resume(request: Request, desk: WriteDesk, task_id: str) -> Response:
+async def resume(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
     """Go on with what is unfinished. Harmless for a task that is not paused."""
-    await request.app.state.depth.check()
-    resumed = await desk.research.resume(task_id, tenant=desk.tenant)
+    async with acting(request, caller, "task.resume", named(task_id)):
+        await request.app.state.depth.check()
+        resumed = await desk.research.resume(task_id, tenant=desk.tenant)
     return reply(resumed.as_dict())
 
 

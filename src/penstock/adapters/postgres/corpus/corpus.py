@@ -149,6 +149,13 @@ class PostgresCorpus:
             )
         )
 
+    async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
+        return await self._read(
+            lambda database, connection: documents.in_progress(
+                database, connection, tenant, collections
+            )
+        )
+
     async def original(self, ref: DocumentRef) -> str | None:
         return await self._read(
             lambda database, connection: documents.original(database, connection, ref)

@@ -192,6 +192,20 @@ async def processing(
     return [Pending(document_of(row), row["blob"], row["request"]) for row in rows]
 
 
+async def in_progress(
+    database: Database, connection: Connection, tenant: str, collections: Sequence[str] | None
+) -> int:
+    count: int = await connection.fetchval(
+        database.sql(
+            "SELECT count(*) FROM penstock.documents WHERE state = 'processing' AND tenant = $1"
+            " AND ($2::text[] IS NULL OR collection = ANY ($2))"
+        ),
+        tenant,
+        collections,
+    )
+    return count
+
+
 async def original(database: Database, connection: Connection, ref: DocumentRef) -> str | None:
     blob: str | None = await connection.fetchval(
         database.sql(f"SELECT blob FROM penstock.documents WHERE {_REF}"), *ref

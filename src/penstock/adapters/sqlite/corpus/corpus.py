@@ -117,6 +117,11 @@ class SqliteCorpus:
             lambda connection: documents.processing(connection, after, before, limit)
         )
 
+    async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
+        return await self._file.read(
+            lambda connection: documents.in_progress(connection, tenant, collections)
+        )
+
     async def original(self, ref: DocumentRef) -> str | None:
         return await self._file.read(lambda connection: documents.original(connection, ref))
 

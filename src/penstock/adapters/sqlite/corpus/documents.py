@@ -218,6 +218,17 @@ def processing(
     return [Pending(document_of(row), *row[-2:]) for row in rows]
 
 
+def in_progress(
+    connection: sqlite3.Connection, tenant: str, collections: Sequence[str] | None
+) -> int:
+    (count,) = connection.execute(
+        "SELECT count(*) FROM documents WHERE state = 'processing' AND tenant = :tenant"
+        " AND (:names IS NULL OR collection IN (SELECT value FROM json_each(:names)))",
+        {"tenant": tenant, "names": None if collections is None else json.dumps(collections)},
+    ).fetchone()
+    return int(count)
+
+
 def original(connection: sqlite3.Connection, ref: DocumentRef) -> str | None:
     row = connection.execute(
         "SELECT blob FROM documents WHERE (tenant, collection, id) = (?, ?, ?)", ref

@@ -11,6 +11,7 @@ from penstock.answers.phases import MOST_SECONDS
 from penstock.answers.service import LEAST_SECONDS, QUESTION_LIMIT
 from penstock.answers.wording import cited_evidence
 from penstock.model.answer import AnswerState
+from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.forms import Refused, empty, number, told, typed
 from penstock.server.dashboard.live import live
@@ -120,7 +121,8 @@ async def cancel(request: Request, visit: Writing, answer_id: str) -> Response:
     await visit.desk.answer(answer_id)
     if not form.confirmed:
         return confirm(request, "Shall this question be given up?", form.fields, back)
-    ended = await visit.desk.answers.cancel(answer_id, tenant=visit.desk.tenant)
+    async with acting(request, visit.caller, "answer.cancel", named(answer_id)):
+        ended = await visit.desk.answers.cancel(answer_id, tenant=visit.desk.tenant)
     if ended.state is AnswerState.CANCELLED:
         return redirect(back, Flash("good", "The question was given up."))
     return redirect(back, Flash("bad", f"It was {ended.state} just before."))

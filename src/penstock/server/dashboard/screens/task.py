@@ -10,6 +10,7 @@ from starlette.responses import Response
 from penstock.model.job import Priority
 from penstock.research.service import MOST_LISTED, MOST_QUERIES, MOST_RESULTS, Format
 from penstock.research.views import SearchView, TaskView, Trouble, Work
+from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
 from penstock.server.dashboard.forms import Refused, told, typed, whole_number
 from penstock.server.dashboard.live import live
@@ -170,7 +171,8 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
     await visit.desk.task(task_id, limit=0)
     if not form.confirmed:
         return confirm(request, STOPS[mode], form.fields, back)
-    stopped = await visit.desk.research.stop(task_id, mode=mode, tenant=visit.desk.tenant)
+    async with acting(request, visit.caller, "task.stop", named(task_id), mode=mode):
+        stopped = await visit.desk.research.stop(task_id, mode=mode, tenant=visit.desk.tenant)
     if not stopped.resumable:
         return redirect(back, Flash("bad", f"There is nothing to stop: it is {stopped.status}."))
     said = f"It was stopped: {stopped.searches_done} searches are done, {stopped.searches_left}"
@@ -183,8 +185,9 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
 @routes.post("/research/{task_id:name}/resume")
 async def resume(request: Request, visit: Writing, task_id: str) -> Response:
     await read_form(request)
-    await request.app.state.depth.check()
-    resumed = await visit.desk.research.resume(task_id, tenant=visit.desk.tenant)
+    async with acting(request, visit.caller, "task.resume", named(task_id)):
+        await request.app.state.depth.check()
+        resumed = await visit.desk.research.resume(task_id, tenant=visit.desk.tenant)
     said = f"It goes on: {resumed.queued} searches are queued again."
     return redirect(f"/research/{in_path(task_id)}", Flash("good", said))
 
