@@ -8,18 +8,20 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.adapters.sqlite import SqliteQueue, claim, pick, selection
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.corpus.vectors import Matrix
+from penstock.adapters.sqlite.database import Transaction, connect, sql
 from penstock.model.job import JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Want
+from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, add, ref_of, vector_of
 
 NOW = time.time()
 # NOW is when the tests were collected: what is to stay in the future must outlast the whole suite.
@@ -180,22 +182,23 @@ def test_whole_claim_goes_by_index(connection: sqlite3.Connection, tmp_path: Pat
             assert_by_index(on_jobs)
 
 
+@contextmanager
+def counted(connection: sqlite3.Connection) -> Iterator[list[None]]:
+    """What is done in the block, an entry for every ten steps."""
+    steps: list[None] = []
+    connection.set_progress_handler(lambda: steps.append(None), 10)
+    yield steps
+    connection.set_progress_handler(None, 0)
+
+
 def claim_steps(connection: sqlite3.Connection, folder: Path) -> int:
     """What a claim costs, in steps of SQLite's machine (not time, so that it is exact)."""
-    steps = 0
-
-    def count() -> int:
-        nonlocal steps
-        steps += 1
-        return 0
-
     connection.execute("BEGIN IMMEDIATE")
-    connection.set_progress_handler(count, 10)
-    claimed = claim.claim(Transaction(connection), 1, WANT, {}, folder, any_lane)
-    connection.set_progress_handler(None, 0)
+    with counted(connection) as steps:
+        claimed = claim.claim(Transaction(connection), 1, WANT, {}, folder, any_lane)
     connection.execute("ROLLBACK")
     assert len(claimed.leases) == 100
-    return steps
+    return len(steps)
 
 
 def test_cost_of_a_claim_does_not_follow_the_backlog(
@@ -208,6 +211,25 @@ def test_cost_of_a_claim_does_not_follow_the_backlog(
     connection.execute(f"UPDATE jobs SET run_at = run_at + {DAY} WHERE ready = 0")
 
     assert claim_steps(connection, tmp_path) <= 1.2 * small
+
+
+@pytest.mark.parametrize("others", [10, 300])
+async def test_following_one_document_costs_the_same_in_any_corpus(
+    tmp_path: Path, others: int
+) -> None:
+    """A search after a document was published reads the vectors of that one, and no others."""
+    async with CORPORA["sqlite"](tmp_path) as corpus:
+        for n in range(others):
+            await add(corpus, ref_of(f"other-{n}"), f"sun {n}")
+        with closing(connect(tmp_path / "corpus.db", "NORMAL")) as connection:
+            matrix = Matrix(TENANT, MODEL)
+            matrix.follow(connection)
+            await add(corpus, ref_of("new"), "moon", "rain")
+            with counted(connection) as steps:
+                matrix.follow(connection)
+    found = matrix.search(vector_of("moon"), None, others + 2)
+    assert len(found) == others + 2
+    assert len(steps) < 30
 
 
 def test_jobs_of_a_member_and_the_cancelled_among_them_are_found_by_index(

@@ -119,7 +119,8 @@ class Matrix:
     def follow(self, connection: sqlite3.Connection) -> None:
         """Bring the matrix to what is live in this snapshot."""
         first, last = connection.execute(
-            "SELECT coalesce(min(version), 0), coalesce(max(version), 0) FROM publications"
+            "SELECT coalesce((SELECT min(version) FROM publications), 0),"
+            " coalesce((SELECT max(version) FROM publications), 0)"  # in one they would be a scan
         ).fetchone()
         if self._version == last:
             return
@@ -151,11 +152,13 @@ class Matrix:
     def _add(self, connection: sqlite3.Connection, only: str, *parameters: str) -> None:
         import numpy as np
 
+        # CROSS: in this order. By itself SQLite goes through all vectors for one document.
         found = connection.execute(
             "SELECT chunks.number, chunks.document, vectors.vector FROM documents"
-            " JOIN chunks ON chunks.document = documents.number"
+            " CROSS JOIN chunks ON chunks.document = documents.number"
             " AND chunks.generation = documents.live"
-            " JOIN vectors ON vectors.tenant = documents.tenant AND vectors.hash = chunks.hash"
+            " CROSS JOIN vectors ON vectors.tenant = documents.tenant"
+            " AND vectors.hash = chunks.hash"
             f" WHERE documents.tenant = ? AND vectors.model = ?{only}",
             (self._tenant, self._model, *parameters),
         )
