@@ -126,16 +126,16 @@ class Matrix:
             return
         if self._rows is None or self._version < first - 1:
             self._count = 0
-            self._add(connection, "")
+            self._add(connection, "documents")
         else:
-            changed = connection.execute(
+            found = connection.execute(
                 "SELECT DISTINCT document FROM publications WHERE version > ? AND tenant = ?",
                 (self._version, self._tenant),
             ).fetchall()
-            numbers = [document for (document,) in changed]
+            numbers = [document for (document,) in found]
             self._remove(self._rows, numbers)
-            only = " AND documents.number IN (SELECT value FROM json_each(?))"
-            self._add(connection, only, json.dumps(numbers))
+            some = "json_each(?) AS some CROSS JOIN documents ON documents.number = some.value"
+            self._add(connection, some, json.dumps(numbers))
         self._version = last
 
     def _remove(self, rows: _Rows, documents: Sequence[int]) -> None:
@@ -149,28 +149,28 @@ class Matrix:
             array[gaps] = array[movers]
         self._count = left
 
-    def _add(self, connection: sqlite3.Connection, only: str, *parameters: str) -> None:
+    def _add(self, connection: sqlite3.Connection, documents: str, *parameters: str) -> None:
         import numpy as np
 
         # CROSS: in this order. By itself SQLite goes through all vectors for one document.
         found = connection.execute(
-            "SELECT chunks.number, chunks.document, vectors.vector FROM documents"
+            f"SELECT chunks.number, chunks.document, vectors.vector FROM {documents}"
             " CROSS JOIN chunks ON chunks.document = documents.number"
             " AND chunks.generation = documents.live"
             " CROSS JOIN vectors ON vectors.tenant = documents.tenant"
             " AND vectors.hash = chunks.hash"
-            f" WHERE documents.tenant = ? AND vectors.model = ?{only}",
-            (self._tenant, self._model, *parameters),
+            " WHERE documents.tenant = ? AND vectors.model = ?",
+            (*parameters, self._tenant, self._model),
         )
         # In portions: all at once would be in memory three times over.
         while some := found.fetchmany(PORTION):
-            numbers, documents, packed = zip(*some, strict=True)
+            numbers, owners, packed = zip(*some, strict=True)
             vectors = np.frombuffer(b"".join(packed), dtype="<f4").reshape(len(some), -1)
             end = self._count + len(some)
             rows = self._rows = self._with_room(end, vectors.shape[1])
             rows.vectors[self._count : end] = vectors
             rows.chunks[self._count : end] = numbers
-            rows.documents[self._count : end] = documents
+            rows.documents[self._count : end] = owners
             self._count = end
 
     def _with_room(self, count: int, width: int) -> _Rows:
