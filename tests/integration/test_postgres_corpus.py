@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import PostgresCorpus, documents
 from penstock.adapters.postgres.database import Transaction
 from penstock.model.errors import ConfigError, QueueError, QueueUnusable
-from penstock.ports.corpus import Scope, Wanted
+from penstock.ports.corpus import Scope, Version, Wanted
 from tests.conformance.corpus_support import (
     MODEL,
     TENANT,
@@ -93,16 +93,40 @@ async def test_first_documents_published_at_once_do_not_lock_each_other_out(
 ) -> None:
     caplog.set_level("DEBUG", "penstock.postgres")
     for _ in range(5):
-        async with corpus_at(new_url()) as corpus:
-            versions = []
+        url = new_url()
+        async with AsyncExitStack() as open_ones:
+            publications = []
             for n in range(4):
+                corpus = await open_ones.enter_async_context(corpus_at(url))
                 version = await accept(corpus, ref_of(f"{n}"), f"{n}")
                 await corpus.stage(version, staged_of([f"sun {n}"]))
                 await embed(corpus, version)
-                versions.append(version)
-            # Each on a connection of its own: the first of all decides which model serves.
-            assert all(await asyncio.gather(*(corpus.publish(one, MODEL) for one in versions)))
+                publications.append(corpus.publish(version, MODEL))
+            # Each in a transaction of its own: the first of all decides which model serves.
+            assert all(await asyncio.gather(*publications))
     assert "deadlock" not in caplog.text
+
+
+async def test_documents_are_published_together_and_one_without_vectors_fails_alone() -> None:
+    url = new_url()
+    async with corpus_at(url) as corpus, psql(url) as mine:
+        versions = []
+        for name in ("a", "b", "c", "d"):
+            version = await accept(corpus, ref_of(name), name)
+            await corpus.stage(version, staged_of([f"sun {name}", "moon moon"]))
+            versions.append(version)
+        for version in versions[:3]:
+            await embed(corpus, version)
+        late = Version(versions[1].ref, versions[1].generation - 1)
+        asked = [*versions, late]
+        told = await asyncio.gather(
+            *(corpus.publish(one, MODEL) for one in asked), return_exceptions=True
+        )
+        assert told[:3] == [True, True, True]
+        assert "no vector yet" in str(told[3])
+        assert told[4] is False
+        await counted(mine)
+        assert set(texts(await find(corpus, "sun", limit=9))) == {"sun a", "sun b", "sun c"}
 
 
 async def test_document_whose_next_version_is_empty_is_found_until_that_is_published() -> None:
@@ -156,7 +180,7 @@ async def test_no_vector_is_deleted_while_a_text_that_needs_it_is_being_staged()
         staged, looked = asyncio.Event(), asyncio.Event()
 
         async def stage(tx: Transaction) -> None:
-            await documents.stage(tx, again, staged_of(["sun"]))
+            await documents.stage(tx, 1, again, staged_of(["sun"]))
             staged.set()
             await looked.wait()
 

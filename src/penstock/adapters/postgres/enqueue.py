@@ -14,11 +14,11 @@ from penstock.model.errors import ConfigError, KeyConflict, TaskStopped
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
-_CALL = "CALL penstock.enqueue_2({})".format(
+_CALL = "CALL penstock.enqueue_3({})".format(
     ", ".join([*(f"${n}" for n in range(1, 20)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-_STORE = "SELECT penstock.store_2({})".format(", ".join(f"${n}" for n in range(1, 21)))
+_STORE = "SELECT penstock.store_3({})".format(", ".join(f"${n}" for n in range(1, 21)))
 
 
 class Stored(NamedTuple):
@@ -29,16 +29,20 @@ class Stored(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Which line each item joins (by number, from 1), and as which of those that join it."""
+    """Which line each item joins (by number, from 1), and as which of those that join it. None
+    where there is one line, which all join in their order: most of what such a batch would
+    send and the driver look through."""
 
     lanes: list[str]
     counts: list[int]
-    lines: list[int]
-    places: list[int]
+    lines: list[int] | None
+    places: list[int] | None
 
 
 def places_of(items: list[NewJob]) -> Places:
     lanes = sorted({item.lane for item in items})
+    if len(lanes) == 1:
+        return Places(lanes, [len(items)], None, None)
     numbers = {lane: n for n, lane in enumerate(lanes, 1)}
     counts = [0] * len(lanes)
     lines, places = [], []
@@ -65,11 +69,12 @@ def distinct(batch: NewJobs) -> tuple[list[NewJob], dict[str, NewJob]]:
     return items, first
 
 
-def _arrays(items: list[NewJob]) -> list[list[Any]]:
+def _arrays(items: list[NewJob]) -> list[list[Any] | None]:
+    keys = [item.key for item in items]
     return [
         [item.id for item in items],
         [item.payload for item in items],
-        [item.key for item in items],
+        None if keys.count(None) == len(keys) else keys,
     ]
 
 
@@ -167,6 +172,8 @@ def jobs_of(
     old: dict[str, Job],
 ) -> list[Job]:
     """The job of each item of the batch, in order, new or already there."""
+    if stored.found is None and not first:
+        return [new_job(batch, item, stored.at) for item in items]
     by_id = {
         item.id: new_job(batch, item, stored.at) if found is None else old[found]
         for item, found in zip(items, stored.found or [None] * len(items), strict=True)

@@ -6,7 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from penstock.adapters.postgres.corpus import documents, find, purge, scans, serving, vectors
+from penstock.adapters.postgres.corpus import (
+    counts,
+    documents,
+    find,
+    purge,
+    scans,
+    serving,
+    vectors,
+)
+from penstock.adapters.postgres.corpus.publish import AT_ONCE, publish
 from penstock.adapters.postgres.corpus.schema import prepare
 from penstock.adapters.postgres.database import (
     LONG_SECONDS,
@@ -15,6 +24,7 @@ from penstock.adapters.postgres.database import (
     Pool,
     Transaction,
 )
+from penstock.adapters.together import Together
 from penstock.adapters.unused import plan
 from penstock.model.document import (
     Document,
@@ -52,6 +62,8 @@ class PostgresCorpus:
         self._opened = False
         self._searches = asyncio.Semaphore(SEARCHES)
         self._models: dict[tuple[str, int], int] = {}
+        self._tenants: dict[str, int] = {}
+        self._publications = Together(self._publish, AT_ONCE)
 
     async def open(self) -> None:
         await prepare(self._database)
@@ -80,7 +92,8 @@ class PostgresCorpus:
         return await self._write(lambda tx: documents.fetched(tx, version, blob, arrived))
 
     async def stage(self, version: Version, staged: Staged) -> bool:
-        return await self._write(lambda tx: documents.stage(tx, version, staged))
+        tenant = await self._tenant(version.ref.tenant)
+        return await self._write(lambda tx: documents.stage(tx, tenant, version, staged))
 
     async def scanned(self, version: Version, basis: str) -> dict[int, ScannedPage] | None:
         return await self._read(
@@ -98,8 +111,21 @@ class PostgresCorpus:
     async def put_vectors(self, tenant: str, model: str, known: Mapping[str, bytes]) -> None:
         widths = {len(vector) // 4 for vector in known.values()}
         numbers = [await self._model(model, width) for width in widths]  # refuses a second width
-        if numbers:
-            await self._write(lambda tx: vectors.put(tx, tenant, numbers[0], known))
+        if not numbers:
+            return
+        owner, width = await self._tenant(tenant), widths.pop()
+        # A crash of the server may forget the last of them: they are asked for once more then.
+        await self._pool().write(
+            lambda tx: vectors.put(tx, owner, numbers[0], width, known),
+            soft=True,
+            seconds=LONG_SECONDS,
+        )
+
+    async def _tenant(self, name: str) -> int:
+        """The number of a tenant, which is its for ever."""
+        if name not in self._tenants:
+            self._tenants[name] = await self._write(lambda tx: counts.tenant_number(tx, name))
+        return self._tenants[name]
 
     async def _model(self, name: str, width: int) -> int:
         """The number of a model whose vectors have this width; its index is there."""
@@ -110,20 +136,13 @@ class PostgresCorpus:
         return self._models[name, width]
 
     async def publish(self, version: Version, model: str) -> bool:
-        async def publish(tx: Transaction) -> bool:
-            row = await documents.lock(tx, version)
-            if row is None:
-                return False
-            number, live = row
-            if model:
-                missing = await vectors.without_vector(tx, number, version.generation, model)
-                if missing:
-                    raise QueueError(f"{missing} chunks of {version.ref.id} have no vector yet")
-                await serving.use(tx, model)
-            await documents.publish(tx, version, number, live)
-            return True
+        return await self._publications.ask((version.ref.tenant, model), version)
 
-        return await self._write(publish)
+    async def _publish(
+        self, of: tuple[str, str], versions: Sequence[Version]
+    ) -> list[bool | Exception]:
+        tenant, model = of
+        return await self._write(lambda tx: publish(tx, tenant, versions, model))
 
     async def mark(
         self,
@@ -135,8 +154,10 @@ class PostgresCorpus:
         message: str = "",
         error: Mapping[str, Any] | None = None,
     ) -> bool:
+        # What is under way is marked again by the next run: no need to wait for the disk.
         return await self._pool().write(
-            lambda tx: documents.mark(tx, version, state, stage, progress, message, error)
+            lambda tx: documents.mark(tx, version, state, stage, progress, message, error),
+            soft=state is DocumentState.PROCESSING,
         )
 
     async def retry(self, version: Version) -> Document | None:

@@ -1,11 +1,15 @@
 """Tenants, and what is counted for them: chunks, terms, and how many chunks hold each term.
 
 Counts are exact and cost a search nothing. They are kept in the transaction that publishes, under
-the lock of the tenant's row, so of one tenant one document is published at a time; what takes
-long (parsing, embedding, staging) is done before.
+the lock of the tenant's row, so one process at a time publishes of a tenant, and all that it has
+to publish; what takes long (parsing, embedding, staging) is done before.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
 
@@ -28,14 +32,39 @@ def lexeme(tenant: int, term: str) -> str:
     return f"{tenant} {term}"
 
 
-async def replace(
-    tx: Transaction, tenant: str, document: int, old: int | None, new: int | None
-) -> None:
-    """Count one version of a document instead of another, while the chunks of both are there."""
-    if old == new:
+MARKS = {2: " 2", 4: " 4"}
+"""Of a lexeme whose term is held so often."""
+
+
+def lexemes(tenant: int, terms: Sequence[str]) -> str:
+    """What a chunk with these terms is indexed by, a line for each lexeme."""
+    times = Counter(terms)
+    marked = [
+        term + mark for least, mark in MARKS.items() for term, n in times.items() if n >= least
+    ]
+    if not times:
+        return ""
+    before = lexeme(tenant, "")
+    return before + f"\n{before}".join((*times, *marked))
+
+
+class Move(NamedTuple):
+    """Of a document, one version takes the place of another; None: there is none."""
+
+    document: int
+    old: int | None
+    new: int | None
+
+
+async def replace(tx: Transaction, tenant: str, moves: Sequence[Move]) -> None:
+    """Count versions of a tenant's documents instead of others, while the chunks of all of them
+    are there."""
+    moves = [move for move in moves if move.old != move.new]
+    if not moves:
         return
     number = await tx.fetchval(f"{_NUMBER} FOR UPDATE", tenant)
-    await tx.execute("count_terms", document, old, new)
-    if old is not None:
-        await tx.execute("forget_terms", document, old)
-    await tx.execute("count_chunks", document, old, new, number)
+    columns = [list(column) for column in zip(*moves, strict=True)]
+    await tx.execute("count_terms", *columns)
+    if any(move.old is not None for move in moves):
+        await tx.execute("forget_terms", *columns[:2])
+    await tx.execute("count_chunks", *columns, number)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
 from penstock.adapters.postgres.corpus import counts, purge
+from penstock.adapters.postgres.corpus.counts import Move
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.model.document import (
     Document,
@@ -47,7 +48,7 @@ async def accept(tx: Transaction, upload: Upload) -> Accepted:
     )
     row = await tx.fetchrow(f"SELECT {COLUMNS} FROM penstock.documents WHERE {_REF}", *upload.ref)
     if number is not None:
-        await _drop_versions(tx, number, keep=row["live"])
+        await _drop_versions(tx, {number: row["live"]})
     return Accepted(document_of(row), new=number is not None)
 
 
@@ -95,41 +96,32 @@ async def lock(tx: Transaction, version: Version) -> Any:
     )
 
 
-async def stage(tx: Transaction, version: Version, staged: Staged) -> bool:
-    # First the tenant, in whose row nobody waits for a document.
-    tenant = await counts.tenant_number(tx, version.ref.tenant)
+async def stage(tx: Transaction, tenant: int, version: Version, staged: Staged) -> bool:
     await purge.staging(tx)
     row = await lock(tx, version)
     if row is None or row["live"] == version.generation:
         return False
     document = row["number"]
-    await _drop(tx, document, version.generation)  # what an interrupted run may have left
     await tx.execute(
-        "INSERT INTO penstock.texts VALUES ($1, $2, $3)", document, version.generation, staged.text
-    )
-    for first in range(0, len(staged.chunks), STAGED_AT_ONCE):
-        some = staged.chunks[first : first + STAGED_AT_ONCE]
-        columns = zip(*map(_chunk_row, some), strict=True)
-        await tx.execute("stage_chunks", document, version.generation, tenant, first, *columns)
-    await tx.execute(
-        "UPDATE penstock.documents SET title = $2, mime = $3, chunks = $4, masked = $5,"
-        " reading = $6 WHERE number = $1",
-        document,
-        staged.title,
-        staged.mime,
+        "stage_version",
+        *(document, version.generation, staged.text, staged.title, staged.mime),
         len(staged.chunks),
         json.dumps(dict(staged.masked)),
         json.dumps(dict(staged.reading)),
     )
+    for first in range(0, len(staged.chunks), STAGED_AT_ONCE):
+        some = staged.chunks[first : first + STAGED_AT_ONCE]
+        columns = zip(*(_chunk_row(tenant, chunk) for chunk in some), strict=True)
+        await tx.execute("stage_chunks", document, version.generation, tenant, first, *columns)
     return True
 
 
-def _chunk_row(chunk: NewChunk) -> tuple[Any, ...]:
+def _chunk_row(tenant: int, chunk: NewChunk) -> tuple[Any, ...]:
     text, start, end, fresh, tokens, pages, section, digest, terms, script = chunk
-    spaced = " ".join(terms.split())
+    apart = terms.split()
     return (
         *(text, start, end, fresh, tokens, json.dumps(pages), json.dumps(section)),
-        *(digest, spaced, script),
+        *(digest, " ".join(apart), len(apart), counts.lexemes(tenant, apart), script),
     )
 
 
@@ -172,7 +164,7 @@ async def retry(tx: Transaction, version: Version) -> Document | None:
     )
     if row is None:
         return None
-    await _drop_versions(tx, row["number"], keep=row["live"])
+    await _drop_versions(tx, {row["number"]: row["live"]})
     return document_of(row)
 
 
@@ -227,18 +219,17 @@ async def blobs_in_use(
     return {row["blob"] for row in rows}
 
 
-async def publish(tx: Transaction, version: Version, document: int, live: int | None) -> None:
-    """Of a document that is locked."""
-    await counts.replace(tx, version.ref.tenant, document, live, version.generation)
+async def publish(tx: Transaction, generations: Mapping[int, int]) -> None:
+    """Let these generations be found, by the numbers of documents that are locked."""
     await tx.execute(
         "UPDATE penstock.documents SET live = generation, live_digest = digest,"
         " state = 'completed', stage = 'done', progress = 1, message = '', error = NULL,"
-        " finished_at = $2, started_at = coalesce(started_at, $2) WHERE number = $1",
-        document,
+        " finished_at = $2, started_at = coalesce(started_at, $2) WHERE number = ANY ($1)",
+        list(generations),
         tx.now,
     )
-    await _drop_versions(tx, document, keep=version.generation)
-    await _drop_scans(tx, document)
+    await _drop_versions(tx, generations)
+    await _drop_scans(tx, generations)
 
 
 async def delete(tx: Transaction, ref: DocumentRef) -> str | None:
@@ -247,35 +238,27 @@ async def delete(tx: Transaction, ref: DocumentRef) -> str | None:
     )
     if row is None:
         return None
-    await counts.replace(tx, ref.tenant, row["number"], row["live"], None)
-    await _drop_versions(tx, row["number"], keep=None)
-    await _drop_scans(tx, row["number"])
+    await counts.replace(tx, ref.tenant, [Move(row["number"], row["live"], None)])
+    await _drop_versions(tx, {row["number"]: None})
+    await _drop_scans(tx, [row["number"]])
     await tx.execute("DELETE FROM penstock.documents WHERE number = $1", row["number"])
     return str(row["blob"])
 
 
-async def _drop_versions(tx: Transaction, document: int, keep: int | None) -> None:
-    """Forget every version of a document but one."""
+async def _drop_versions(tx: Transaction, keep: Mapping[int, int | None]) -> None:
+    """Forget every version of documents but one."""
     for table in ("chunks", "texts"):
         await tx.execute(
-            f"DELETE FROM penstock.{table} WHERE document = $1"
-            " AND generation IS DISTINCT FROM $2::bigint",
-            document,
-            keep,
+            f"DELETE FROM penstock.{table} AS t"
+            " USING unnest($1::bigint[], $2::bigint[]) AS k (document, generation)"
+            " WHERE t.document = k.document AND t.generation IS DISTINCT FROM k.generation",
+            list(keep),
+            list(keep.values()),
         )
 
 
-async def _drop(tx: Transaction, document: int, generation: int) -> None:
-    for table in ("chunks", "texts"):
-        await tx.execute(
-            f"DELETE FROM penstock.{table} WHERE document = $1 AND generation = $2",
-            document,
-            generation,
-        )
-
-
-async def _drop_scans(tx: Transaction, document: int) -> None:
-    await tx.execute("DELETE FROM penstock.scans WHERE document = $1", document)
+async def _drop_scans(tx: Transaction, numbers: Iterable[int]) -> None:
+    await tx.execute("DELETE FROM penstock.scans WHERE document = ANY ($1)", list(numbers))
 
 
 async def read(database: Database, connection: Connection, ref: DocumentRef) -> Document | None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.adapters.postgres.corpus.counts import tenant_number
 from penstock.adapters.postgres.corpus.schema import PGVECTOR_PATH
 from penstock.adapters.postgres.corpus.scope import Extent, Filter
 from penstock.adapters.postgres.database import Connection, Database, Transaction
@@ -28,7 +27,7 @@ COMPARED = 200_000
 
 
 def floats(vector: bytes) -> list[float]:
-    """A vector as the driver takes it."""
+    """A vector, or several one after the other, as the driver takes it."""
     numbers = array.array("f", vector)
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -71,31 +70,12 @@ async def _model(database: Database, connection: Connection, name: str) -> tuple
     return None if row is None else (row["number"], row["dimensions"])
 
 
-async def put(tx: Transaction, tenant: str, model: int, vectors: Mapping[str, bytes]) -> None:
-    owner = await tenant_number(tx, tenant)
+async def put(
+    tx: Transaction, tenant: int, model: int, width: int, vectors: Mapping[str, bytes]
+) -> None:
     await tx.execute(PGVECTOR_PATH)
-    # By hash, so that two who put the same ones wait for each other in one order.
-    await tx.connection.executemany(
-        tx.database.sql(
-            "INSERT INTO penstock.vectors (tenant, model, hash, vector)"
-            " VALUES ($1, $2, $3, $4::real[]::vector) ON CONFLICT DO NOTHING"
-        ),
-        [(owner, model, key, floats(vectors[key])) for key in sorted(vectors)],
-        timeout=tx.seconds,
-    )
-
-
-async def without_vector(tx: Transaction, document: int, generation: int, model: str) -> int:
-    """How many chunks of a version have no vector of `model`."""
-    count: int = await tx.fetchval(
-        "SELECT count(*) FROM penstock.chunks AS c WHERE document = $1 AND generation = $2"
-        " AND NOT EXISTS (SELECT 1 FROM penstock.vectors AS v WHERE v.tenant = c.tenant"
-        " AND v.model = (SELECT number FROM penstock.models WHERE name = $3) AND v.hash = c.hash)",
-        document,
-        generation,
-        model,
-    )
-    return count
+    every = floats(b"".join(vectors.values()))
+    await tx.execute("put_vectors", tenant, model, list(vectors), every, width)
 
 
 async def near(
