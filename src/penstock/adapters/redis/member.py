@@ -19,7 +19,16 @@ from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.errors import describe
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Exchange,
+    KindDefaults,
+    Lease,
+    Progress,
+    Settlement,
+    Take,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
@@ -33,7 +42,12 @@ class RedisMember:
     """See `penstock.ports.queue.Member`."""
 
     def __init__(
-        self, queue: RedisQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
+        self,
+        queue: RedisQueue,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        take: Take | None,
     ) -> None:
         self.id = new_id()
         self._number = 0
@@ -46,6 +60,13 @@ class RedisMember:
         self._trips = 0
         self._unanswered: int | None = None
         """The first of the trips since the last answer: the server may have made any of them."""
+        self._take = take
+        self._stands = 0
+        """The trip because of which jobs may be handed over; 0 while one is under way."""
+        self._early: list[Any] = []
+        """Leases that were handed over before their trip was answered."""
+        self._heard: int | None = None
+        """The trip because of which jobs came, until the server knows that they did."""
         self._given_back: dict[int, int] = {}
         """Permits (by ref) on their way back, and the first trip they went with."""
         self._asks = 0
@@ -63,6 +84,7 @@ class RedisMember:
         self._life = open_life_file(self._queue.folder)
         try:
             self._number = await self._connections.call("join", self._introduction())
+            self._queue.wakeups.takers[self._number] = self._handed_over
             skip = 0
             while skip >= 0:
                 skip = await self._connections.call("try_at_once", {"skip": skip})
@@ -77,6 +99,7 @@ class RedisMember:
             "pid": os.getpid(),
             "boot": boot_id(),
             "life": self._life.name,
+            "inbox": self._queue.wakeups.inbox,
             "kinds": json.dumps(self._kinds),
             "max_workers": self._max_workers,
             "lease_seconds": self._lease_seconds,
@@ -92,14 +115,14 @@ class RedisMember:
         asks, results = settlement_asks(settlements, self.id)
         ask: dict[str, Any] = {"settlements": asks, "progress": progress_asks(progress)}
         if want is not None:
-            ask["want"] = _want_ask(want)
+            ask["want"] = self._want_ask(want)
         reply = await self._trip(ask, returned, results)
         _, member, stale, spared, leases, next_at, lapsed, unknown, forgotten = reply
         if want is not None and (lapsed or unknown or forgotten):
             await takeover.take_back(self._connections, self._queue.folder, lapsed)
             await self._adopt(want, unknown)
             await self._queue.configure(forgotten)
-            again = {**_want_ask(want), "regardless": True}
+            again = {**self._want_ask(want), "regardless": True}
             reply = await self._trip({"settlements": [], "progress": [], "want": again})
             _, member, _, _, leases, next_at, *_ = reply
         self._given_back.clear()  # not before: if anything fails, they are given back again
@@ -111,10 +134,34 @@ class RedisMember:
             frozenset(settlements[number - 1].lease.ref for number in spared),
         )
 
+    def _want_ask(self, want: Want) -> dict[str, Any]:
+        ask: dict[str, Any] = {
+            "limit": want.limit,
+            "lanes": want.lanes,
+            "crashed": want.crashed,
+            "later": 0 if self._take is None else want.later,
+        }
+        if want.ordinary is not None:
+            ask["ordinary"] = want.ordinary
+        if want.looks:
+            ask["names"] = list(want.kinds)
+            ask["kinds"] = {
+                kind: {
+                    "timeout": defaults.timeout,
+                    "max_retries": defaults.max_retries,
+                    "in_lanes": defaults.lane_of is not None,
+                }
+                for kind, defaults in want.kinds.items()
+            }
+        return ask
+
     async def _trip(
         self, ask: dict[str, Any], returned: Sequence[Returned] = (), results: Sequence[str] = ()
     ) -> Any:
         self._trips += 1
+        self._stands, self._early = 0, []
+        if self._heard is not None:
+            ask["heard"] = self._heard
         ask |= {"member": self._number, "life": self._life.name}
         ask |= {"trip": self._trips, "jitter": _jitter()}
         for one in returned:
@@ -132,8 +179,20 @@ class RedisMember:
         asked = clock.local()
         reply = await self._connections.trip("exchange", ask, *results)
         clock.sample(asked, float(reply[0]))
-        self._unanswered = None
+        self._unanswered = self._heard = None
+        self._stands = self._trips
+        if self._early:
+            self._handed_over(self._trips, self._early)
         return reply
+
+    def _handed_over(self, trip: int, leases: list[Any]) -> None:
+        """Jobs were leased because of what a trip had left. Those of an earlier trip than the last
+        have gone back with the last."""
+        if trip == self._stands and self._take is not None:
+            self._stands, self._heard = 0, trip
+            self._take([rows.lease(told) for told in leases])
+        elif trip == self._trips and self._stands == 0:
+            self._early = leases
 
     async def _adopt(self, want: Want, unknown: Sequence[Sequence[str]]) -> None:
         """Say in which lane jobs belong that were enqueued where their kind was unknown."""
@@ -230,6 +289,7 @@ class RedisMember:
         # file is gone when this has to be tried again.
         if self._life.path.exists():
             self._started = started_jobs(self._life.path)
+        self._queue.wakeups.takers.pop(self._number, None)
         try:
             me, life = self._number, self._life.name
             await takeover.end(self._connections, me, life, self._started, "it stopped")
@@ -246,26 +306,6 @@ class RedisMember:
 def _jitter() -> float:
     """For a breaker that opens, so that tries of many lanes spread out; see `breaker.lua`."""
     return _random.uniform(0.8, 1.0)
-
-
-def _want_ask(want: Want) -> dict[str, Any]:
-    ask: dict[str, Any] = {
-        "limit": want.limit,
-        "lanes": want.lanes,
-        "crashed": want.crashed,
-        "names": list(want.kinds),
-        "kinds": {
-            kind: {
-                "timeout": defaults.timeout,
-                "max_retries": defaults.max_retries,
-                "in_lanes": defaults.lane_of is not None,
-            }
-            for kind, defaults in want.kinds.items()
-        },
-    }
-    if want.ordinary is not None:
-        ask["ordinary"] = want.ordinary
-    return ask
 
 
 def _adopted(defaults: KindDefaults, seq: int, payload: str) -> dict[str, Any]:

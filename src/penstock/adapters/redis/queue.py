@@ -68,7 +68,7 @@ class RedisQueue:
         self._allow_volatile = allow_volatile
         self._retention_seconds = retention_seconds
         self.connections = Connections(self._address)
-        self._wakeups = Wakeups(self.connections)
+        self.wakeups = Wakeups(self.connections)
         self.clock = QueueClock()
 
     @property
@@ -89,13 +89,13 @@ class RedisQueue:
             asked = self.clock.local()
             seconds, microseconds = await self.connections.command("TIME")
             self.clock.sample(asked, int(seconds) + int(microseconds) / 1e6)
-            await self._wakeups.open()
+            await self.wakeups.open()
         except BaseException:
             await self.connections.close()
             raise
 
     async def close(self) -> None:
-        await self._wakeups.close()
+        await self.wakeups.close()
         await self.connections.close()
 
     async def exists(self) -> bool:
@@ -307,12 +307,12 @@ class RedisQueue:
     async def join(
         self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
     ) -> Member:
-        member = RedisMember(self, kinds, max_workers, lease_seconds)
+        member = RedisMember(self, kinds, max_workers, lease_seconds, take)
         await member.join()
         return member
 
     def listen(self, topic: Topic) -> Listener:
-        return self._wakeups.listen(topic)
+        return self.wakeups.listen(topic)
 
     async def _free_lost_slots(self) -> None:
         since, before = "0", ""

@@ -7,13 +7,17 @@ A message can be lost with its connection; so after each reconnect every listene
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
+from collections.abc import Callable
+from typing import Any
 
 from redis import exceptions
 
 from penstock.adapters.listener import Listener
 from penstock.adapters.redis.connections import ANSWER_SECONDS, Connection, Connections
+from penstock.model.ids import new_id
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
 
@@ -36,6 +40,10 @@ class Wakeups:
         tag = connections.address.tag
         self._channels = {f"{tag}:{topic.value}": topic for topic in Topic}
         self._listeners: dict[Topic, set[Listener]] = {topic: set() for topic in Topic}
+        self.inbox = f"{tag}:to:{new_id()}"
+        """Where jobs are handed over to members of this process; see lua/common/standing.lua."""
+        self.takers: dict[int, Callable[[int, list[Any]], None]] = {}
+        """Who is told, by the number of the membership: the trip, and its leases."""
         self._hearing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -60,8 +68,8 @@ class Wakeups:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await connection.connect()
-                await connection.send_command("SUBSCRIBE", *self._channels)
-                for _ in self._channels:
+                await connection.send_command("SUBSCRIBE", *self._channels, self.inbox)
+                for _ in (*self._channels, self.inbox):
                     await connection.read_response()
         except BaseException:
             await connection.disconnect(nowait=True)
@@ -96,7 +104,15 @@ class Wakeups:
                     await connection.send_command("PING")
             asked = message is None
             if message is not None and message[0] == "message":
-                self._ring(self._channels[message[1]])
+                if message[1] == self.inbox:
+                    self._hand_over(message[2])
+                else:
+                    self._ring(self._channels[message[1]])
+
+    def _hand_over(self, message: str) -> None:
+        member, trip, leases = json.loads(message)
+        if taker := self.takers.get(member):  # or it has left, and what it held is back in line
+            taker(trip, leases)
 
     async def _subscribe_again(self) -> Connection:
         pause = RECONNECT_FIRST

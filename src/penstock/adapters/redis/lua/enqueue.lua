@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log tasks turns lane_state breaker lanes view
+-- needs: base lines jobs log tasks turns lane_state breaker lanes view pick standing
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -131,7 +131,16 @@ if #made > 0 then
       log.append({id = ids[n], tenant = ask.tenant, task = ask.task}, 'queued', ask.data)
     end
   end
-  wake('ready')
+  -- Wakes everybody, unless all of them are somebody's already.
+  local bytes, handed = 0, {}
+  for _, n in ipairs(made) do bytes = bytes + #ARGV[1 + n] end
+  if places[''] and standing.fits(#made, bytes) then handed = standing.hand_over(ask.kind) end
+  for number = 1, #made do
+    if not handed[seqs[number * 2]] then
+      wake('ready')
+      break
+    end
+  end
 end
 
 local old = {}

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log tasks turns lane_state limits breaker verdict line lanes lane_settle settle pick lane_claim claim
+-- needs: base lines jobs log tasks turns lane_state limits breaker verdict line lanes lane_settle settle pick lane_claim claim standing
 -- One trip of a worker process: take permits back, settle what has ended, note progress, claim.
 --
 -- An answer may be lost on its way. The process then says since which trip it has heard nothing;
@@ -11,7 +11,7 @@
 local member, want = ask.member, ask.want
 local process = ns .. 'process:' .. member
 
-local here = redis.call('HMGET', process, 'trip', 'claimed', 'life')
+local here = redis.call('HMGET', process, 'trip', 'claimed', 'life', 'handed')
 local is_member = here[3] == ask.life
 local last_trip = is_member and tonumber(here[1]) or 0
 if is_member and ask.trip <= last_trip then return {exact(now), 1, {}, {}, {}, '', {}, {}, {}} end
@@ -20,6 +20,11 @@ if ask.unanswered and last_trip >= ask.unanswered then
     ask.settlements[#ask.settlements + 1] = {
       seq = seq, token = tonumber(token), outcome = 'handed back',
       lane = lane ~= '' and lane or nil}
+  end
+end
+if is_member then
+  for _, lost in ipairs(standing.ended(member, here[4], ask.heard)) do
+    ask.settlements[#ask.settlements + 1] = lost
   end
 end
 local returned = {}
@@ -33,21 +38,23 @@ settle.progress(ask.progress)
 
 local first = {lapsed = {}, unknown = {}, forgotten = {}}
 local picked, claimed, next_at = {}, {}, nil
+local found = 0
 
 local function sooner(at) if at and (not next_at or at < next_at) then next_at = at end end
 
-if want and is_member then
+if want and is_member and (want.limit > 0 or want.lanes > 0) then
   claim.prepare()
   first = claim.first(member, want)
   if #first.lapsed + #first.unknown + #first.forgotten == 0 then
     if want.lanes > 0 then picked = lane_claim.all(member, want, lane_claim.ready(want.names)) end
     local without_lane = claim.without_lane(member, want, picked)
+    found = #without_lane
     for _, one in ipairs(without_lane) do picked[#picked + 1] = one end
     for n, one in ipairs(picked) do
       claimed[n] = string.format('%s %d %s', one.row.seq, one.row.token, one.row.lane)
     end
     if want.lanes > 0 then sooner(lane_claim.next_look(want.names)) end
-    if #without_lane < want.limit or want.limit == 0 then sooner(claim.next_due()) end
+    if found < want.limit or want.limit == 0 then sooner(claim.next_due()) end
     -- More than were asked about before: come again at once.
     if want.regardless and claim.any_unknown(want) then sooner(now) end
   end
@@ -55,6 +62,7 @@ end
 lanes.announce()
 if is_member then
   redis.call('HSET', process, 'trip', ask.trip, 'claimed', table.concat(claimed, '\n'))
+  if want and want.later > found then standing.leave(member, want.later - found) end
 end
 return done({
   exact(now), is_member and 1 or 0, stale, spared, pick.told(picked),

@@ -69,6 +69,7 @@ end
 lanes.free_slots(number)
 redis.call('DEL', process, ns .. 'held:' .. number, ns .. 'stopping:' .. number)
 redis.call('ZREM', ns .. 'processes', number)
+redis.call('ZREM', ns .. 'standing', number)
 wake('ready')
 wake('finished')
 return done(1)

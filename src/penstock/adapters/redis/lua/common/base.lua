@@ -28,6 +28,7 @@
 --                      known by the name of its life file too: a server that lost its last second
 --                      in a power cut gives numbers again
 --   held:NUMBER        set of seqs leased to it; stopping:NUMBER those of them cancelled
+--   standing           sorted set of numbers by time: who waits for jobs, and until when
 -- logs           bounded by the tasks that have jobs or are stopped, or were written to lately
 --   log:TENANT,TASK    list; the n-th entry is version n
 --   spent              sorted set tenant, task by time: logs that no job takes with it, because
