@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest
-from penstock.ports.queue import KindDefaults, Want
+from penstock.ports.queue import KindDefaults, Lease, Want
 from tests.conformance.support import claim, completed, exchange, new_jobs, want
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
@@ -65,6 +66,63 @@ async def test_jobs_claimed_with_an_answer_that_was_lost_come_back(
     assert [(lease.id, lease.attempts) for lease in leases] == [(job.id, 1) for job in jobs]
     assert await claim(member) == [], "once only"
     assert (await exchange(member, *map(completed, leases))).stale == []
+    await member.leave()
+
+
+async def test_jobs_handed_over_with_a_message_that_was_lost_come_back(queue: RedisQueue) -> None:
+    taken: list[Lease] = []
+    member = await queue.join(["work"], 10, 60.0, taken.extend)
+    messages: list[tuple[int, list[Any]]] = []
+    (number,) = queue.wakeups.takers
+    late = queue.wakeups.takers[number]
+    queue.wakeups.takers[number] = lambda trip, leases: messages.append((trip, leases))
+    await member.exchange([], [], want()._replace(later=10))
+    (job,) = await queue.enqueue(new_jobs(1))
+    await until(lambda: messages, "the server has handed it over")
+
+    (lease,) = await claim(member)
+    late(*messages[0])
+
+    assert (lease.id, lease.attempts) == (job.id, 1)
+    assert taken == [], "a message that comes after the jobs went back is void"
+    assert (await exchange(member, completed(lease))).stale == []
+    await member.leave()
+
+
+async def test_jobs_handed_over_before_their_trip_is_answered_are_taken(queue: RedisQueue) -> None:
+    taken: list[Lease] = []
+    member = await queue.join(["work"], 10, 60.0, taken.extend)
+    (number,) = queue.wakeups.takers
+    take, trip = queue.wakeups.takers[number], queue.connections.trip
+
+    async def slow(name: str, ask: dict[str, Any], *blobs: str) -> Any:
+        answer = await trip(name, ask, *blobs)
+        await queue.enqueue(new_jobs(1))
+        await heard.wait()
+        return answer
+
+    def hear(number: int, leases: list[Any]) -> None:
+        take(number, leases)
+        heard.set()
+
+    heard = asyncio.Event()
+    queue.wakeups.takers[number] = hear
+    queue.connections.trip = slow  # type: ignore[method-assign]
+    await member.exchange([], [], want()._replace(later=10))
+    queue.connections.trip = trip  # type: ignore[method-assign]
+
+    assert (await exchange(member, *map(completed, taken))).stale == []
+    assert len(taken) == 1
+    await member.leave()
+
+
+async def test_nothing_is_handed_to_a_process_that_does_not_hear(queue: RedisQueue) -> None:
+    member = await queue.join(["work"], 10, 60.0, lambda leases: None)
+    await member.exchange([], [], want()._replace(later=10))
+    await queue.wakeups.close()
+    await queue.enqueue(new_jobs(1))
+    (counts,) = await queue.counts()
+    assert counts.states == {"queued": 1}
     await member.leave()
 
 

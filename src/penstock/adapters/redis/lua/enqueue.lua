@@ -134,7 +134,9 @@ if #made > 0 then
   -- Wakes everybody, unless all of them are somebody's already.
   local bytes, handed = 0, {}
   for _, n in ipairs(made) do bytes = bytes + #ARGV[1 + n] end
-  if places[''] and standing.fits(#made, bytes) then handed = standing.hand_over(ask.kind) end
+  if places[''] and standing.fits(#made, bytes) then
+    handed = standing.hand_over(ask.kind, #made)
+  end
   for number = 1, #made do
     if not handed[seqs[number * 2]] then
       wake('ready')

@@ -28,7 +28,7 @@ function pick.first(prefix, lane, kinds, limit)
     picked[#picked + 1] = {
       place = place, seq = jobs.seq(place), kind = head.kind, line = head.line}
     head.at = head.at + 1
-    if head.at > #head.places then
+    if head.at > #head.places and #picked < limit then
       head.places = redis.call('ZRANGE', head.line, head.read, head.read + chunk - 1)
       head.at, head.read = 1, head.read + #head.places
       if #head.places == 0 then table.remove(heads, best) end

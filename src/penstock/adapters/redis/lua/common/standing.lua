@@ -31,8 +31,8 @@ local function can_take(kind, kinds, inbox)
   return false
 end
 
--- Lease what is in line to one who waits for this kind: the seqs.
-function standing.hand_over(kind)
+-- Lease up to so many jobs in line to one who waits for this kind: the seqs.
+function standing.hand_over(kind, limit)
   local handed = {}
   for _, member in ipairs(
     redis.call('ZRANGEBYSCORE', ns .. 'standing', now, '+inf', 'LIMIT', 0, FEW)) do
@@ -40,7 +40,8 @@ function standing.hand_over(kind)
     local row = redis.call('HMGET', process, 'kinds', 'inbox', 'room', 'trip')
     local kinds = row[1] and cjson.decode(row[1]) or {}
     if can_take(kind, kinds, row[2]) then
-      local picked = pick.within(pick.first('line:', '', kinds, tonumber(row[3])))
+      limit = math.min(limit, tonumber(row[3]))
+      local picked = pick.within(pick.first('line:', '', {kind}, limit))
       pick.lease(picked, member)
       pick.serve('', picked)
       local leases = {}
