@@ -89,7 +89,7 @@ class Recorder(Transaction):
     __slots__ = ("executed",)
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
+        super().__init__(connection, {})
         self.executed: list[tuple[str, Any]] = []
 
     def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
@@ -191,7 +191,7 @@ def claim_steps(connection: sqlite3.Connection, folder: Path) -> int:
 
     connection.execute("BEGIN IMMEDIATE")
     connection.set_progress_handler(count, 10)
-    claimed = claim.claim(Transaction(connection), 1, WANT, {}, folder, any_lane)
+    claimed = claim.claim(Transaction(connection, {}), 1, WANT, {}, folder, any_lane)
     connection.set_progress_handler(None, 0)
     connection.execute("ROLLBACK")
     assert len(claimed.leases) == 100
