@@ -38,6 +38,7 @@ from penstock.ports.queue import (
     Outcome,
     Progress,
     Settlement,
+    Take,
     Want,
 )
 from tests.support.servers import postgres_url, redis_url
@@ -183,9 +184,14 @@ class Ledger:
         return queue
 
     async def join(
-        self, queue: JobQueue, *kinds: str, lease_seconds: float = LONG, max_workers: int = 10
+        self,
+        queue: JobQueue,
+        *kinds: str,
+        lease_seconds: float = LONG,
+        max_workers: int = 10,
+        take: Take | None = None,
     ) -> Member:
-        member = await queue.join(list(kinds or (KIND,)), max_workers, lease_seconds)
+        member = await queue.join(list(kinds or (KIND,)), max_workers, lease_seconds, take)
         self._members.append(member)
         return member
 

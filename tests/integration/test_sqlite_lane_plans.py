@@ -74,7 +74,7 @@ def cost(queue: SqliteQueue, work: Callable[[Transaction], Any]) -> int:
 
     with transaction(queue) as connection:
         connection.set_progress_handler(count, 10)
-        work(Transaction(connection))
+        work(Transaction(connection, {}))
         connection.set_progress_handler(None, 0)
     return steps
 

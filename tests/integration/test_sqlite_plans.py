@@ -91,7 +91,7 @@ class Recorder(Transaction):
     __slots__ = ("executed",)
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
+        super().__init__(connection, {})
         self.executed: list[tuple[str, Any]] = []
 
     def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
@@ -195,7 +195,7 @@ def claim_steps(connection: sqlite3.Connection, folder: Path) -> int:
     """What a claim costs, in steps of SQLite's machine (not time, so that it is exact)."""
     connection.execute("BEGIN IMMEDIATE")
     with counted(connection) as steps:
-        claimed = claim.claim(Transaction(connection), 1, WANT, {}, folder, any_lane)
+        claimed = claim.claim(Transaction(connection, {}), 1, WANT, {}, folder, any_lane)
     connection.execute("ROLLBACK")
     assert len(claimed.leases) == 100
     return len(steps)

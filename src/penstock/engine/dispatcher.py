@@ -102,8 +102,8 @@ class Dispatcher:
     async def _turn(self) -> bool:
         """Make a trip to the queue if there is reason to, else sleep; whether one was made."""
         self._hand_back_waiting()
-        want = self._want()
-        if want is None and not self._settling_due():
+        want = self._want() if self._claiming else None
+        if not (want and want.looks) and not self._settling_due():
             await self._sleep()
             return False
         settler, member = self._bench.settler, self._bench.member
@@ -139,8 +139,9 @@ class Dispatcher:
         self._after(load.settlements, exchange)
         return True
 
-    def _deliver(self, exchange: Exchange, want: Want | None) -> None:
-        for lease in exchange.leases:
+    def take(self, leases: list[Lease]) -> None:
+        """Start jobs that were leased to this process, or give back those it has no room for."""
+        for lease in leases:
             if lease.crashes:
                 self._bench.crashed.add(lease.ref)
             # Stopped while the trip was under way, or no room after all.
@@ -150,6 +151,9 @@ class Dispatcher:
                 self._start_on_time(lease)
             else:
                 self._bench.internal_queue.put_nowait(lease)
+
+    def _deliver(self, exchange: Exchange, want: Want | None) -> None:
+        self.take(exchange.leases)
         if want is not None:
             # A trip that asked for nothing in lanes has not learnt when they are to be looked at.
             soon = (exchange.next_at, None if want.lanes else self._next_at)
@@ -200,9 +204,7 @@ class Dispatcher:
             if stale or settlement.error is not None:
                 tell(settlement, exchange, stale=settlement.lease.ref in stale)
 
-    def _want(self) -> Want | None:
-        if not self._claiming:
-            return None
+    def _want(self) -> Want:
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         ordinary, room = self._ordinary_room(), self._lane_room()
         # What was left behind for want of room may fit now.
@@ -215,16 +217,17 @@ class Dispatcher:
             self._next_at = None
         lanes = room if self._may_claim_lanes else 0
         prefetch = self._prefetch() if ordinary is None else 0
+        taken = bench.busy + bench.internal_queue.coming_back
+        free = self._settings.max_workers - taken - waiting
         limit = 0
         # Unless there is enough at hand: then many are claimed at once, later.
         if self._may_claim and waiting <= prefetch // 10:
-            taken = bench.busy + bench.internal_queue.coming_back
-            free = self._settings.max_workers - taken - waiting + prefetch
             space = bench.internal_queue.maxsize - waiting - len(self._timers) - lanes
-            limit = max(0, min(free, space))
-        if not limit and not lanes:
-            return None
-        return Want(limit, self._kinds, crashed=not bench.crashed, lanes=lanes, ordinary=ordinary)
+            limit = max(0, min(free + prefetch, space))
+        # What is handed over comes beside what the next trip claims: reserved workers would not
+        # stay free.
+        later = max(0, free) if ordinary is None else 0
+        return Want(limit, self._kinds, not bench.crashed, lanes, ordinary, later)
 
     def _ordinary_room(self) -> int | None:
         """How many more jobs below high priority fit without the reserved workers."""

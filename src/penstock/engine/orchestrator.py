@@ -287,13 +287,16 @@ class JobOrchestrator:
     def _on_ready(self) -> None:
         self._dispatcher.ready()
 
+    def _on_handed(self, leases: list[Lease]) -> None:
+        self._dispatcher.take(leases)
+
     def _on_freed(self) -> None:
         self._freed.set()
         self._wake()
 
     async def _join(self) -> Member:
         return await self._queue.join(
-            sorted(self._handlers), self._max_workers, self._settings.lease_seconds
+            sorted(self._handlers), self._max_workers, self._settings.lease_seconds, self._on_handed
         )
 
     def _start_renewer(self, member: Member) -> None:

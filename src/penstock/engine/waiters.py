@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from penstock.model.errors import JobNotFound, QueueError, WaitTimeout
 from penstock.model.job import Job
@@ -32,6 +32,8 @@ class Waiters(Generic[Key, Found]):
         self._queue = queue
         self._look = look
         self._waiting: dict[Key, set[asyncio.Future[dict[Key, Found]]]] = {}
+        self._of_several: set[asyncio.Future[dict[Key, Found]]] = set()
+        """Those that wait for more than one key."""
         self._listener: Wakeup | None = None
         self._loop: asyncio.Task[None] | None = None
 
@@ -41,17 +43,24 @@ class Waiters(Generic[Key, Found]):
 
     async def wait_any(self, keys: Sequence[Key], timeout: float | None) -> dict[Key, Found]:
         """What the look finds for the first of `keys`, and others that it finds with it."""
-        future: asyncio.Future[dict[Key, Found]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[dict[Key, Found]] = loop.create_future()
         for key in keys:
             self._waiting.setdefault(key, set()).add(future)
+        if len(keys) > 1:
+            self._of_several.add(future)
         if self._listener is None:
             self._listener = self._queue.listen(Topic.FINISHED)
             self._loop = asyncio.create_task(self._run(self._listener), name="penstock-waiters")
         self._listener.ring()  # it may be finished already
+        # Not asyncio.timeout: when thousands are woken at once, what it does for each is seen.
+        timer = None if timeout is None else loop.call_later(timeout, _expire, future)
         try:
-            async with asyncio.timeout(timeout):
-                return await future
+            return await future
         finally:
+            if timer is not None:
+                timer.cancel()
+            self._of_several.discard(future)
             for key in keys:
                 if futures := self._waiting.get(key):
                     futures.discard(future)
@@ -84,11 +93,20 @@ class Waiters(Generic[Key, Found]):
             return
         answers: dict[asyncio.Future[dict[Key, Found]], dict[Key, Found]] = {}
         for key, value in found.items():
+            alone = {key: value}  # the same for all who wait for no other
             for future in self._waiting.pop(key, ()):
-                answers.setdefault(future, {})[key] = value
+                if future in self._of_several:
+                    answers.setdefault(future, {})[key] = value
+                elif not future.done():
+                    future.set_result(alone)
         for future, answer in answers.items():
             if not future.done():
                 future.set_result(answer)
+
+
+def _expire(future: asyncio.Future[Any]) -> None:
+    if not future.done():
+        future.set_exception(TimeoutError())
 
 
 class JobWaiters:

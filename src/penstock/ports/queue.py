@@ -160,6 +160,18 @@ class Want(NamedTuple):
     """How many more jobs in lanes may start about now; `limit` is for jobs without a lane."""
     ordinary: int | None = None
     """How many of all may be of less than high priority; None: any number."""
+    later: int = 0
+    """How many jobs without a lane it would also take when they come, until its next trip; those
+    claimed now count among them. Handed over where `join` says."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether it asks for anything that is there now."""
+        return bool(self.limit or self.lanes)
+
+
+Take = Callable[[list[Lease]], None]
+"""Is given jobs that were leased for it while it waited."""
 
 
 class Exchange(NamedTuple):
@@ -410,8 +422,11 @@ class JobQueue(Operated, Protocol):
         """A position after everything that can be read in the feed now."""
         ...
 
-    async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:
-        """Become a worker process of this queue."""
+    async def join(
+        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+    ) -> Member:
+        """Become a worker process of this queue. `take` is called, in the event loop, with jobs
+        that a trip said it would take later; a queue may hand over none, and wake instead."""
         ...
 
     def listen(self, topic: Topic) -> Wakeup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.engine.waiters import Waiters
 from penstock.model.errors import StoreUnavailable, TaskNotFound
@@ -45,12 +45,22 @@ class Snapshot:
     searches: tuple[SearchView, ...]
     errors: tuple[Trouble, ...]
     waiting_for: tuple[str, ...]
+    _views: dict[tuple[int, int], TaskView] = field(default_factory=dict)
+    """Made once for all who ask the same, as long as its budget does not run by the clock."""
 
     @property
     def finished(self) -> bool:
         return self.status in (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
     def view(self, start: int, limit: int, now: float) -> TaskView:
+        if view := self._views.get((start, limit)):
+            return view
+        view = self._view(start, limit, now)
+        if self.record.task.ends_at is None:
+            self._views[start, limit] = view
+        return view
+
+    def _view(self, start: int, limit: int, now: float) -> TaskView:
         task, works = self.record.task, self.results.works
         end = min(start + limit, len(works))
         return TaskView(

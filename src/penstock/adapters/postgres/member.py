@@ -99,6 +99,8 @@ class PostgresMember:
         """Completed runs that concern only their own row are settled in the trip that claims.
         Whatever else there is goes before it, and what needs more than a plain claim after, each
         in a short transaction."""
+        if want is not None and not want.looks:
+            want = None
         async with self._orphans.watched(self._trips):
             others = [s for s in settlements if not is_plain(s)]
             stale: list[Settlement] = []

@@ -45,6 +45,7 @@ from penstock.ports.queue import (
     NewJob,
     NewJobs,
     Stopped,
+    Take,
     Topic,
 )
 
@@ -308,8 +309,9 @@ class PostgresQueue:
         return await self._feed.end()
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float
+        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
     ) -> PostgresMember:
+        """Nothing is handed over unasked: `take` is not called."""
         self.pool()
         member = PostgresMember(self, kinds, max_workers, lease_seconds)
         await member.join()

@@ -89,6 +89,8 @@ class RedisMember:
         want: Want | None,
         returned: Sequence[Returned] = (),
     ) -> Exchange:
+        if want is not None and not want.looks:
+            want = None
         asks, results = settlement_asks(settlements, self.id)
         ask: dict[str, Any] = {"settlements": asks, "progress": progress_asks(progress)}
         if want is not None:

@@ -32,6 +32,7 @@ from penstock.ports.queue import (
     Member,
     NewJobs,
     Stopped,
+    Take,
     Topic,
 )
 
@@ -303,7 +304,10 @@ class RedisQueue:
     async def feed_end(self, tenant: str) -> str:
         return await feed.end(self.connections, tenant)
 
-    async def join(self, kinds: Sequence[str], max_workers: int, lease_seconds: float) -> Member:
+    async def join(
+        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+    ) -> Member:
+        """Nothing is handed over unasked: `take` is not called."""
         member = RedisMember(self, kinds, max_workers, lease_seconds)
         await member.join()
         return member

@@ -67,7 +67,23 @@ def claim(
     alone = want.crashed and not any(lease.crashes for lease in in_lanes)
     if (crashed or due or any_lapsed) and alone and want.limit:
         rows = (pick(tx, 2, NO_LANE, kinds, 1) + rows)[: want.limit]
-    rows = within(rows, ordinary)
+    leases = _lease(tx, member, within(rows, ordinary))
+    soon = [next_look(tx, kinds) if lines and want.lanes else None]
+    if len(leases) < want.limit or not want.limit:
+        soon.append(_next_due(tx))
+    next_at = min((at for at in soon if at is not None), default=None)
+    return Claimed(in_lanes + leases, next_at, True)
+
+
+def claim_new(tx: Transaction, member: int, kinds: tuple[str, ...], limit: int) -> list[Lease]:
+    """Lease up to `limit` jobs to `member` while it waits: what is in line, and nothing else that
+    a claim sees to."""
+    if tx.execute("SELECT 1 FROM processes WHERE number = ?", (member,)).fetchone() is None:
+        return []
+    return _lease(tx, member, pick(tx, 1, NO_LANE, kinds, limit))
+
+
+def _lease(tx: Transaction, member: int, rows: list[Any]) -> list[Lease]:
     leases = [Lease._make(row[2:]) for row in rows]
     if leases:
         seqs = json.dumps([lease.seq for lease in leases])
@@ -75,11 +91,7 @@ def claim(
         served = {(row[8], row[0]): row[1] for row in rows}  # the last of each line is the latest
         for (lane, band), turn in served.items():
             tx.execute(sql("serve"), {"lane": lane, "band": band, "turn": turn})
-    soon = [next_look(tx, kinds) if lines and want.lanes else None]
-    if len(leases) < want.limit or not want.limit:
-        soon.append(_next_due(tx))
-    next_at = min((at for at in soon if at is not None), default=None)
-    return Claimed(in_lanes + leases, next_at, True)
+    return leases
 
 
 def fail_overdue(tx: Transaction) -> None:

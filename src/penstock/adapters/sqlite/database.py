@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from penstock.adapters.sqlite.standing import Standing, hand_over
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 
@@ -43,11 +44,15 @@ def sql(name: str) -> str:
 class Transaction:
     """A write transaction under way. `now` is the queue's clock, read after the lock was had."""
 
-    __slots__ = ("connection", "now", "topics", "woken")
+    __slots__ = ("connection", "new", "now", "standing", "topics", "woken")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, standing: dict[int, Standing]) -> None:
         self.connection = connection
+        self.standing = standing
+        """Who waits for jobs in this process, by the number of the membership."""
         self.now = time.time()
+        self.new: list[str] = []
+        """Ids of jobs stored in it that may start at once."""
         self.topics: set[Topic] = set()
         self.woken: list[tuple[str, str]] = []
         """Lines (lane, kind) that a freed slot is for; see `lanes.announce`."""
@@ -247,6 +252,7 @@ class Writer(_Thread):
         self._committed = committed
         self._synchronous = synchronous
         self._soft = False
+        self._standing: dict[int, Standing] = {}
         super().__init__("penstock-write", open_connection, path)
 
     def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
@@ -271,14 +277,17 @@ class Writer(_Thread):
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if soft else self._synchronous}")
             self._soft = soft
         connection.execute("BEGIN IMMEDIATE")
-        transaction = Transaction(connection)
+        transaction = Transaction(connection, self._standing)
         try:
             outcomes = [_refusable(operation, transaction) for operation in operations]
+            handed = hand_over(transaction) if transaction.new else []
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        for standing, leases in handed:
+            standing.give(leases)
         if transaction.topics:
             self._committed(transaction.topics)
         return outcomes

@@ -130,7 +130,10 @@ def _insert(
         rows = tx.execute("SELECT id FROM jobs WHERE seq > ?", (last_seq,)).fetchall()
         first = {item.id: item for item in reversed(items)}
         made = [first[job_id] for (job_id,) in rows]
-    tx.wake(Topic.READY)
+    if scheduled:
+        tx.wake(Topic.READY)
+    else:
+        tx.new += [item.id for item in made]
     if batch.task is not None and made:
         data = {"kind": batch.kind}
         changes.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -12,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
-from penstock.adapters.sqlite.claim import claim, fail_overdue
+from penstock.adapters.sqlite.claim import claim, claim_new, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, settle
+from penstock.adapters.sqlite.standing import Standing
 from penstock.adapters.sqlite.turns import place
 from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Topic, Want
+from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Take, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -35,7 +37,12 @@ class SqliteMember:
     """See `penstock.ports.queue.Member`."""
 
     def __init__(
-        self, queue: SqliteQueue, kinds: Sequence[str], max_workers: int, lease_seconds: float
+        self,
+        queue: SqliteQueue,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        take: Take | None,
     ) -> None:
         self.id = new_id()
         self._number = 0
@@ -43,6 +50,7 @@ class SqliteMember:
         self._kinds = list(kinds)
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
+        self._take = take
         self._renewing: sqlite3.Connection | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
@@ -84,14 +92,18 @@ class SqliteMember:
         want: Want | None,
         returned: Sequence[Returned] = (),
     ) -> Exchange:
+        loop = asyncio.get_running_loop()
+
         def trip(tx: Transaction) -> Exchange:
+            tx.standing.pop(self._number, None)
             if returned:
                 permits.give_back(tx, self._number, returned)
             stale, spared = settle(tx, self._number, self.id, settlements)
             if progress:
                 note_progress(tx, progress)
-            if want is None:
+            if want is None or not want.looks:
                 lanes.announce(tx)
+                self._stand(tx, loop, want, 0)
                 here = "SELECT 1 FROM processes WHERE number = ?"
                 member = tx.execute(here, (self._number,)).fetchone() is not None
                 return Exchange([], stale, None, member, spared)
@@ -104,10 +116,22 @@ class SqliteMember:
                 self._queue.lane_config,
             )
             lanes.announce(tx)
+            found = sum(not lease.lane for lease in claimed.leases)
+            self._stand(tx, loop, want, found)
             return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
 
         soft = not settlements and not progress and not returned
         return await self._queue.write(trip, soft=soft)
+
+    def _stand(
+        self, tx: Transaction, loop: asyncio.AbstractEventLoop, want: Want | None, found: int
+    ) -> None:
+        """Leave word of what would be taken before the next trip, `found` having been claimed."""
+        if self._take is not None and want is not None and want.later > found:
+            kinds, room = tuple(want.kinds), want.later - found
+            tx.standing[self._number] = Standing(
+                lambda tx: claim_new(tx, self._number, kinds, room), self._take, loop
+            )
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         return await self._queue.write(
@@ -243,6 +267,7 @@ class SqliteMember:
 
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:
+            tx.standing.pop(self._number, None)
             # What is still held was never started, or its outcome could not be stored.
             started = started_jobs(self._life.path)
             takeover.end_membership(tx, self._number, self.id, started, "it stopped")

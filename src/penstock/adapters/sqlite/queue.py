@@ -24,7 +24,7 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import Fed, JobFilter, NewJobs, Stopped
+from penstock.ports.queue import Fed, JobFilter, NewJobs, Stopped, Take
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -182,9 +182,9 @@ class SqliteQueue(SqliteFile):
         return await self.read(feed.end)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float
+        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
     ) -> SqliteMember:
-        member = SqliteMember(self, kinds, max_workers, lease_seconds)
+        member = SqliteMember(self, kinds, max_workers, lease_seconds, take)
         await member.join()
         return member
 
