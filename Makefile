@@ -19,10 +19,13 @@ CODE := $(wildcard src tests examples benchmarks tools)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Bytecode is compiled here because some machines set PYTHONDONTWRITEBYTECODE, and every start of
-# the command line would then pay for parsing. It is a no-op for files that did not change.
+# Some machines set it, and every start of the command line, and of the tests, would then pay for
+# parsing.
+export PYTHONDONTWRITEBYTECODE :=
+
+# A no-op for files that did not change.
 setup: $(STAMP) ## make .venv with everything pinned (quick when nothing changed)
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q src
 
 # --python: without it an activated environment elsewhere would be changed instead of .venv.
 $(STAMP): pyproject.toml requirements/dev.txt requirements/model.txt $(UV)

@@ -34,6 +34,8 @@ ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
 """A shell starts what runs in the background deaf to Ctrl-C; tests may be run there too."""
 WARNINGS = {"PYTHONWARNINGS": "error"}
+ENVIRONMENT = {**os.environ, **WARNINGS}
+"""Of the server; as it was before a test changed its own."""
 LARGEST = 1 << 17
 """Bytes of a request."""
 APART = ("penstock.cli.__main__",)
@@ -93,7 +95,7 @@ def start(
     """Run `python -m module arguments` in `folder`, with these as its standard files. It is no
     fork where another program runs it, or where Python itself is to be set up differently."""
     files = (_nothing() if stdin is None else stdin, stdout, stderr)
-    if wrapper or _of_python(environment) != _of_python(_environment()):
+    if wrapper or _of_python(environment) != _of_python(ENVIRONMENT):
         return subprocess.Popen(
             [*WITH_INTERRUPTS, *wrapper, sys.executable, "-m", module, *arguments],
             cwd=folder,
@@ -116,10 +118,6 @@ def _of_python(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, **WARNINGS}
-
-
 @cache
 def _nothing() -> int:
     return os.open(os.devnull, os.O_RDONLY)
@@ -133,7 +131,7 @@ def _server() -> socket.socket:
             [*WITH_INTERRUPTS, sys.executable, "-m", __name__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             cwd=ROOT,
-            env=_environment(),
+            env=ENVIRONMENT,
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # a Ctrl-C at the tests is not for it
         )
