@@ -30,6 +30,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import penstock
+
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
 """A shell starts what runs in the background deaf to Ctrl-C; tests may be run there too."""
@@ -201,11 +203,10 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
 
 
 def _load() -> None:
-    for name in ("penstock", "tests.support.apps"):
-        package = importlib.import_module(name)
-        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if found.name not in APART:
-                importlib.import_module(found.name)
+    """Penstock, and no app: one may change it when it is loaded."""
+    for found in pkgutil.walk_packages(penstock.__path__, "penstock."):
+        if found.name not in APART:
+            importlib.import_module(found.name)
     assert threading.active_count() == 1
     gc.freeze()
 
