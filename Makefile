@@ -19,10 +19,13 @@ CODE := $(wildcard src tests examples benchmarks tools)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Bytecode is compiled here because some machines set PYTHONDONTWRITEBYTECODE, and every start of
-# the command line would then pay for parsing. It is a no-op for files that did not change.
+# Some machines set it, and every start of the command line, and of the tests, would then pay for
+# parsing.
+export PYTHONDONTWRITEBYTECODE :=
+
+# A no-op for files that did not change.
 setup: $(STAMP) ## make .venv with everything pinned (quick when nothing changed)
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q src
 
 # --python: without it an activated environment elsewhere would be changed instead of .venv.
 $(STAMP): pyproject.toml requirements/dev.txt requirements/model.txt $(UV)
@@ -47,15 +50,19 @@ demo: setup ## watch it work
 run: setup ## serve the quickstart example on localhost:8321
 	$(BIN)/penstock serve examples.quickstart:app
 
-# Most tests wait more than they compute: four at a time, then those that need the machine to
-# themselves. Both parts are run, whatever comes of the first. What fails among others is run once
-# more by itself, and has to pass: a small machine may have been too busy for it.
+# Most tests wait more than they compute: five at a time, then those that need a core to
+# themselves two at a time, and chaos, which takes the whole machine, by itself. All parts are run,
+# whatever comes of the first. What fails among others is run once more by itself, and has to pass:
+# a small machine may have been too busy for it.
 test: check ## checks, then every test
 	failed=0; \
-	$(BIN)/python -m pytest -m 'not alone' -n 4 --dist worksteal --durations=10 \
+	$(BIN)/python -m pytest -m 'not alone' -n 5 --dist worksteal --durations=10 \
 		|| $(BIN)/python -m pytest -m 'not alone' --last-failed --last-failed-no-failures none \
 		|| failed=1; \
-	$(BIN)/python -m pytest -m alone --durations=10 || failed=1; \
+	$(BIN)/python -m pytest -m alone --ignore tests/chaos -n 2 --dist worksteal --durations=10 \
+		|| $(BIN)/python -m pytest -m alone --ignore tests/chaos --last-failed --last-failed-no-failures none \
+		|| failed=1; \
+	$(BIN)/python -m pytest -m alone tests/chaos --durations=10 || failed=1; \
 	exit $$failed
 
 check: setup ## lint, format, types, layers

@@ -387,10 +387,11 @@ class LifeCycle(RuleBasedStateMachine):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
-def test_every_life_of_jobs_follows_the_model(backend: str) -> None:
+@pytest.mark.parametrize("share", [0.4, pytest.param(1.0, marks=pytest.mark.long)])
+def test_every_life_of_jobs_follows_the_model(backend: str, share: float) -> None:
     class OnBackend(LifeCycle):
         def __init__(self) -> None:
             super().__init__(backend)
 
-    examples = 1000 if EXPLORE else EXAMPLES[backend]
+    examples = 1000 if EXPLORE else round(EXAMPLES[backend] * share)
     run_state_machine_as_test(OnBackend, settings=settings(SETTINGS, max_examples=examples))

@@ -25,7 +25,7 @@ def run(command: list[str], folder: Path, programs: Path = PROGRAMS) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
     assert ended.returncode == 0, f"{command} in {folder}:\n{ended.stdout}"

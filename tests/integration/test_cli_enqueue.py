@@ -1,8 +1,8 @@
 """`penstock enqueue`."""
 
 import json
+import os
 import signal
-import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -191,15 +191,14 @@ def test_waiting_for_a_file_counts_how_they_ended(cli: Cli) -> None:
 
 
 def test_an_interrupt_tells_how_many_were_stored(cli: Cli) -> None:
-    enqueuing = cli.start("enqueue", "add", "--from", "-", stdin=subprocess.PIPE)
-    pipe = enqueuing.process.stdin
-    assert pipe is not None
-    pipe.write(b"{}\n" * 1500)
-    pipe.flush()
-    wait_until(lambda: cli.path.exists() and len(stored(cli)) == 1000, "the first batch")
-    enqueuing.send(signal.SIGINT)
-    done = enqueuing.end()
-    pipe.close()
+    theirs, ours = os.pipe()
+    with open(theirs), open(ours, "wb") as pipe:
+        enqueuing = cli.start("enqueue", "add", "--from", "-", stdin=theirs)
+        pipe.write(b"{}\n" * 1500)
+        pipe.flush()
+        wait_until(lambda: cli.path.exists() and len(stored(cli)) == 1000, "the first batch")
+        enqueuing.send(signal.SIGINT)
+        done = enqueuing.end()
     assert done.code == 130
     assert done.err == "stored: 1,000 jobs\ninterrupted\n"
 

@@ -13,16 +13,17 @@ import sys
 import time
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple, TypeVar
 
 from penstock import Job, Penstock
+from tests.support.forks import WARNINGS, Started, start
 from tests.support.waiting import PATIENCE, PAUSE
 
 T = TypeVar("T")
 
-COMMAND = [sys.executable, "-m", "penstock.cli"]
-WITH_INTERRUPTS = ["env", "--default-signal=INT"]
-"""A shell starts what runs in the background deaf to Ctrl-C; tests may be run there too."""
+MODULE = "penstock.cli"
+COMMAND = [sys.executable, "-m", MODULE]
 SHOP = Path(__file__).with_name("apps") / "shop.py"
 
 
@@ -53,7 +54,7 @@ class Done(NamedTuple):
 class Running:
     """A command that has been started; what it says goes to files, so that it never blocks."""
 
-    def __init__(self, process: subprocess.Popen[bytes], out: Path, err: Path) -> None:
+    def __init__(self, process: Started, out: Path, err: Path) -> None:
         self.process = process
         self._out, self._err = out, err
 
@@ -91,7 +92,7 @@ class Cli:
             **kept,
             "PENSTOCK_QUEUE": self.url,
             "PENSTOCK_DURABLE": "false",  # nothing here is about a power loss
-            "PYTHONWARNINGS": "error",
+            **WARNINGS,
         }
         self._running: list[Running] = []
 
@@ -103,16 +104,21 @@ class Cli:
         environment: Mapping[str, str] | None = None,
     ) -> Done:
         """Run a command to its end; it must end with `code`."""
-        ended = subprocess.run(
-            [*COMMAND, *arguments],
-            cwd=self.folder,
-            env={**self.environment, **(environment or {})},
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
-        done = Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin.encode())
+            given.seek(0)
+            ended = start(
+                MODULE,
+                arguments,
+                folder=self.folder,
+                environment={**self.environment, **(environment or {})},
+                stdin=given.fileno(),
+                stdout=out.fileno(),
+                stderr=err.fileno(),
+            ).wait(30)
+            out.seek(0)
+            err.seek(0)
+            done = Done(ended, out.read().decode(), err.read().decode())
         assert done.code == code, f"exit code {done.code}, not {code}: {done.err or done.out}"
         assert "Traceback" not in done.err
         return done
@@ -122,19 +128,21 @@ class Cli:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         wrapper: str = "",
-        stdin: int = subprocess.DEVNULL,
+        stdin: int | None = None,
     ) -> Running:
-        """Start a command."""
+        """Start a command, which reads nothing or from that file."""
         number = len(self._running)
         out, err = self.folder / f"{number}.out", self.folder / f"{number}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                [*WITH_INTERRUPTS, *wrapper.split(), *COMMAND, *arguments],
-                cwd=self.folder,
-                env={**self.environment, **(environment or {})},
+            process = start(
+                MODULE,
+                arguments,
+                folder=self.folder,
+                environment={**self.environment, **(environment or {})},
                 stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
+                stdout=stdout.fileno(),
+                stderr=stderr.fileno(),
+                wrapper=wrapper.split(),
             )
         self._running.append(Running(process, out, err))
         return self._running[-1]

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sqlite3
-import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -31,8 +31,9 @@ from tests.support.apps import (
     ticking,
     work,
 )
+from tests.support.forks import WARNINGS, Started, start
 from tests.support.side import Side
-from tests.support.waiting import until
+from tests.support.waiting import PAUSE, until
 
 ROOT = Path(__file__).parents[2]
 APPS = {
@@ -63,7 +64,7 @@ FAST: Mapping[str, Any] = {
 class WorkerProcess:
     """A worker process running one of `tests/support/apps`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, output: Path, log: Path) -> None:
+    def __init__(self, process: Started, output: Path, log: Path) -> None:
         self._process = process
         self._output = output
         self._log = log
@@ -74,7 +75,7 @@ class WorkerProcess:
 
     @property
     def returncode(self) -> int | None:
-        return self._process.returncode
+        return self._process.poll()
 
     @property
     def log(self) -> str:
@@ -103,13 +104,14 @@ class WorkerProcess:
 
     async def exit(self, timeout: float = 10) -> int:
         """Its exit code, once it has ended. If it does not, the test fails with its stacks."""
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._process.wait()
-        except TimeoutError:
-            self.send(signal.SIGUSR1)
-            await asyncio.sleep(1)
-            raise AssertionError(f"did not end: {self.log[-20_000:]}") from None
+        give_up = time.monotonic() + timeout
+        while (code := self.returncode) is None:
+            if time.monotonic() > give_up:
+                self.send(signal.SIGUSR1)
+                await asyncio.sleep(1)
+                raise AssertionError(f"did not end: {self.log[-20_000:]}")
+            await asyncio.sleep(PAUSE)
+        return code
 
 
 class Held(NamedTuple):
@@ -174,13 +176,14 @@ class Farm:
         log = self.folder / f"process-{next(self._numbers)}.log"
         output = log.with_suffix(".out")
         with log.open("wb") as stderr, output.open("wb") as stdout:
-            process = await asyncio.create_subprocess_exec(
-                *wrapper,
-                *(sys.executable, "-m", module, json.dumps(options)),
-                cwd=ROOT,
-                stdout=stdout,
-                stderr=stderr,
-                env={**os.environ, **(environment or {})},
+            process = start(
+                module,
+                [json.dumps(options)],
+                folder=ROOT,
+                environment={**os.environ, **WARNINGS, **(environment or {})},
+                stdout=stdout.fileno(),
+                stderr=stderr.fileno(),
+                wrapper=wrapper,
             )
         worker = WorkerProcess(process, output, log)
         self.workers.append(worker)

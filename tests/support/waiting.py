@@ -9,8 +9,9 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-PATIENCE = 10.0
-"""Seconds a condition may take to come true; five times what it should."""
+PATIENCE = 30.0
+"""Seconds a condition may take to come true. Nothing is promised by it: only what never comes
+true takes so long, and a busy machine may."""
 PAUSE = 0.01
 
 

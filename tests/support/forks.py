@@ -1,0 +1,221 @@
+"""`python -m MODULE`, in a fork of a process that has loaded Python and Penstock already.
+
+Loading is most of what a short command costs, and the suite runs hundreds. Each is a process of
+its own all the same: its own files, signals, environment and end. Tests of the start itself, of
+terminals and of other programs start `penstock` in the usual way.
+
+The server runs no thread and opens nothing before it forks, so a fork is as good as new.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import random
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import penstock
+
+ROOT = Path(__file__).parents[2]
+WITH_INTERRUPTS = ("env", "--default-signal=INT")
+"""A shell starts what runs in the background deaf to Ctrl-C; tests may be run there too."""
+WARNINGS = {"PYTHONWARNINGS": "error"}
+ENVIRONMENT = {**os.environ, **WARNINGS}
+"""Of the server; as it was before a test changed its own."""
+LARGEST = 1 << 17
+"""Bytes of a request."""
+APART = ("penstock.cli.__main__",)
+"""What does something when it is loaded."""
+
+
+class Forked:
+    """A process, with what tests want of a `subprocess.Popen`."""
+
+    def __init__(self, pid: int, news: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._news = news
+
+    def poll(self) -> int | None:
+        return self._look(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._look(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._news], [], [], timeout)[0]:
+            told = self._news.recv(100)
+            assert told, "the server of forks is gone"
+            self._news.close()
+            self.returncode = os.waitstatus_to_exitcode(int(told))
+        return self.returncode
+
+
+Started = Forked | subprocess.Popen[bytes]
+
+
+def start(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    stdout: int,
+    stderr: int,
+    stdin: int | None = None,
+    wrapper: Sequence[str] = (),
+) -> Started:
+    """Run `python -m module arguments` in `folder`, with these as its standard files. It is no
+    fork where another program runs it, or where Python itself is to be set up differently."""
+    files = (_nothing() if stdin is None else stdin, stdout, stderr)
+    if wrapper or _of_python(environment) != _of_python(ENVIRONMENT):
+        return subprocess.Popen(
+            [*WITH_INTERRUPTS, *wrapper, sys.executable, "-m", module, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=files[0],
+            stdout=stdout,
+            stderr=stderr,
+        )
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    asked = [module, list(arguments), str(folder), dict(environment)]
+    with theirs:
+        socket.send_fds(_server(), [json.dumps(asked).encode()], [*files, theirs.fileno()])
+    told = ours.recv(100)
+    assert told, "the server of forks is gone"
+    return Forked(int(told), ours)
+
+
+def _of_python(environment: Mapping[str, str]) -> dict[str, str]:
+    """What is read once, when Python starts."""
+    return {name: value for name, value in environment.items() if name.startswith("PYTHON")}
+
+
+@cache
+def _nothing() -> int:
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+@cache
+def _server() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [*WITH_INTERRUPTS, sys.executable, "-m", __name__, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # a Ctrl-C at the tests is not for it
+        )
+    atexit.register(process.wait, 10)
+    atexit.register(ours.close)  # which ends it, and is done first
+    return ours
+
+
+def _serve(asking: socket.socket) -> list[Any] | None:
+    """Fork whenever asked to, until nobody can ask. In a fork: what it is to do."""
+    ended, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    alive: dict[int, socket.socket] = {}
+    while True:
+        ready = select.select([asking, ended], [], [])[0]
+        if ended in ready:
+            ended.recv(1000)
+            _tell_of_ends(alive)
+        if asking in ready:
+            text, files, _, _ = socket.recv_fds(asking, LARGEST, 4)
+            if not text:
+                return None
+            if (pid := os.fork()) == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for number, file in enumerate(files[:3]):
+                    os.dup2(file, number)
+                for file in (*files, asking.fileno(), ended.fileno(), wake.fileno()):
+                    os.close(file)
+                for news in alive.values():
+                    news.close()
+                for one in (asking, ended, wake):
+                    one.detach()
+                return list(json.loads(text))
+            for file in files[:3]:
+                os.close(file)
+            alive[pid] = socket.socket(fileno=files[3])
+            alive[pid].send(str(pid).encode())
+
+
+def _tell_of_ends(alive: dict[int, socket.socket]) -> None:
+    while alive:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        # The test may have forgotten it.
+        with alive.pop(pid) as news, contextlib.suppress(BrokenPipeError):
+            news.send(str(status).encode())
+
+
+def _become(module: str, arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """Do what a new `python -m module` in that folder would."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.path[0] = folder
+    sys.argv = ["", *arguments]
+    for name, loaded in list(sys.modules.items()):
+        if name.startswith("penstock"):
+            for value in vars(loaded).values():
+                if isinstance(value, random.Random):
+                    value.seed()  # else every fork would draw the same
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _load() -> None:
+    """Penstock, and no app: one may change it when it is loaded."""
+    for found in pkgutil.walk_packages(penstock.__path__, "penstock."):
+        if found.name not in APART:
+            importlib.import_module(found.name)
+    assert threading.active_count() == 1
+    gc.freeze()
+
+
+def main() -> None:
+    _load()
+    if asked := _serve(socket.socket(fileno=int(sys.argv[1]))):
+        _become(*asked)
+
+
+if __name__ == "__main__":
+    main()
