@@ -122,13 +122,13 @@ async def test_change_made_by_another_process_is_told(bureau: Bureau) -> None:
 
 
 async def test_whoever_leaves_a_wait_cancels_nothing(bureau: Bureau) -> None:
-    bureau.site.delays = dict.fromkeys(PATHS, 0.3)
-    async with bureau.running() as app:
+    async with bureau.idle() as app:
         task = await asked(app, "water wheels")
         waits = [asyncio.create_task(app.research.status(task, wait=300.0)) for _ in range(20)]
-        await until(lambda: polls(app) > 0, "some wait")
+        await until(lambda: polls(app) == 20, "all wait")
         for one in waits[:10]:
             one.cancel()
+        await bureau.farm.start("researching")
         left = await asyncio.gather(*waits[10:])
         assert {view.task_id for view in left} == {task}
         assert (await finished(app, task)).status == "completed"
