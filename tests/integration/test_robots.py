@@ -94,10 +94,9 @@ async def test_where_it_cannot_be_had_nothing_is_fetched_for_now(
     """The pages wait, and are fetched once it can be had. No attempt is spent on the outage."""
     site.answers["/robots.txt"] = answer
     async with reader.running() as pages:
-        jobs = [
-            await pages.app.enqueue(PAGE, {"url": site.url(f"/page/{n}"), "fresh": 0.0})
-            for n in range(3)
-        ]
+        # Together: the first must not have been tried twice before the others are there.
+        wanted = [{"url": site.url(f"/page/{n}"), "fresh": 0.0} for n in range(3)]
+        jobs = await pages.app.enqueue_many(PAGE, wanted)
 
         async def noticed() -> bool:
             lanes = await pages.app.lane_infos()
