@@ -213,6 +213,22 @@ def test_cost_of_a_claim_does_not_follow_the_backlog(
     assert claim_steps(connection, tmp_path) <= 1.2 * small
 
 
+@pytest.mark.parametrize("lane", ["", "host:a"])
+def test_whether_work_is_left_does_not_follow_the_backlog_of_other_kinds(
+    connection: sqlite3.Connection, lane: str
+) -> None:
+    connection.execute("UPDATE jobs SET lane = ?, ready = 1 WHERE state = 'queued'", (lane,))
+    connection.execute("UPDATE jobs SET holder = NULL, state = 'completed' WHERE ready = 0")
+    kinds = [kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM jobs")]
+    with counted(connection) as steps:
+        assert not selection.work_left(connection, ["other"])
+    assert len(steps) < 30
+    for kind in kinds:
+        assert selection.work_left(connection, ["other", kind])
+    connection.execute("UPDATE jobs SET ready = 0, state = 'completed' WHERE kind <> ?", kinds[:1])
+    assert [selection.work_left(connection, [kind]) for kind in kinds[:2]] == [True, False]
+
+
 @pytest.mark.parametrize("others", [10, 300])
 async def test_following_one_document_costs_the_same_in_any_corpus(
     tmp_path: Path, others: int

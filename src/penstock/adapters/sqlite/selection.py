@@ -126,11 +126,12 @@ def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
 
 def work_left(connection: sqlite3.Connection, kinds: list[str] | None) -> bool:
     """Whether any job (of these kinds) is queued, running, or still being stopped."""
-    among = "" if kinds is None else " AND kind IN (SELECT value FROM json_each(:kinds))"
-    row = connection.execute(
-        f"SELECT EXISTS (SELECT 1 FROM jobs WHERE ready > 0{among})"
-        f" OR EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0{among})"
-        f" OR EXISTS (SELECT 1 FROM jobs WHERE holder IS NOT NULL{among})",
-        {} if kinds is None else {"kinds": json.dumps(kinds)},
-    ).fetchone()
+    if kinds is not None:
+        row = connection.execute(sql("work_left"), {"kinds": json.dumps(kinds)}).fetchone()
+    else:
+        row = connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM jobs WHERE ready > 0)"
+            " OR EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND ready = 0)"
+            " OR EXISTS (SELECT 1 FROM jobs WHERE holder IS NOT NULL)"
+        ).fetchone()
     return bool(row[0])
