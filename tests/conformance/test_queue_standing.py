@@ -21,12 +21,10 @@ from tests.conformance.support import (
     want,
 )
 
-HANDED_OVER = ("sqlite",)
 
-
-@pytest.fixture(params=HANDED_OVER)
-def backend_name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture
+def backend_name() -> str:
+    return "sqlite"
 
 
 @pytest.fixture
