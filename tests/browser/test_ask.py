@@ -142,6 +142,8 @@ def test_a_question_is_given_up_after_it_was_confirmed(
     plain.says("Shall this question be given up?")
     plain.press("Yes, do it")
     plain.says("cancelled")
+    plain.open("/log")
+    plain.says("answer.cancel")
 
 
 def test_what_was_not_found_and_what_is_extractive_is_said(
