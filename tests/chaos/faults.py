@@ -54,8 +54,10 @@ class Field:
         environment = {"JUMP": str(self.jump)}
         return await self.farm.start("chaos", environment=environment, max_workers=WORKERS)
 
-    def begun(self) -> set[str]:
-        return {note.job for note in self.farm.side.notes()}
+    def begun(self, pid: int | None = None) -> set[str]:
+        """Of those that have to be done, what has begun; by one process, if it is given."""
+        notes = self.farm.side.notes()
+        return {note.job for note in notes if pid in (None, note.pid)} & self.accepted
 
 
 Strike = Callable[[Field], Awaitable[float]]
@@ -71,13 +73,18 @@ async def kill(field: Field) -> float:
 
 async def freeze(field: Field) -> float:
     since = time.monotonic()
-    await field.workers[0].freeze()
+    await field.farm.freeze(field.workers[0])
     return since
 
 
 async def thaw(field: Field) -> None:
     """It wakes up with jobs that others have done since, and has to find out."""
     frozen = field.workers[0]
+
+    async def given_up() -> bool:
+        return frozen.pid not in {process.pid for process in await field.app.processes()}
+
+    await until(given_up, "its lease to pass", PATIENCE)
     frozen.send(signal.SIGCONT)
     await until(lambda: "joining again" in frozen.log, "the thawed process to notice", PATIENCE)
 
@@ -180,9 +187,13 @@ async def suffer(field: Field, fault: Fault, jobs: int) -> Cell:
     some = await field.app.enqueue_many(KIND, [{"n": n} for n in range(jobs)])
     field.accepted = {job.id for job in some}
     running = PROCESSES * WORKERS // 2
-    await until(lambda: len(field.begun() & field.accepted) >= running, "jobs to run", PATIENCE)
-    interrupted = field.begun() & field.accepted
+    victim = field.workers[0].pid
+    await until(
+        lambda: len(field.begun()) >= running and field.begun(victim), "jobs to run", PATIENCE
+    )
+    interrupted = field.begun()
     since = await fault.strike(field)
+    interrupted |= field.begun(victim)  # it may have begun another until it was struck
     await asyncio.gather(*(_ended(field.app, job) for job in interrupted))
     seconds = time.monotonic() - since
     if fault.heal:

@@ -7,6 +7,7 @@ import pytest
 from penstock.ports.lanes import Busy, News, Permit, Report, Returned, Steer
 from penstock.ports.queue import JobQueue, Member, Topic
 from tests.conformance.lane_support import (
+    HESITANT,
     LANE,
     ask,
     claim_lanes,
@@ -183,7 +184,7 @@ async def block(queue: JobQueue, member: Member, name: str) -> None:
 
 
 async def test_open_breaker_gives_no_permit_before_its_time_and_then_one(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api={})
+    queue = await open_lanes(ledger, api=HESITANT)
     member = await ledger.join(queue)
     await add(queue, 2, lane=LANE)
     await end(member, *map(down, await claim_lanes(member)))

@@ -19,7 +19,7 @@ async def freeze_while_prefetching(farm: Farm, worker: WorkerProcess) -> Held:
     """Stop `worker` at a moment when it runs jobs and holds others it claimed ahead."""
 
     async def caught() -> Held | None:
-        await worker.freeze()
+        await farm.freeze(worker)
         held = farm.held(worker)
         if held.started and held.waiting:
             return held

@@ -23,7 +23,7 @@ async def test_what_a_thawed_process_has_to_say_about_lost_jobs_is_refused(farm:
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
         frozen = await farm.start()
         await until(lambda: len(farm.side.notes()) == 4, "four jobs to run")
-        await frozen.freeze()
+        await farm.freeze(frozen)
         gate.touch()
         other = await farm.start(kinds=["gated"])
         for job in jobs:
@@ -58,7 +58,7 @@ async def test_a_late_outcome_that_reaches_the_queue_is_refused_and_said_so(farm
         slow = await farm.start(lease_seconds=60.0)
         await until(farm.side.notes, "the job to run")
         lapse = "UPDATE processes SET lease_until = 1 WHERE pid = ?"
-        await slow.freeze()
+        await farm.freeze(slow)
         farm.execute(lapse, slow.pid)
         gate.touch()
         other = await farm.start(kinds=["gated"])
@@ -78,7 +78,7 @@ async def test_a_process_frozen_alone_finishes_its_jobs_when_it_thaws(farm: Farm
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
         frozen = await farm.start()
         await until(lambda: len(farm.side.notes()) == 4, "four jobs to run")
-        await frozen.freeze()
+        await farm.freeze(frozen)
 
         def lapsed() -> bool:
             return bool(farm.query("SELECT 1 FROM processes WHERE lease_until < unixepoch() - 1"))

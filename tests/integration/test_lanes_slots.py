@@ -92,7 +92,7 @@ async def test_slots_of_a_frozen_process_are_free_within_the_lease_and_not_befor
         frozen = await farm.start("laned")
         await until(lambda: len(farm.side.notes()) == 3, "three jobs to run")
         other = await farm.start("laned")
-        await frozen.freeze()
+        await farm.freeze(frozen)
         since = time.monotonic()
 
         def elsewhere() -> int:

@@ -87,7 +87,7 @@ async def test_while_one_process_lives_no_tick_is_missed_and_none_is_repeated(
 async def test_a_process_that_was_frozen_repeats_no_tick(farm: Farm) -> None:
     frozen, other = [await farm.start("ticking", kinds=["beat"]) for _ in range(2)]
     await beats(farm, more=1)
-    await frozen.freeze()
+    await farm.freeze(frozen)
     await beats(farm, more=FROZEN_TICKS)
     frozen.send(signal.SIGCONT)
     await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
@@ -103,7 +103,7 @@ async def test_a_process_that_was_frozen_repeats_no_tick(farm: Farm) -> None:
 async def test_a_process_that_was_frozen_alone_makes_up_one_tick(farm: Farm) -> None:
     alone = await farm.start("ticking", kinds=["beat"])
     await beats(farm, more=1)
-    await alone.freeze()
+    await farm.freeze(alone)
     before = await beats(farm)
     await look_on(FROZEN_TICKS * BEAT_SECONDS)
     alone.send(signal.SIGCONT)

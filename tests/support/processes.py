@@ -198,6 +198,24 @@ class Farm:
         for worker in self.workers:
             await worker.exit()
 
+    async def freeze(self, worker: WorkerProcess) -> None:
+        """SIGSTOP, but not in the middle of a write to the file: nobody could write then."""
+
+        async def between_writes() -> bool:
+            await worker.freeze()
+            if not self.url.startswith("sqlite"):
+                return True  # a server ends the transaction of who stands still
+            path = self.url.removeprefix("sqlite:///")
+            with closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as connection:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    worker.send(signal.SIGCONT)
+                    return False
+                return True
+
+        await until(between_writes, "the process to be between two writes")
+
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Look into the file itself, past every layer under test."""
         with closing(sqlite3.connect(self.path, timeout=10)) as connection:

@@ -11,6 +11,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.listening import stop_listening
+from tests.support.servers import free_port
 
 CHUNK = 65536
 
@@ -41,7 +42,7 @@ class Proxy:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._call(self._listen(0))
+        self._call(self._listen(free_port()))
         return self
 
     def __exit__(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -22,6 +23,10 @@ from pathlib import Path
 from typing import Self
 
 START_SECONDS = 30.0
+LOWEST_PORT, EPHEMERAL_PORT = 15_000, 32_768
+"""Systems take ports of outgoing connections above these."""
+_RANDOM = random.SystemRandom()
+"""The tests that run beside each other must not draw the same, whoever seeds theirs."""
 
 
 class PrivateServer:
@@ -81,6 +86,9 @@ class PrivateServer:
 
     def _end(self, number: signal.Signals) -> None:
         assert self._process is not None
+        if number is signal.SIGKILL:
+            # It stands still first: a child that it makes meanwhile would outlive it.
+            self._process.send_signal(signal.SIGSTOP)
         children = _children(self._process.pid)
         if number is signal.SIGKILL:
             self._signal_all(number)
@@ -237,10 +245,13 @@ def _postgres_home(folder: Path, user: str | None) -> Path:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that is free, and is not taken by somebody's outgoing connection while the server
+    that is to have it is not up."""
+    while True:
+        port = _RANDOM.randrange(LOWEST_PORT, EPHEMERAL_PORT)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _children(pid: int) -> list[int]:
