@@ -78,7 +78,8 @@ async def test_partitions_that_move_between_members_lose_and_repeat_nothing(
         total = count + more + 8
         await until(lambda: first.tally.stored + second.tally.stored == total, "the last", PATIENCE)
     assert first.tally.dead_letters == second.tally.dead_letters == 0
-    if "lost" not in caplog.text:  # as when this machine stands still: then some are read again
+    # Where this machine stood still, some are read again.
+    if "lost" not in caplog.text and "cannot commit" not in caplog.text:
         assert first.tally.duplicates + second.tally.duplicates == 0, "committed before they moved"
     async with ours:
         assert await numbers(ours) == list(range(total))

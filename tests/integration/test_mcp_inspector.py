@@ -52,7 +52,7 @@ async def test_inspector_finds_the_tools_and_calls_them(
         target = [_script(host)]
 
     async def inspect(*arguments: str) -> Any:
-        options = ["--protocol-era", INSPECTOR_ERAS[era], *arguments]
+        options = ["--protocol-era", INSPECTOR_ERAS[era], "--connect-timeout", "60000", *arguments]
         ended = await asyncio.to_thread(
             subprocess.run,
             [inspector, "--cli", *target, *options],
