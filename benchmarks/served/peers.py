@@ -48,7 +48,12 @@ def versions() -> dict[str, str]:
 
 
 def penstock() -> Served:
-    return Served("penstock", "penstock_server", leased=_worker(lease_seconds=1.0))
+    return Served(
+        "penstock",
+        "penstock_server",
+        fastest=[{}, _worker(internal_queue=500)],
+        leased=_worker(lease_seconds=1.0),
+    )
 
 
 def on_redis() -> list[Served]:

@@ -98,6 +98,28 @@ async def test_returned_job_with_a_run_at_in_the_past_is_the_stored_job(queue: J
     assert stored(job) == stored(await get(queue, job.id))
 
 
+@pytest.mark.parametrize("ahead", [None, -100, 100])
+async def test_returned_jobs_of_a_large_batch_are_the_stored_jobs(
+    queue: JobQueue, ahead: int | None
+) -> None:
+    run_at = None if ahead is None else time.time() + ahead
+    jobs = await add(queue, 1_200, run_at=run_at)
+
+    in_store = await queue.get(ids_of(jobs))
+    assert [stored(job) for job in jobs] == [stored(in_store[job.id]) for job in jobs]
+
+
+async def test_ids_known_and_new_mix_in_a_large_batch(queue: JobQueue) -> None:
+    ids = new_ids(1_200)
+    known = await add(queue, 2, ids=ids[600:602])
+    jobs = await add(queue, 1_200, ids=ids)
+
+    assert ids_of(jobs) == ids
+    assert [stored(job) for job in jobs[600:602]] == [stored(job) for job in known]
+    (counts,) = await queue.counts()
+    assert counts.states == {JobState.QUEUED: 1_200}
+
+
 async def test_conflict_in_a_batch_stores_nothing_of_it(queue: JobQueue) -> None:
     taken = await add_keyed(queue, "k", '{"v":1}')
     batch = new_jobs(payloads=["{}", '{"v":2}', "{}"], keys=["new", "k", None], task="paper")

@@ -3,14 +3,17 @@
 import asyncio
 import gc
 import threading
+from typing import Any
 
 import psutil
 import pytest
 
 from penstock import JobContext, JobOrchestrator, JobState, Penstock, PenstockError
+from penstock.adapters.sqlite.member import SqliteMember
+from penstock.ports.queue import Exchange
 from tests.support.cpu import cpu_share
 from tests.support.processes import Farm
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 SOON = 5.0
 
@@ -196,6 +199,31 @@ async def test_by_hand_as_in_the_design(farm: Farm) -> None:
         assert (await app.wait(job.id, timeout=SOON)).result == 3
         await orchestrator.stop(grace=1)
         assert_stopped(orchestrator)
+
+
+@pytest.mark.parametrize(("size", "early"), [(100, False), (500, True)])
+async def test_a_large_claim_is_made_while_the_workers_have_jobs_at_hand(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch, size: int, early: bool
+) -> None:
+    """A small one waits until they have nearly none: a trip costs the same for few and many."""
+    app = with_work(farm, internal_queue=size)
+    claims: list[tuple[int, int]] = []
+    exchange = SqliteMember.exchange
+
+    async def seen(member: SqliteMember, *given: Any) -> Exchange:
+        if (want := given[2]) is not None and want.limit:
+            claims.append((orchestrator.internal_queue.qsize(), want.limit))
+        return await exchange(member, *given)
+
+    monkeypatch.setattr(SqliteMember, "exchange", seen)
+    async with app:
+        await app.enqueue_many("work", [{"n": n} for n in range(5_000)])
+        orchestrator = app.orchestrator()
+        await orchestrator.start()
+        await app.drain(timeout=PATIENCE)
+        await orchestrator.stop()
+    at_hand = [waiting for waiting, limit in claims if limit >= 100]
+    assert any(waiting > size // 10 for waiting in at_hand) is early, claims
 
 
 async def test_starting_and_stopping_leaves_no_thread_task_or_file_behind(farm: Farm) -> None:

@@ -27,6 +27,8 @@ PREFETCH_HORIZON = 0.1
 """Seconds of work for all workers to keep at hand; so long jobs are not claimed ahead."""
 GATHER_SECONDS = 0.005
 """While the workers have jobs at hand, outcomes wait this long for company."""
+WORTHWHILE = 100
+"""A claim of so many is worth its trip however many are at hand: the workers go on meanwhile."""
 
 
 class Dispatcher:
@@ -221,7 +223,8 @@ class Dispatcher:
         free = self._settings.max_workers - taken - waiting
         limit = 0
         # Unless there is enough at hand: then many are claimed at once, later.
-        if self._may_claim and waiting <= prefetch // 10:
+        scarce = waiting <= prefetch // 10
+        if self._may_claim and (scarce or prefetch - waiting >= WORTHWHILE):
             space = bench.internal_queue.maxsize - waiting - len(self._timers) - lanes
             limit = max(0, min(free + prefetch, space))
         # What is handed over comes beside what the next trip claims: reserved workers would not

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -18,6 +19,9 @@ _CALL = "CALL penstock.enqueue_3({})".format(
     ", ".join([*(f"${n}" for n in range(1, 20)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
+MANY = 1_000
+"""Jobs whose making takes long enough to be done meanwhile."""
+_SLICE = 500
 _STORE = "SELECT penstock.store_3({})".format(", ".join(f"${n}" for n in range(1, 21)))
 
 
@@ -164,16 +168,31 @@ def _refuse(error: BaseException) -> None:
             raise TaskStopped(error.detail) from None  # type: ignore[attr-defined]
 
 
+async def drawn_up(batch: NewJobs, items: list[NewJob]) -> list[Job]:
+    """The jobs of a batch but for their time, made while the server stores them. In between, what
+    it is to store has to be sent."""
+    jobs: list[Job] = []
+    for n in range(0, len(items), _SLICE):
+        jobs += [new_job(batch, item, 0.0) for item in items[n : n + _SLICE]]
+        await asyncio.sleep(0)
+    return jobs
+
+
 def jobs_of(
     batch: NewJobs,
     items: list[NewJob],
     first: dict[str, NewJob],
     stored: Stored,
     old: dict[str, Job],
+    drafts: list[Job] | None = None,
 ) -> list[Job]:
     """The job of each item of the batch, in order, new or already there."""
     if stored.found is None and not first:
-        return [new_job(batch, item, stored.at) for item in items]
+        if drafts is None:
+            return [new_job(batch, item, stored.at) for item in items]
+        for job in drafts:
+            job.enqueued_at, job.run_at = stored.at, max(job.run_at, stored.at)
+        return drafts
     by_id = {
         item.id: new_job(batch, item, stored.at) if found is None else old[found]
         for item, found in zip(items, stored.found or [None] * len(items), strict=True)

@@ -22,7 +22,15 @@ from penstock.adapters.postgres.database import (
     Pool,
     Transaction,
 )
-from penstock.adapters.postgres.enqueue import Stored, distinct, jobs_of, store, store_in
+from penstock.adapters.postgres.enqueue import (
+    MANY,
+    Stored,
+    distinct,
+    drawn_up,
+    jobs_of,
+    store,
+    store_in,
+)
 from penstock.adapters.postgres.errors import PASSING
 from penstock.adapters.postgres.errors import connection_lost as lost
 from penstock.adapters.postgres.feed import FeedReader
@@ -141,7 +149,10 @@ class PostgresQueue:
         if not items:
             return []
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
-        if conn is None:
+        drafts: list[Job] | None = None
+        if conn is None and len(items) >= MANY:
+            stored, drafts = await asyncio.gather(self._store(batch, items), drawn_up(batch, items))
+        elif conn is None:
             stored = await self._store(batch, items)
         else:
             pool = self.pool()
@@ -152,7 +163,7 @@ class PostgresQueue:
             read = self._by_id(conn, ids) if conn else self.read(lambda own: self._by_id(own, ids))
             old = {job.id: job for job in await read}
         self.wakeups.changed([Topic.READY] if batch.task is None else [Topic.READY, Topic.FINISHED])
-        return jobs_of(batch, items, first, stored, old)
+        return jobs_of(batch, items, first, stored, old, drafts)
 
     async def _store(self, batch: NewJobs, items: list[NewJob]) -> Stored:
         """Store a batch; again, if others got in its way, or once if the connection broke. The
