@@ -27,14 +27,13 @@ def jobs(arena: Arena, factor: float) -> Result:
     plans: dict[str, tuple[Settings, int]] = {}
 
     def plan(contender: Served) -> tuple[Settings, int]:
-        trials = [
-            (_rate(arena, contender, settings, _trial(arena)), n)
-            for n, settings in enumerate(contender.fastest)
-        ]
-        rate, best = max(trials)
+        choice = contender.fastest
+        trial = max(_rate(arena, contender, settings, _trial(arena)) for settings in choice)
         most = arena.sizes.jobs
-        count = most if contender is arena.ours else _count(rate, most)
-        return contender.fastest[best], count
+        count = most if contender is arena.ours else _count(trial, most)
+        # What is best for few jobs is not for many.
+        best = max(range(len(choice)), key=lambda n: _rate(arena, contender, choice[n], count))
+        return choice[best], count
 
     def rate(contender: Served) -> float:
         if contender.name not in plans:
