@@ -233,7 +233,7 @@ def test_what_failed_stays_with_its_reason_and_is_tried_again(board: Board, serv
     look.press("Retry")
     look.says("It is tried again.")
     look.live().says("A poisoned sluice.", "#chunk-0")
-    assert look.find("text=EmbedderError").count() == 0
+    expect(look.find("text=EmbedderError")).to_have_count(0)
     retry = {"collection": "odd one"}
     assert posted(served, "/documents/bad/retry", retry) == 303, "and says why not"
     look.open("/documents/bad?collection=odd%20one").says("completed")
