@@ -62,7 +62,7 @@ test: check ## checks, then every test
 	$(BIN)/python -m pytest -m alone --ignore tests/chaos -n 2 --dist worksteal --durations=10 \
 		|| $(BIN)/python -m pytest -m alone --ignore tests/chaos --last-failed --last-failed-no-failures none \
 		|| failed=1; \
-	$(BIN)/python -m pytest -m alone tests/chaos --durations=10 || failed=1; \
+	$(BIN)/python -m pytest -m alone tests/chaos -n 2 --dist worksteal --durations=10 || failed=1; \
 	exit $$failed
 
 check: setup ## lint, format, types, layers
