@@ -31,9 +31,10 @@ def jobs(arena: Arena, factor: float) -> Result:
         trial = max(_rate(arena, contender, settings, _trial(arena)) for settings in choice)
         most = arena.sizes.jobs
         count = most if contender is arena.ours else _count(trial, most)
+        if len(choice) == 1:
+            return choice[0], count
         # What is best for few jobs is not for many.
-        best = max(range(len(choice)), key=lambda n: _rate(arena, contender, choice[n], count))
-        return choice[best], count
+        return max(choice, key=lambda settings: _rate(arena, contender, settings, count)), count
 
     def rate(contender: Served) -> float:
         if contender.name not in plans:

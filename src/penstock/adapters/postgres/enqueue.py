@@ -19,10 +19,10 @@ _CALL = "CALL penstock.enqueue_3({})".format(
     ", ".join([*(f"${n}" for n in range(1, 20)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-MANY = 1_000
-"""Jobs whose making takes long enough to be done meanwhile."""
-_SLICE = 500
 _STORE = "SELECT penstock.store_3({})".format(", ".join(f"${n}" for n in range(1, 21)))
+MANY = 1_000
+"""Jobs without keys that take long enough to make for it to be done while they are stored."""
+_SLICE = 500
 
 
 class Stored(NamedTuple):

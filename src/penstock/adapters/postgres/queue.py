@@ -150,7 +150,7 @@ class PostgresQueue:
             return []
         await self._configure({item.lane for item in items} - {NO_LANE, UNKNOWN_LANE})
         drafts: list[Job] | None = None
-        if conn is None and len(items) >= MANY:
+        if conn is None and len(items) >= MANY and not first:
             stored, drafts = await asyncio.gather(self._store(batch, items), drawn_up(batch, items))
         elif conn is None:
             stored = await self._store(batch, items)
