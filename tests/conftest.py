@@ -1,15 +1,28 @@
 """Settings every test shares."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 CHAOS = Path(__file__).parent / "chaos"
+LONG = Path(__file__).parent / "long.txt"
+
+
+def long_patterns() -> list[str]:
+    """The lines of long.txt that name tests."""
+    lines = (line.strip() for line in LONG.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `make chaos` asks for."""
+    """Mark what long.txt names, and leave out what only `make chaos` asks for."""
+    patterns = (re.escape(pattern).replace(r"\*", ".*") for pattern in long_patterns())
+    named = re.compile("|".join(patterns))
+    for item in items:
+        if named.fullmatch(item.nodeid):
+            item.add_marker(pytest.mark.long)
     if os.environ.get("PENSTOCK_CHAOS") == "1":
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -34,7 +34,7 @@ async def gone(queue: str, folder: Path, seconds: float, how: str) -> None:
             app = Penstock(server.url, **farm.settings)
             async with app:
                 before = await app.enqueue("work", {"n": 1})
-                assert (await app.wait(before.id, timeout=10)).state is JobState.COMPLETED
+                assert (await app.wait(before.id, timeout=60)).state is JobState.COMPLETED
                 proxy.leave() if how == "refused" else proxy.silence()
                 await until(lambda: "cannot be reached" in worker.log, "degraded", patience=60)
                 share = await cpu_share(seconds, worker.pid)

@@ -50,7 +50,7 @@ LONG = 60.0
 """A lease that does not run out during a test."""
 SHORTLY = 1.0
 """Seconds ahead that are still ahead after a test's next steps, also on a busy machine."""
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds a condition may take to come true, also on a busy machine."""
 ROOT = Path(__file__).parents[2]
 

@@ -24,7 +24,7 @@ from tests.conformance.support import (
     settle,
 )
 
-SOON = 20.0
+SOON = 60.0
 QUIET = 0.15
 """Long enough for a wake-up to arrive that should not."""
 

@@ -152,7 +152,7 @@ async def test_grants_let_a_worker_work() -> None:
                 return "sent"
 
             async with worker.running():
-                assert (await owner.wait(job.id, timeout=20)).result == "sent"
+                assert (await owner.wait(job.id, timeout=60)).result == "sent"
     finally:
         server.remove()
 

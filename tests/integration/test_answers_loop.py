@@ -94,7 +94,7 @@ async def test_evidence_is_bounded_whatever_is_found(study: Study, model: ModelS
     async with study.running([]) as app:
         text = "\n\n".join(f"Mill wheel {n} turns by the weight of water. " * 6 for n in range(90))
         await app.corpus.add(text, id="long")
-        await app.corpus.wait("long", timeout=20.0)
+        await app.corpus.wait("long", timeout=60.0)
         answer = await answered(app)
     assert max(len(turn.evidence) for turn in answer.rounds) <= 10
     assert 10 < len(answer.evidence) <= 30

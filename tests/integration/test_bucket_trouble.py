@@ -20,7 +20,7 @@ from tests.support.proxy import Proxy
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import until
 
-PATIENCE = 5.0
+PATIENCE = 8.0
 IN_TIME = 3 * PATIENCE
 KEY = f"{'0' * 64}-{'0' * 32}"
 LARGE = b"0123456789abcdef" * (1 << 20)

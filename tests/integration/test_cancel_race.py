@@ -25,6 +25,6 @@ async def test_job_cancelled_as_its_handler_returns_leaves_no_work(tmp_path: Pat
 
     async with app, app.running():
         job = await app.enqueue("work")
-        cancelled = await app.wait(job.id, timeout=10)
+        cancelled = await app.wait(job.id, timeout=60)
         assert (cancelled.state, cancelled.result) == (JobState.CANCELLED, None)
         await app.drain(timeout=3)

@@ -121,5 +121,5 @@ async def test_jobs_with_a_crash_on_their_record_follow_each_other_without_a_pau
         gate.touch()
         await farm.start()
         for job in jobs:
-            done = await app.wait(job.id, timeout=5)
+            done = await app.wait(job.id, timeout=60)
             assert (done.state, done.attempts) == (JobState.COMPLETED, 2)

@@ -9,7 +9,7 @@ from penstock import Job, JobContext, JobState, RunLater
 from tests.support.processes import Farm
 from tests.support.waiting import until
 
-SOON = 5.0
+SOON = 60.0
 
 
 async def test_a_hung_handler_times_out_and_is_retried_as_often_as_allowed(farm: Farm) -> None:
@@ -27,7 +27,7 @@ async def test_a_hung_handler_times_out_and_is_retried_as_often_as_allowed(farm:
             cleaned_up.append(ctx.attempt)
 
     async with app, app.running():
-        done = await app.wait((await app.enqueue("hangs")).id, timeout=10)
+        done = await app.wait((await app.enqueue("hangs")).id, timeout=60)
     assert runs == cleaned_up == [1, 2, 3]
     assert (done.state, done.attempts) == (JobState.FAILED, 3)
     assert done.error is not None
@@ -136,7 +136,7 @@ async def test_run_later_spends_no_attempt(farm: Farm) -> None:
         return len(attempts)
 
     async with app, app.running():
-        done = await app.wait((await app.enqueue("later")).id, timeout=10)
+        done = await app.wait((await app.enqueue("later")).id, timeout=60)
     assert attempts == [1, 1, 1, 1]
     assert (done.state, done.attempts, done.releases, done.result) == (JobState.COMPLETED, 1, 3, 4)
     assert done.history == []
@@ -213,7 +213,7 @@ async def test_a_failing_job_is_run_once_more_than_it_may_be_retried(
         raise OSError(f"run {ctx.attempt}")
 
     async with app, app.running():
-        done = await app.wait((await app.enqueue("fails")).id, timeout=10)
+        done = await app.wait((await app.enqueue("fails")).id, timeout=60)
     assert runs == list(range(1, retries + 2))
     assert (done.state, done.attempts) == (JobState.FAILED, retries + 1)
     assert [record.error.message for record in done.history] == [f"run {n}" for n in runs]
@@ -296,6 +296,6 @@ async def test_a_job_that_is_due_again_at_once_does_not_stop_the_event_loop(
     async with app, app.running():
         ticking = asyncio.create_task(tick())
         for _ in range(10):
-            assert (await app.wait((await app.enqueue("again")).id, timeout=10)).result == "done"
+            assert (await app.wait((await app.enqueue("again")).id, timeout=60)).result == "done"
         ticking.cancel()
     assert longest < 1.0

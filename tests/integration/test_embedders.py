@@ -189,8 +189,8 @@ async def test_inside_a_job_requests_go_through_its_lane(
 
     async with app, app.running():
         sound, wrong = [await app.enqueue("embed", {"path": path}) for path in ("/v1", "/bad")]
-        done = await app.wait(sound.id, timeout=10)
-        failed = await app.wait(wrong.id, timeout=10)
+        done = await app.wait(sound.id, timeout=60)
+        failed = await app.wait(wrong.id, timeout=60)
     assert done.result == pytest.approx([0.6, 0, 0.8])
     assert failed.error is not None
     assert (failed.error.type, failed.attempts) == ("EmbedderError", 1)

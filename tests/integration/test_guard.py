@@ -19,7 +19,7 @@ from penstock.engine.web_address import parse_allow
 from tests.support.nets import PUBLIC, Names, Wire
 from tests.support.server import Answer, CountingServer
 
-SOON = 10.0
+SOON = 60.0
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.support.apps.raising import PROBLEMS
 from tests.support.processes import Farm
 from tests.support.waiting import until
 
-SOON = 5.0
+SOON = 60.0
 
 
 async def finish(app: Penstock, kind: str, payload: dict[str, Any] | None = None) -> Job:

@@ -283,8 +283,8 @@ async def test_death_in_the_midst_costs_no_page_twice_and_leaves_no_picture(
 async def test_long_document_takes_several_runs_and_no_attempt(
     looked_at: Shelf, vision: VisionServer
 ) -> None:
-    vision.delay = 0.7
-    looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 3.0
+    vision.delay = 2.0
+    looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 9.0
     many = [picture(f"Picture {number}") for number in range(6)]
     vision.texts = [f"Page {number}." for number in range(6)]
     async with looked_at.running(max_retries=0) as app:

@@ -198,10 +198,10 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
     intake = KafkaIntake(app, cluster.config(topic))
     print_of = hashlib.sha256(raw(said) or b"").hexdigest()
     async with app, asyncio.timeout(30):
+        begun = time.monotonic()
         await app.access.begin("default", ROUTE, "id:one", print_of, "dead", lease_seconds=1.0)
         if accepted:
             await app.corpus.add("text", id="a")
-        begun = time.monotonic()
         await intake.run(asyncio.Event(), drain=True)
         assert time.monotonic() - begun >= 1.0
         assert intake.tally.stored == 1

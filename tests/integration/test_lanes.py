@@ -16,7 +16,7 @@ from tests.support.server import Answer, CountingServer
 from tests.support.waiting import look_on, until
 from tests.support.windows import most_at_once
 
-SOON = 5.0
+SOON = 60.0
 
 
 @pytest.mark.parametrize("kind", ["call", "fan"])

@@ -86,7 +86,7 @@ async def test_single_job_is_spared_when_the_probe_confirms_the_outage(
         await until(lambda: len(farm.side.notes()) >= 5, "more tries than it has attempts")
         assert (await app.get(job.id)).state in (JobState.QUEUED, JobState.RUNNING)
         server.up()
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
     assert (done.state, done.attempts) == (JobState.COMPLETED, 1)
 
 

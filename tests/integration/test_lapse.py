@@ -15,7 +15,7 @@ from penstock.model.tally import Tally
 from tests.support.processes import Farm
 from tests.support.waiting import until
 
-SOON = 5.0
+SOON = 60.0
 
 
 async def work(ctx: JobContext) -> str:

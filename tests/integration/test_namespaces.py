@@ -54,12 +54,12 @@ async def test_a_live_job_is_not_stolen_across_namespaces_but_a_dead_ones_is_tak
         await farm.start(wrapper=UNSHARE, upkeep_seconds=0.02)
         # The second one's upkeep has looked at the first many times once it has done this.
         for n in range(20):
-            await app.wait((await app.enqueue("work", {"n": n, "seconds": 0.02})).id, timeout=10)
+            await app.wait((await app.enqueue("work", {"n": n, "seconds": 0.02})).id, timeout=60)
         assert farm.side.runs("gated") == {job.id: 1}
         assert (await app.get(job.id)).state is JobState.RUNNING
         await first.kill()  # and with it, pid 1 of its namespace
         gate.touch()
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
         assert (done.state, done.attempts) == (JobState.COMPLETED, 2)
 
 
@@ -76,7 +76,7 @@ async def test_a_surviving_child_does_not_keep_its_dead_parents_jobs(farm: Farm)
             os.kill(child, 0)  # still there
             gate.touch()
             other = await farm.start("family")
-            done = await app.wait(job.id, timeout=10)
+            done = await app.wait(job.id, timeout=60)
             os.kill(child, 0)
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -98,9 +98,9 @@ async def test_a_child_that_ends_does_not_make_its_living_parent_look_dead(farm:
         await until(child_ended, "the child to end")
         other = await farm.start("family", kinds=["child"], upkeep_seconds=0.02)
         for n in range(20):
-            await app.wait((await app.enqueue("child", {"n": n})).id, timeout=10)
+            await app.wait((await app.enqueue("child", {"n": n})).id, timeout=60)
         assert {p.pid for p in await app.processes()} == {parent.pid, other.pid}
         gate.touch()
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
         assert (done.state, done.attempts, done.result) == (JobState.COMPLETED, 1, parent.pid)
         assert farm.side.runs("forks") == {job.id: 1}

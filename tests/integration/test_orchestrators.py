@@ -15,7 +15,7 @@ from tests.support.cpu import cpu_share
 from tests.support.processes import Farm
 from tests.support.waiting import PATIENCE, until
 
-SOON = 5.0
+SOON = 60.0
 
 
 def with_work(farm: Farm, **settings: float) -> Penstock:

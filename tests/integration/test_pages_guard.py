@@ -60,7 +60,7 @@ async def test_page_inside_is_refused_before_anything_is_asked_for(
 ) -> None:
     async with reader.running() as pages:
         job = await pages.app.enqueue("page", {"url": url, "fresh": 0.0})
-        done = await pages.app.wait(job.id, timeout=20)
+        done = await pages.app.wait(job.id, timeout=60)
         assert done.error is not None
         assert done.error.type == "AddressRefused", done.error
         assert "pass@" not in done.error.message

@@ -81,7 +81,7 @@ async def test_the_newest_missed_tick_is_made_up_once(url: str) -> None:
     app = build(url, every=day)
     async with app.running():
         [job] = await some_jobs(app, "tidy", 1)
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
     assert done.result == [tick(job), 2]
     assert 50 < time.time() - tick(job) < 120
     async with app.running():  # which finds what the first has made
@@ -119,7 +119,7 @@ async def test_a_tick_whose_row_is_purged_does_not_come_back(file: str) -> None:
     app = build(file, every=last_tick_ago(0), settings={"retention_seconds": 1.0})
     async with app.running():
         [job] = await some_jobs(app, "tidy", 1)
-        await app.wait(job.id, timeout=10)
+        await app.wait(job.id, timeout=60)
     await look_on(1.1)
 
     async def purged() -> bool:
@@ -199,7 +199,7 @@ async def test_jobs_that_somebody_enqueued_hold_up_no_tick(file: str) -> None:
     async with app.running():
         by_hand = await app.enqueue("tidy", {"depth": 5}, delay=3600)
         now = await app.enqueue("tidy", {"depth": 7})
-        assert (await app.wait(now.id, timeout=10)).result == [None, 7], "no tick"
+        assert (await app.wait(now.id, timeout=60)).result == [None, 7], "no tick"
 
         async def ticks() -> bool:
             return sum(job.key is not None for job in await app.jobs()) >= 2
@@ -240,7 +240,7 @@ async def test_a_tick_that_failed_or_was_cancelled_is_not_enqueued_again(file: s
 
     async with app.running():
         [first], [second] = await some_jobs(app, "broken", 1), await some_jobs(app, "stopped", 1)
-        await app.wait(first.id, timeout=10)
+        await app.wait(first.id, timeout=60)
         await app.cancel(second.id)
     async with app.running():
         await look_on(0.5)

@@ -65,6 +65,6 @@ async def test_a_job_that_kills_two_workers_in_turn_is_still_counted_exactly(far
             worker = await farm.start("deadly")
             assert await worker.exit() == -signal.SIGKILL
         await until(lambda: len(farm.side.notes()) == 4, "four runs")
-        done = await app.wait(deadly.id, timeout=10)
+        done = await app.wait(deadly.id, timeout=60)
         assert (done.state, done.attempts) == (JobState.FAILED, 4)
         assert all(worker.returncode is None for worker in workers)

@@ -64,7 +64,7 @@ async def test_connections_end_with_the_app() -> None:
     async with psql(url) as mine:
         async with app.running():
             job = await app.enqueue("work")
-            await app.wait(job.id, timeout=10)
+            await app.wait(job.id, timeout=60)
             await until(lambda: _renewing(mine), "a renewal")
         await until(lambda: _none_left(mine), "all of them to end")
 
@@ -119,7 +119,7 @@ async def test_poll_only_leaves_nothing_in_a_session(made: list[Any]) -> None:
     async with app.running():
         jobs = await app.enqueue_many("work", [{}] * 3, task="paper")
         for job in jobs:
-            assert (await app.wait(job.id, timeout=20)).state is JobState.COMPLETED
+            assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
         assert [change.what for change in await app.changes("paper")].count("completed") == 3
         await app.counts()
         checked = 0
@@ -149,4 +149,4 @@ async def test_poll_only_notices_what_another_process_enqueues_and_finishes() ->
     async with worker.running(), other:
         for _ in range(3):
             job = await other.enqueue("work")
-            assert (await other.wait(job.id, timeout=10)).state is JobState.COMPLETED
+            assert (await other.wait(job.id, timeout=60)).state is JobState.COMPLETED

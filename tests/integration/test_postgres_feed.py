@@ -15,7 +15,7 @@ from tests.support.postgres import Psql, new_url, psql
 from tests.support.waiting import until
 
 ALL = 1000
-SOON = 5.0
+SOON = 60.0
 LOG = "SELECT penstock.log_changes_1('default', $1, 1, '{queued}', ARRAY[$2], ARRAY['{}'])"
 
 

@@ -125,7 +125,7 @@ async def test_open_transaction_of_a_caller_holds_up_nobody_elses_enqueue() -> N
 
         async with mine.connection.transaction():
             await app.enqueue("quick", conn=mine.connection)
-            async with asyncio.timeout(5), app.running():
+            async with asyncio.timeout(60), app.running():
                 jobs = [await app.enqueue("quick") for _ in range(3)]
                 for job in jobs:
                     await app.wait(job.id)

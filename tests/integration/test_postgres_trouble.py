@@ -151,7 +151,7 @@ async def test_claim_whose_answer_is_lost_leaves_no_job_and_no_slot_behind(
         (lane,) = await direct.lanes()
         assert lane.in_flight == 2
         assert (await member.exchange([*map(completed, [*known, *leases])], [], None)).stale == []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await queue.counts()  # the connection of its pool was no better, and is replaced
         await member.leave()
         await queue.close()

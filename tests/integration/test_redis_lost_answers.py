@@ -186,7 +186,7 @@ async def test_connection_that_dies_without_a_sign_is_noticed(
         assert time.monotonic() - start < 0.3 * 5
         proxy.resume()
         job: Job = await app.enqueue("noop")
-        assert (await app.wait(job.id, timeout=10)).state == "completed"
+        assert (await app.wait(job.id, timeout=60)).state == "completed"
         await until(lambda: orchestrator.degraded is None, "the worker to recover")
 
 
@@ -201,7 +201,7 @@ async def test_cancelling_a_call_is_never_swallowed(proxy: Proxy) -> None:
         for _ in range(ticks):
             await asyncio.sleep(0)
         done, cancelled = call.done(), call.cancel()
-        await asyncio.wait([call], timeout=5)
+        await asyncio.wait([call], timeout=60)
         await queue.close()
         if done:
             return

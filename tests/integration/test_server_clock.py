@@ -50,7 +50,7 @@ async def test_skewed_worker_keeps_delays_retries_and_timeouts(url: str, right_t
     async with app.running():
         enqueued = time.monotonic()
         job = await app.enqueue("flaky", delay=0.4)
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
 
     assert 0.39 <= starts[0] - enqueued < 2.5, "not before its time, and not much after"
     assert (done.state, done.attempts) == (JobState.COMPLETED, 2)
@@ -74,7 +74,7 @@ async def test_skewed_worker_neither_exceeds_a_rate_nor_stalls(url: str) -> None
 
     async with app.running():
         jobs = await app.enqueue_many("call", [{}] * 6)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             for job in jobs:
                 assert (await app.wait(job.id)).attempts == 1
     starts.sort()

@@ -79,7 +79,7 @@ async def test_past_the_grace_a_running_job_is_handed_back_with_its_attempt(
         assert (row.state, row.attempts, row.history) == (JobState.QUEUED, 0, [])
         gate.touch()
         other = await farm.start()
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
         assert done.result == {"attempt": 1, "pid": other.pid}
         assert farm.side.runs() == {job.id: 2}
 
@@ -102,7 +102,7 @@ async def test_leases_are_renewed_for_as_long_as_the_grace_lasts(farm: Farm) -> 
 
         await until(three_leases_later, "renewals during the grace")
         gate.touch()
-        done = await app.wait(job.id, timeout=10)
+        done = await app.wait(job.id, timeout=60)
         assert done.result == {"attempt": 1, "pid": stopping.pid}
         assert (done.attempts, done.history) == (1, [])
         assert await stopping.exit() == 0

@@ -47,7 +47,7 @@ async def test_job_that_is_killed_while_it_waits_makes_no_second_children(home: 
         await victim.kill()
         await home.start("family", max_workers=1)
         home.gate.touch()
-        done = await app.wait(mother.id, timeout=20)
+        done = await app.wait(mother.id, timeout=60)
         assert (done.state, done.result, done.attempts) == (JobState.COMPLETED, [0, 1, 2], 1)
         assert {job.id for job in await sons(app)} == before
         assert sorted(home.side.runs("son").values()) == [1, 1, 2]
@@ -69,7 +69,7 @@ async def test_sigterm_does_not_wait_for_jobs_that_wait(home: Farm) -> None:
         home.gate.touch()
         await home.start("family")
         for mother in mothers:
-            assert (await app.wait(mother.id, timeout=20)).result == [0, 1, 2]
+            assert (await app.wait(mother.id, timeout=60)).result == [0, 1, 2]
         assert len(await sons(app)) == 6
 
 
@@ -82,7 +82,7 @@ async def test_lane_of_jobs_that_wait_holds_over_all_processes(home: Farm) -> No
         assert len(home.side.notes(kind="mother")) == 2
         home.gate.touch()
         for mother in mothers:
-            assert (await app.wait(mother.id, timeout=20)).result == [0, 1, 2]
+            assert (await app.wait(mother.id, timeout=60)).result == [0, 1, 2]
         assert len(workers) == 2
 
 
@@ -111,12 +111,12 @@ async def test_graceful_stop_lets_running_jobs_store_their_results(home: Farm) -
         assert await states(app, jobs) == [JobState.RUNNING] * 2 + [JobState.CANCELLED] * 3
 
         home.gate.touch()
-        assert [(await app.wait(job.id, timeout=10)).result for job in jobs[:2]] == [0, 1]
-        assert (await app.wait(other.id, timeout=10)).result == 9
+        assert [(await app.wait(job.id, timeout=60)).result for job in jobs[:2]] == [0, 1]
+        assert (await app.wait(other.id, timeout=60)).result == 9
         await app.drain(timeout=10)
         await app.resume_task("paper")
         more = await app.enqueue("son", _son(home, 7), task="paper")
-        assert (await app.wait(more.id, timeout=10)).result == 7
+        assert (await app.wait(more.id, timeout=60)).result == 7
 
 
 async def test_immediate_stop_ends_running_jobs_at_once_and_workers_go_on(home: Farm) -> None:
@@ -129,9 +129,9 @@ async def test_immediate_stop_ends_running_jobs_at_once_and_workers_go_on(home: 
         assert (await app.get(other.id)).state is JobState.RUNNING
         # The gate is closed: only workers that were interrupted are free to run these.
         more = [await app.enqueue("child", {"n": n}, task="other") for n in range(3)]
-        assert [(await app.wait(job.id, timeout=10)).result for job in more] == [0, 1, 2]
+        assert [(await app.wait(job.id, timeout=60)).result for job in more] == [0, 1, 2]
         home.gate.touch()
-        assert (await app.wait(other.id, timeout=10)).result == 9
+        assert (await app.wait(other.id, timeout=60)).result == 9
         await app.drain(timeout=10)
         assert {(await app.get(job.id)).result for job in jobs} == {None}
 
@@ -150,7 +150,7 @@ async def test_jobs_that_fan_out_are_stopped_in_the_middle_of_it(home: Farm) -> 
         outcome = await app.stop_task("paper")
         assert outcome.running == 4
         for parent in parents:
-            ended = await app.wait(parent.id, timeout=20)
+            ended = await app.wait(parent.id, timeout=60)
             assert ended.state is JobState.CANCELLED
             assert ended.error is not None
             assert ended.error.type == "TaskStopped"
@@ -169,8 +169,8 @@ async def test_job_that_fails_after_a_graceful_stop_is_not_tried_again(home: Far
         await until(lambda: len(home.side.notes()) == 2, "them to run")
         await app.stop_task("paper")
         home.gate.touch()
-        assert (await app.wait(flawed.id, timeout=10)).state is JobState.CANCELLED
-        assert (await app.wait(other.id, timeout=20)).state is JobState.FAILED
+        assert (await app.wait(flawed.id, timeout=60)).state is JobState.CANCELLED
+        assert (await app.wait(other.id, timeout=60)).state is JobState.FAILED
         assert home.side.runs() == {flawed.id: 1, other.id: 6}
 
 

@@ -148,7 +148,7 @@ async def test_opening_a_read_only_file_says_so(farm: Farm) -> None:
             await app.enqueue("work", {"n": 1})
     assert attribute("-i", farm.path)
     async with farm.app() as app, app.running():
-        assert (await app.wait(job.id, timeout=10)).state is JobState.COMPLETED
+        assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
 
 
 @pytest.mark.usefixtures("immutable")
@@ -189,12 +189,12 @@ async def test_stopping_while_the_file_is_locked_ends_and_loses_nothing(
         with contextlib.closing(other):
             other.execute("BEGIN EXCLUSIVE")
             farm.gate.touch()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await orchestrator.stop()
             assert not orchestrator.running
     async with app, app.running():
         for job in jobs:
-            assert (await app.wait(job.id, timeout=10)).state is JobState.COMPLETED
+            assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
 
 
 async def test_garbage_is_refused_and_left_alone(farm: Farm) -> None:

@@ -49,7 +49,7 @@ async def test_member_that_runs_no_jobs_takes_none(farm: Farm) -> None:
         (process,) = await app.processes()
         assert (process.kinds, process.max_workers, service.workers) == ([], 0, [])
         async with app.running():  # others do
-            assert (await app.wait(job.id, timeout=10)).state is JobState.COMPLETED
+            assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
     assert not service.running
 
 
@@ -66,7 +66,7 @@ async def test_visit_and_job_never_have_the_same_slot(farm: Farm) -> None:
             job = await app.enqueue("call")
             await until(lambda: _waits(app, job.id), "the job to wait for the lane")
             assert (await api(app)).in_flight == 1
-        assert (await app.wait(job.id, timeout=10)).state is JobState.COMPLETED
+        assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
 
 
 async def _waits(app: Penstock, job_id: str) -> bool:

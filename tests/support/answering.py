@@ -14,7 +14,7 @@ from penstock.model.change import Change
 from tests.support.model_server import ANSWER, PLAN, SEARCH, Asked, ModelServer
 from tests.support.shelf import Shelf, completed
 
-SOON = 30.0
+SOON = 60.0
 """Seconds an answer may take; five times what it should."""
 QUICK: dict[str, Any] = {
     "min_interval_seconds": 0.0,

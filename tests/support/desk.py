@@ -10,7 +10,7 @@ from penstock import Job, JobContext
 from penstock.model.lane import LaneConfig
 from tests.support.processes import Farm
 
-SOON = 5.0
+SOON = 60.0
 FREE = LaneConfig(min_interval_seconds=0.0, max_parallel=20)
 LANES = {"api": FREE, "fetch": FREE, "host:*": FREE}
 Work = Callable[[JobContext], Awaitable[Any]]

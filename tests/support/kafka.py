@@ -30,7 +30,7 @@ Value = Mapping[str, Any] | bytes | None
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int32
 FETCH, OFFSET_COMMIT, PRODUCE, METADATA, JOIN_GROUP = 1, 8, 0, 3, 11
 """Kinds of requests, by Kafka's numbers."""
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Group membership takes its time, on one core more so."""
 QUICK = {
     "session.timeout.ms": "2000",

@@ -19,7 +19,7 @@ from tests.support.server import Answer, Hit
 from tests.support.shelf import Shelf
 from tests.support.web import HOSTS
 
-SOON = 30.0
+SOON = 60.0
 """Seconds a task may take; five times what it should."""
 QUICK: dict[str, Any] = {**HOSTS, "probe_seconds": 0.3}
 HTML = {"content-type": "text/html; charset=utf-8"}

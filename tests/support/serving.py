@@ -13,7 +13,7 @@ import httpx2 as httpx
 from tests.support.cli import Cli, Done, Running, wait_until
 from tests.support.embedder import EmbedderServer
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Served:

@@ -13,7 +13,7 @@ from tests.support.embedder import EmbedderServer
 from tests.support.postgres import new_url, psql
 from tests.support.processes import Farm
 
-SOON = 20.0
+SOON = 60.0
 """Seconds a document may take; five times what it should."""
 LANE: dict[str, Any] = {
     "min_interval_seconds": 0.0,

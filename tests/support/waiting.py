@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds a condition may take to come true. Nothing is promised by it: only what never comes
 true takes so long, and a busy machine may."""
 PAUSE = 0.01

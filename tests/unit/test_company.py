@@ -55,7 +55,7 @@ def company(
 
 
 async def sent(wire: Wire, count: int = 1) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(wire.requests) < count:  # noqa: ASYNC110 (a request is what is waited for)
             await asyncio.sleep(0.001)
 
