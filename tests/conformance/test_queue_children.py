@@ -7,7 +7,7 @@ import pytest
 
 from penstock.model.errors import ParentEnded
 from penstock.model.job import Job, JobState
-from penstock.ports.queue import JobFilter, JobQueue, Lease, Member
+from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, ParentRun
 from tests.conformance.support import (
     End,
     Ledger,
@@ -38,13 +38,16 @@ async def parent_of(queue: JobQueue, member: Member, **options: Any) -> Lease:
     return await claim_one(member, "parent")
 
 
-def child_of(lease: Lease, *, attached: bool = True) -> dict[str, Any]:
+def child_of(lease: Lease, member: Member, *, attached: bool = True) -> dict[str, Any]:
     """What makes a job the child of a run."""
-    return {"parent_id": lease.id, "parent_token": lease.token, "attached": attached}
+    run = ParentRun(lease.token, member.id)
+    return {"parent_id": lease.id, "parent_run": run, "attached": attached}
 
 
-async def bear(queue: JobQueue, lease: Lease, count: int = 1, **options: Any) -> list[Job]:
-    return await add(queue, count, **child_of(lease), **options)
+async def bear(
+    queue: JobQueue, member: Member, lease: Lease, count: int = 1, **options: Any
+) -> list[Job]:
+    return await add(queue, count, **child_of(lease, member), **options)
 
 
 async def states(queue: JobQueue, jobs: list[Job]) -> list[JobState]:
@@ -58,10 +61,10 @@ async def count(queue: JobQueue, state: JobState, kind: str = "work") -> int:
 
 async def test_children_are_cancelled_with_their_parent(queue: JobQueue, member: Member) -> None:
     parent, other = await parent_of(queue, member), await parent_of(queue, member)
-    children = await bear(queue, parent, 3, task="paper")
-    later = await bear(queue, parent, run_at=queue.now() + 100)
+    children = await bear(queue, member, parent, 3, task="paper")
+    later = await bear(queue, member, parent, run_at=queue.now() + 100)
     running = await claim_one(member)
-    others = await bear(queue, other, 2)
+    others = await bear(queue, member, other, 2)
     unrelated = await add(queue, 2)
 
     assert await queue.cancel(one(parent)) == [parent.id]
@@ -79,9 +82,9 @@ async def test_children_of_children_are_cancelled_too(queue: JobQueue, member: M
     oldest = parent = await parent_of(queue, member)
     family: list[Job] = []
     for _ in range(4):
-        family += await bear(queue, parent, kind="parent")
+        family += await bear(queue, member, parent, kind="parent")
         parent = await claim_one(member, "parent")
-    family += await bear(queue, parent, 2)
+    family += await bear(queue, member, parent, 2)
 
     await queue.cancel(one(oldest))
 
@@ -92,8 +95,8 @@ async def test_detached_child_outlives_the_cancel_of_its_parent(
     queue: JobQueue, member: Member
 ) -> None:
     parent = await parent_of(queue, member)
-    free = await add(queue, 2, **child_of(parent, attached=False))
-    bound = await bear(queue, parent)
+    free = await add(queue, 2, **child_of(parent, member, attached=False))
+    bound = await bear(queue, member, parent)
 
     await queue.cancel(one(parent))
 
@@ -106,7 +109,7 @@ async def test_parent_that_ends_by_itself_leaves_its_children_alone(
     queue: JobQueue, member: Member, end: End
 ) -> None:
     parent = await parent_of(queue, member)
-    children = await bear(queue, parent, 2)
+    children = await bear(queue, member, parent, 2)
 
     await settle(member, end(parent))
     await queue.cancel(one(parent))
@@ -117,7 +120,7 @@ async def test_parent_that_ends_by_itself_leaves_its_children_alone(
 
 async def test_finished_children_stay_as_they_are(queue: JobQueue, member: Member) -> None:
     parent = await parent_of(queue, member)
-    children = await bear(queue, parent, 3)
+    children = await bear(queue, member, parent, 3)
     first, second, _ = await claim(member)
     await settle(member, completed(first), failed(second))
 
@@ -139,7 +142,7 @@ async def test_run_that_is_over_can_enqueue_no_more(
         await settle(member, end(parent))
 
     with pytest.raises(ParentEnded, match=f"{parent.id} is over"):
-        await add(queue, 2, **child_of(parent, attached=attached))
+        await add(queue, 2, **child_of(parent, member, attached=attached))
 
     assert await count(queue, JobState.QUEUED) == 0
 
@@ -154,11 +157,12 @@ async def test_run_that_was_taken_over_can_enqueue_no_more(
     ledger.lapse(member)
     newer = await claim_one(other, "parent")
 
-    with pytest.raises(ParentEnded):
-        await bear(queue, stale)
+    for claimed in (stale, newer):  # also with the right token, under a membership of before
+        with pytest.raises(ParentEnded):
+            await bear(queue, member, claimed)
 
     assert newer.id == stale.id
-    (child,) = await bear(queue, newer)
+    (child,) = await bear(queue, other, newer)
     assert child.parent_id == newer.id
 
 
@@ -170,16 +174,16 @@ async def test_run_of_a_job_that_is_gone_can_enqueue_no_more(
     await queue.discard(one(parent))
 
     with pytest.raises(ParentEnded):
-        await bear(queue, parent)
+        await bear(queue, member, parent)
 
 
 async def test_next_run_of_a_parent_finds_its_children(queue: JobQueue, member: Member) -> None:
     first = await parent_of(queue, member)
-    batch = new_jobs(3, **child_of(first))
+    batch = new_jobs(3, **child_of(first, member))
     children = await queue.enqueue(batch)
     await settle(member, handed_back(first))
     second = await claim_one(member, "parent")
-    again = new_jobs(ids=ids_of(children), payloads=["{}"] * 3, **child_of(second))
+    again = new_jobs(ids=ids_of(children), payloads=["{}"] * 3, **child_of(second, member))
 
     assert ids_of(await queue.enqueue(again)) == ids_of(children)
     assert await count(queue, JobState.QUEUED) == 3
@@ -190,7 +194,7 @@ async def test_next_run_of_a_parent_finds_its_children(queue: JobQueue, member: 
 async def test_large_family_is_cancelled_in_batches(queue: JobQueue, member: Member) -> None:
     """And none of it is left behind if whoever cancelled the parent dies in between."""
     parent = await parent_of(queue, member)
-    await bear(queue, parent, MANY)
+    await bear(queue, member, parent, MANY)
     steps: Any = queue
     whole, steps.cancel_children = steps.cancel_children, nothing
 
@@ -214,8 +218,8 @@ async def test_any_process_goes_on_with_what_another_left(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     parent = await parent_of(queue, member)
-    (child,) = await bear(queue, parent, kind="parent")
-    grandchildren = await bear(queue, await claim_one(member, "parent"), 2)
+    (child,) = await bear(queue, member, parent, kind="parent")
+    grandchildren = await bear(queue, member, await claim_one(member, "parent"), 2)
     dying: Any = await ledger.open()
     dying.cancel_children = nothing
     await dying.cancel(one(parent))
@@ -230,8 +234,8 @@ async def test_cancel_of_a_filter_gives_those_that_match_and_takes_their_childre
     queue: JobQueue, member: Member
 ) -> None:
     parents = [await parent_of(queue, member, tenant="a") for _ in range(3)]
-    mine = [job for parent in parents for job in await bear(queue, parent, 2, tenant="a")]
-    (theirs,) = await bear(queue, parents[0], tenant="b")
+    mine = [job for parent in parents for job in await bear(queue, member, parent, 2, tenant="a")]
+    (theirs,) = await bear(queue, member, parents[0], tenant="b")
 
     assert sorted(await queue.cancel(JobFilter(kind="parent"))) == sorted(ids_of(parents))
     assert await states(queue, [*mine, theirs]) == [JobState.CANCELLED] * 7
@@ -248,7 +252,7 @@ async def test_child_that_races_the_cancel_of_its_parent_is_refused_or_cancelled
         async def fan_out(parent: Lease = parent, made: list[Job] = made) -> None:
             while True:
                 try:
-                    made += await bear(queue, parent, 2)
+                    made += await bear(queue, member, parent, 2)
                 except ParentEnded:
                     return
 

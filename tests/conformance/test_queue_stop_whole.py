@@ -7,7 +7,7 @@ import pytest
 
 from penstock.model.errors import ParentEnded, TaskStopped
 from penstock.model.job import Job, JobState
-from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Stopped
+from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, ParentRun, Stopped
 from tests.conformance.support import (
     End,
     Ledger,
@@ -39,8 +39,11 @@ async def runs(queue: JobQueue, member: Member, **options: Any) -> Lease:
     return await claim_one(member, "search")
 
 
-async def bear(queue: JobQueue, lease: Lease, count: int = 1, **options: Any) -> list[Job]:
-    child = {"parent_id": lease.id, "parent_token": lease.token, "attached": True, "task": "paper"}
+async def bear(
+    queue: JobQueue, member: Member, lease: Lease, count: int = 1, **options: Any
+) -> list[Job]:
+    run = ParentRun(lease.token, member.id)
+    child = {"parent_id": lease.id, "parent_run": run, "attached": True, "task": "paper"}
     return await add(queue, count, **{**child, **options})
 
 
@@ -52,12 +55,12 @@ async def test_running_job_finishes_with_the_children_it_has_and_makes(
     queue: JobQueue, member: Member
 ) -> None:
     search = await runs(queue, member)
-    before = await bear(queue, search, 2)
+    before = await bear(queue, member, search, 2)
     others = await add(queue, 2, task="paper")
 
     assert await stop(queue) == Stopped(cancelled=2, running=3)
 
-    after = await bear(queue, search, 2)
+    after = await bear(queue, member, search, 2)
     leases = await claim(member)
     assert sorted(ids_of(leases)) == sorted(ids_of(before + after))
     assert await settle(member, *map(completed, leases)) == []
@@ -74,15 +77,15 @@ async def test_nothing_else_is_taken(ledger: Ledger, queue: JobQueue, member: Me
     await stop(queue)
 
     for refused in (
-        {"parent_id": None, "parent_token": None, "attached": False},
+        {"parent_id": None, "parent_run": None, "attached": False},
         {"attached": False},
-        {"parent_id": stranger.id, "parent_token": stranger.token},
+        {"parent_id": stranger.id, "parent_run": ParentRun(stranger.token, member.id)},
     ):
         with pytest.raises(TaskStopped):
-            await bear(queue, search, **refused)
+            await bear(queue, member, search, **refused)
     await settle(member, completed(search))
     with pytest.raises(ParentEnded):
-        await bear(queue, search)
+        await bear(queue, member, search)
     assert await live(queue) == []
 
 
@@ -92,11 +95,11 @@ async def test_children_made_after_the_stop_have_none_themselves(
     """Else a family that grows by itself would never end."""
     search = await runs(queue, member)
     await stop(queue)
-    await bear(queue, search, kind="search")
+    await bear(queue, member, search, kind="search")
     child = await claim_one(member, "search")
 
     with pytest.raises(TaskStopped):
-        await bear(queue, child)
+        await bear(queue, member, child)
 
 
 @pytest.mark.parametrize("end", [retry, released, handed_back])
@@ -104,7 +107,7 @@ async def test_child_is_run_again_for_as_long_as_its_parent_runs(
     queue: JobQueue, member: Member, end: End
 ) -> None:
     search = await runs(queue, member)
-    (child,) = await bear(queue, search)
+    (child,) = await bear(queue, member, search)
     await stop(queue)
     await settle(member, end(await claim_one(member)))
 
@@ -120,8 +123,8 @@ async def test_parent_that_would_be_run_again_is_cancelled_and_its_children_with
     queue: JobQueue, member: Member, end: End
 ) -> None:
     search = await runs(queue, member)
-    await bear(queue, search, 2)
-    await bear(queue, search, task="elsewhere")
+    await bear(queue, member, search, 2)
+    await bear(queue, member, search, task="elsewhere")
     await stop(queue)
     lease = await claim_one(member)
 
@@ -138,7 +141,7 @@ async def test_family_of_a_process_that_lapsed_is_cancelled(
 ) -> None:
     other = await ledger.join(queue)
     search = await runs(queue, member)
-    await bear(queue, search, 3)
+    await bear(queue, member, search, 3)
     await claim(member, 2)
     await stop(queue)
     ledger.lapse(member)
@@ -154,17 +157,17 @@ async def test_second_stop_changes_nothing_unless_it_is_stricter(
     queue: JobQueue, member: Member
 ) -> None:
     search = await runs(queue, member)
-    children = await bear(queue, search, 2)
+    children = await bear(queue, member, search, 2)
 
     assert await stop(queue) == Stopped(0, 3)
     assert await stop(queue) == Stopped(0, 3)
-    children += await bear(queue, search)
+    children += await bear(queue, member, search)
     assert await stop(queue, whole=False) == Stopped(3, 1)
     with pytest.raises(TaskStopped):
-        await bear(queue, search)
+        await bear(queue, member, search)
     assert await stop(queue) == Stopped(0, 1)
     with pytest.raises(TaskStopped):
-        await bear(queue, search)
+        await bear(queue, member, search)
     assert await stop(queue, running=True, whole=False) == Stopped(1, 0)
     assert {(await get(queue, job.id)).state for job in children} == {JobState.CANCELLED}
 
@@ -173,13 +176,13 @@ async def test_immediate_stop_cancels_the_whole_family_at_once(
     queue: JobQueue, member: Member
 ) -> None:
     search = await runs(queue, member)
-    await bear(queue, search, 2)
+    await bear(queue, member, search, 2)
     await stop(queue)
 
     assert await stop(queue, running=True, whole=False) == Stopped(3, 0)
 
     with pytest.raises(ParentEnded):
-        await bear(queue, search)
+        await bear(queue, member, search)
     assert await live(queue) == []
 
 
@@ -189,12 +192,12 @@ async def test_resumed_task_takes_all_jobs_and_the_next_stop_is_its_own(
     search = await runs(queue, member)
     await stop(queue)
     await queue.reopen(*PAPER)
-    await bear(queue, search)
+    await bear(queue, member, search)
     await add_one(queue, task="paper")
 
     assert await stop(queue, whole=False) == Stopped(2, 1)
     with pytest.raises(TaskStopped):
-        await bear(queue, search)
+        await bear(queue, member, search)
 
 
 async def test_only_children_slip_in_while_a_task_is_stopped(
@@ -208,7 +211,7 @@ async def test_only_children_slip_in_while_a_task_is_stopped(
 
     async def fan_out() -> None:
         while not (over.is_set() and len(children) > 30):
-            children.extend(ids_of(await bear(queue, search, 2)))
+            children.extend(ids_of(await bear(queue, member, search, 2)))
 
     async def intrude() -> None:
         while True:

@@ -39,7 +39,7 @@ from penstock.model.job import (
 from penstock.model.payload import encode_payload
 from penstock.model.text import storable
 from penstock.model.tick import tick_of
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 
 T = TypeVar("T")
 
@@ -259,7 +259,7 @@ class JobContext:
             task=lease.task if task is None else task,
             deadline=deadline,
             parent_id=lease.id,
-            parent_token=lease.token,
+            parent_run=ParentRun(lease.token, self._run.member.id),
             attached=not detached,
             job_id=child_id(lease.id, kind, text, self._children[kind, text]),
             **options,

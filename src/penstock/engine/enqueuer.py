@@ -13,7 +13,7 @@ from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs, ParentRun
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
@@ -73,7 +73,7 @@ class Enqueuer:
         tenant: str = "default",
         task: str | None = None,
         parent_id: str | None = None,
-        parent_token: int | None = None,
+        parent_run: ParentRun | None = None,
         attached: bool = False,
         replace: Literal["finished"] | None = None,
         conn: Any = None,
@@ -117,7 +117,7 @@ class Enqueuer:
                 max_retries=None if handler is None else handler.max_retries,
                 task=task,
                 parent_id=parent_id,
-                parent_token=parent_token,
+                parent_run=parent_run,
                 attached=attached,
                 replace_finished=replace == "finished",
             )

@@ -43,6 +43,14 @@ class NewJob(NamedTuple):
     """The payload as the caller gave it; spares decoding the text again."""
 
 
+class ParentRun(NamedTuple):
+    """What tells the run of a parent from all others of that job."""
+
+    token: int
+    member: str
+    """The id of the membership that it is leased to."""
+
+
 @dataclass(slots=True, frozen=True)
 class NewJobs:
     """A batch of jobs of one kind to enqueue together."""
@@ -57,9 +65,9 @@ class NewJobs:
     max_retries: int | None = None
     task: str | None = None
     parent_id: str | None = None
-    parent_token: int | None = None
-    """The claim by which the parent runs that enqueues them. ParentEnded, and nothing is stored,
-    unless it still does. None: they are enqueued by nobody's run."""
+    parent_run: ParentRun | None = None
+    """The run of the parent that enqueues them. ParentEnded, and nothing is stored, unless it
+    goes on. None: no run does."""
     attached: bool = False
     """They are cancelled with their parent."""
     trace: str | None = None

@@ -16,10 +16,10 @@ from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
 _CALL = "CALL penstock.enqueue_4({})".format(
-    ", ".join([*(f"${n}" for n in range(1, 22)), "0", "NULL"])
+    ", ".join([*(f"${n}" for n in range(1, 23)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-_STORE = "SELECT penstock.store_4({})".format(", ".join(f"${n}" for n in range(1, 23)))
+_STORE = "SELECT penstock.store_4({})".format(", ".join(f"${n}" for n in range(1, 24)))
 MANY = 1_000
 """Jobs without keys that take long enough to make for it to be done while they are stored."""
 _SLICE = 500
@@ -93,7 +93,7 @@ def _common(batch: NewJobs) -> list[Any]:
         batch.max_retries,
         batch.task,
         batch.parent_id,
-        batch.parent_token,
+        *(batch.parent_run or (None, None)),
         batch.attached,
         batch.replace_finished,
         batch.trace,

@@ -132,7 +132,7 @@ class RedisQueue:
             "deadline": batch.deadline,
             "task": batch.task,
             "parent_id": batch.parent_id,
-            "parent_token": batch.parent_token,
+            "parent_run": batch.parent_run,
             "attached": "1" if batch.attached else None,
             "replace_finished": batch.replace_finished,
             "data": json.dumps({"kind": batch.kind}),

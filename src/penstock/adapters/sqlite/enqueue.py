@@ -17,15 +17,15 @@ from penstock.adapters.sqlite.turns import Weights, take_turns
 from penstock.model.errors import KeyConflict, ParentEnded, TaskStopped
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, Topic
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, ParentRun, Topic
 
 
 def enqueue(
     tx: Transaction, batch: NewJobs, weights: Weights, lane_config: Callable[[str], LaneConfig]
 ) -> list[Job]:
     """Store the batch; the job of each item, in order, new or already there."""
-    if batch.parent_token is not None:
-        _refuse_ended(tx, batch)
+    if batch.parent_run is not None:
+        _refuse_ended(tx, batch.parent_id, batch.parent_run)
     by_key, replaced = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
     if new and batch.task is not None:
@@ -49,11 +49,15 @@ def enqueue(
     return jobs
 
 
-def _refuse_ended(tx: Transaction, batch: NewJobs) -> None:
+def _refuse_ended(tx: Transaction, parent_id: str | None, run: ParentRun) -> None:
     """Only a run that goes on has children."""
-    runs = "SELECT 1 FROM jobs WHERE id = ? AND token = ? AND state = 'running'"
-    if tx.execute(runs, (batch.parent_id, batch.parent_token)).fetchone() is None:
-        raise ParentEnded(batch.parent_id or "")
+    row = tx.execute(
+        "SELECT 1 FROM jobs JOIN processes ON processes.number = jobs.holder"
+        " WHERE jobs.id = ? AND jobs.state = 'running' AND jobs.token = ? AND processes.id = ?",
+        (parent_id, *run),
+    ).fetchone()
+    if row is None:
+        raise ParentEnded(parent_id or "")
 
 
 def _refuse_if_stopped(tx: Transaction, batch: NewJobs, items: list[NewJob]) -> None:

@@ -14,15 +14,18 @@ CREATE TABLE penstock.cascades (id text COLLATE "C" PRIMARY KEY);
 -- their children; null: none may.
 ALTER TABLE penstock.stopped_tasks ADD COLUMN whole_before float8;
 
--- Only a run that goes on has children: raises PK003 (detail: the parent) unless it does. Who would
+-- Only a run that goes on has children (its token, and the id of its membership): raises PK003 (detail: the parent) unless it does. Who would
 -- cancel the parent waits until the children are committed, and sees them; its progress does not.
-CREATE FUNCTION penstock.hold_parent_1(of_parent text, of_token bigint)
+CREATE FUNCTION penstock.hold_parent_1(of_parent text, of_token bigint, of_member text)
 RETURNS void LANGUAGE plpgsql
-SET enable_seqscan = off SET jit = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 BEGIN
     PERFORM 1 FROM penstock.jobs AS j
-    WHERE j.id = of_parent AND j.token = of_token AND j.state = 'running' FOR KEY SHARE;
+    WHERE j.id = of_parent AND j.token = of_token AND j.state = 'running'
+      AND EXISTS (SELECT 1 FROM penstock.processes AS p
+                  WHERE p.number = j.holder AND p.id = of_member)
+    FOR KEY SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'parent has ended' USING ERRCODE = 'PK003', DETAIL = of_parent;
     END IF;
@@ -151,19 +154,19 @@ BEGIN
     END LOOP;
 END $$;
 
--- See store_3; `of_token` is the claim by which `of_parent` runs, null if no run enqueues.
+-- See store_3; `of_token` and `of_member` tell the run of `of_parent` that enqueues, null if none does.
 CREATE FUNCTION penstock.store_4(
     ids text[], payloads text[], keys text[], lines integer[], places integer[],
     lanes text[], firsts float8[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
     with_timeout float8, retries integer, of_task text, of_parent text, of_token bigint,
-    with_parent boolean, anew boolean, of_trace text, at float8
+    of_member text, with_parent boolean, anew boolean, of_trace text, at float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     count integer := cardinality(ids);
 BEGIN
     IF of_token IS NOT NULL THEN
-        PERFORM penstock.hold_parent_1(of_parent, of_token);
+        PERFORM penstock.hold_parent_1(of_parent, of_token, of_member);
     END IF;
     IF keys IS NULL THEN
         BEGIN
@@ -203,7 +206,7 @@ CREATE PROCEDURE penstock.enqueue_4(
     lanes text[], counts integer[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
     with_timeout float8, retries integer, of_task text, of_parent text, of_token bigint,
-    with_parent boolean, anew boolean, of_trace text,
+    of_member text, with_parent boolean, anew boolean, of_trace text,
     INOUT at float8, INOUT standing text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -219,7 +222,7 @@ BEGIN
     standing := penstock.store_4(
         ids, payloads, keys, lines, places, lanes, firsts, step, of_tenant, of_kind,
         with_priority, start_at, until, with_timeout, retries, of_task, of_parent, of_token,
-        with_parent, anew, of_trace, at);
+        of_member, with_parent, anew, of_trace, at);
     COMMIT;
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM penstock.ring(

@@ -8,11 +8,14 @@ local ids, made = ask.ids, {}
 -- Only a run that goes on has children.
 local function parent_runs()
   local seq = redis.call('ZSCORE', ns .. 'ids', ask.parent_id)
-  local known = seq and redis.call('HMGET', jobs.key(seq), 'state', 'token')
-  return known and known[1] == 'running' and tonumber(known[2]) == ask.parent_token
+  local known = seq and redis.call('HMGET', jobs.key(seq), 'state', 'token', 'holder')
+  if not known or known[1] ~= 'running' then return false end
+  local token, member = unpack(ask.parent_run)
+  return tonumber(known[2]) == token
+    and redis.call('HGET', ns .. 'process:' .. known[3], 'id') == member
 end
 
-if ask.parent_token and not parent_runs() then return {'parent ended', ask.parent_id} end
+if ask.parent_run and not parent_runs() then return {'parent ended', ask.parent_id} end
 
 local function lane_of(n) return ask.lanes and ask.lanes[n] or ask.lane end
 
