@@ -291,7 +291,8 @@ class Penstock(Operating):
         return await self.queue.find(where, limit, before)
 
     async def cancel(self, job_id: str) -> Job:
-        """Cancel a job; the job as it stands then, which may have finished just before."""
+        """Cancel a job, and its children that are not detached; the job as it stands then, which
+        may have finished just before."""
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
