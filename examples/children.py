@@ -1,4 +1,4 @@
-"""A job enqueues others; when it is run again, it makes no second set."""
+"""A job enqueues others: no second set when it is run again, and they are cancelled with it."""
 
 import asyncio
 from tempfile import TemporaryDirectory
@@ -8,6 +8,7 @@ from penstock import JobContext, Penstock
 
 async def main(folder: str) -> None:
     app = Penstock(f"sqlite:///{folder}/jobs.db", retry_base_seconds=0.05)
+    shown = asyncio.Event()
 
     @app.job("album")
     async def album(ctx: JobContext, pictures: int) -> list[str]:
@@ -15,6 +16,14 @@ async def main(folder: str) -> None:
         if ctx.attempt == 1:
             raise ConnectionError("failed after its children were stored")
         return [child.id for child in children]
+
+    @app.job("slideshow")
+    async def slideshow(ctx: JobContext) -> None:
+        made = [await ctx.enqueue("thumbnail", {"n": n}, delay=60) for n in range(3)]
+        made.append(await ctx.enqueue("thumbnail", {"n": 99}, delay=60, detached=True))
+        shown.set()
+        async for _ in ctx.finished(made):
+            pass
 
     @app.job("thumbnail")
     async def thumbnail(ctx: JobContext, n: int) -> str | None:
@@ -31,6 +40,14 @@ async def main(folder: str) -> None:
         assert sorted(done.result) == sorted(child.id for child in children)
         # Tenant, priority and task are the parent's unless given.
         assert {(c.parent_id, c.tenant) for c in children} == {(parent.id, "anna")}
+
+        parent = await app.enqueue("slideshow")
+        await shown.wait()
+        await app.cancel(parent.id)
+        children = await app.jobs(parent_id=parent.id)
+        print([(child.payload["n"], str(child.state)) for child in children])
+        assert {c.payload["n"] for c in children if c.state == "queued"} == {99}  # detached
+        assert sum(child.state == "cancelled" for child in children) == 3
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from penstock.engine.schedule import make_periodic
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
-from penstock.model.errors import JobNotFound, WaitTimeout
+from penstock.model.errors import JobNotFound, ValidationError, WaitTimeout
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
@@ -291,7 +291,8 @@ class Penstock(Operating):
         return await self.queue.find(where, limit, before)
 
     async def cancel(self, job_id: str) -> Job:
-        """Cancel a job; the job as it stands then, which may have finished just before."""
+        """Cancel a job, and its children that are not detached; the job as it stands then, which
+        may have finished just before."""
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
@@ -301,12 +302,15 @@ class Penstock(Operating):
         return await self._enqueuer.again(job, job_id=job_id)
 
     async def stop_task(
-        self, task: str, *, tenant: str = "default", running: bool = False
+        self, task: str, *, tenant: str = "default", running: bool = False, whole: bool = False
     ) -> Stopped:
         """Let a task take no more jobs, and cancel those of it that are queued; with `running`,
         also those that run. Others finish, and none is run again. TaskStopped for whoever
-        enqueues more, until `resume_task`."""
-        return await self.queue.stop(tenant, task, running=running)
+        enqueues more, until `resume_task`. With `whole`, running jobs finish with their children:
+        those they have, and those they still make."""
+        if running and whole:
+            raise ValidationError("give running=True or whole=True, not both")
+        return await self.queue.stop(tenant, task, running=running, whole=whole)
 
     async def resume_task(self, task: str, *, tenant: str = "default") -> None:
         """Let a stopped task take jobs again. What was cancelled has to be enqueued anew."""

@@ -140,7 +140,7 @@ def test_a_task_is_stopped_and_resumed_after_a_question(
     slow = make(served, "slow one", "slow two")
     plain.open(f"/research/{slow}")
     plain.page.get_by_role("button", name="Stop", exact=True).click()
-    plain.says("What is running is finished and stored")
+    plain.says("Running searches finish, with their pages")
     plain.press("Yes, do it")
     plain.says("It was stopped")
     assert posted(served, f"/research/{slow}/stop", {"mode": "soon", "confirmed": "yes"}) == 422

@@ -15,7 +15,16 @@ import pytest
 from penstock.adapters.postgres import PostgresQueue, selection
 from penstock.adapters.postgres.database import Database, Transaction
 from penstock.model.job import JobState
-from penstock.ports.queue import Exchange, JobFilter, KindDefaults, Lease, Member, Settlement, Want
+from penstock.ports.queue import (
+    Exchange,
+    JobFilter,
+    KindDefaults,
+    Lease,
+    Member,
+    ParentRun,
+    Settlement,
+    Want,
+)
 from tests.conformance.lane_support import down, up
 from tests.conformance.support import (
     KIND,
@@ -191,12 +200,17 @@ async def test_whatever_a_worker_process_does_goes_by_index(
     await trip(member, up(in_lane[0]), down(in_lane[1]), down(in_lane[2]))
     await queue.redrive(JobFilter(states=[JobState.FAILED], kind=KIND, tenant="t1", task="task7"))
     await queue.discard(JobFilter(ids=["5"]))
+    run = ParentRun(plain[6].token, member.id)
+    await queue.enqueue(new_jobs(5, parent_id=plain[6].id, parent_run=run, attached=True))
+    await queue.cancel(JobFilter(ids=[plain[6].id]))
     await other.upkeep()
     await member.leave()
     await other.leave()
 
     assert len(recorder.plans) > 30
     assert recorder.scans() == {}
+    for name in ("mark_cascades", "cascade_children", "forget_cascades"):
+        assert "jobs_attached" in recorder.plans[name], recorder.plans[name]
 
 
 FILTERS = {

@@ -7,7 +7,15 @@ import logging
 
 import pytest
 
-from penstock import ConfigError, JobContext, JobState, KeyConflict, Penstock, TaskStopped
+from penstock import (
+    ConfigError,
+    JobContext,
+    JobState,
+    KeyConflict,
+    ParentEnded,
+    Penstock,
+    TaskStopped,
+)
 from penstock.model.errors import JobNotFound
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
@@ -113,6 +121,90 @@ async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
         left = await app.jobs(states=["queued", "running"])
     assert left == []
     assert "deadlock" not in caplog.text
+
+
+async def test_cancels_of_families_never_wait_in_a_circle(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Parents enqueue and tell their progress while they, or their task, are ended."""
+    caplog.set_level(logging.DEBUG, "penstock.postgres")
+    url = new_url()
+    async with Penstock(url, retry_base_seconds=0.001, max_retries=1000) as app:
+
+        @app.job("parent")
+        async def parent(ctx: JobContext) -> None:
+            for n in itertools.count():
+                await ctx.progress(0.5)
+                await asyncio.gather(*(ctx.enqueue("child", {"n": n}) for _ in range(2)))
+
+        @app.job("child")
+        async def child(ctx: JobContext, n: int) -> None:
+            await ctx.progress(0.5)
+            if n % 2:
+                raise ValueError
+
+        async with app.running(), app.running(), asyncio.timeout(90):
+            for n in range(6):
+                parents = await app.enqueue_many("parent", [{}] * 3, task=f"paper-{n}")
+                await app.changes(f"paper-{n}", since=40, wait=30)
+                if n % 2:
+                    await app.stop_task(f"paper-{n}", running=True)
+                else:
+                    await asyncio.gather(*(app.cancel(job.id) for job in parents))
+            await app.drain()
+        left = await app.jobs(states=["queued", "running"])
+    assert left == []
+    assert "deadlock" not in caplog.text
+
+
+async def test_child_in_a_transaction_is_stored_before_its_parent_can_be_cancelled() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        begun, stored = asyncio.Event(), asyncio.Event()
+
+        @app.job("parent")
+        async def parent(ctx: JobContext) -> None:
+            async with mine.connection.transaction():
+                await ctx.enqueue("ship", conn=mine.connection)
+                begun.set()
+                await stored.wait()
+            await asyncio.Event().wait()
+
+        async with app.running():
+            job = await app.enqueue("parent")
+            await asyncio.wait_for(begun.wait(), 20)
+            cancelling = asyncio.create_task(app.cancel(job.id))
+            await look_on(0.2)
+            assert not cancelling.done()
+            stored.set()
+            assert (await cancelling).state is JobState.CANCELLED
+            (child,) = await app.jobs(parent_id=job.id)
+            assert child.state is JobState.CANCELLED
+
+
+async def test_child_of_a_run_that_is_over_spoils_no_transaction() -> None:
+    url = new_url()
+    async with Penstock(url) as app, psql(url) as mine:
+        begun, told = asyncio.Event(), asyncio.Event()
+
+        @app.job("stubborn")
+        async def stubborn(ctx: JobContext) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                async with mine.connection.transaction():
+                    with pytest.raises(ParentEnded):
+                        await ctx.enqueue("ship", conn=mine.connection)
+                    await app.enqueue("bill", conn=mine.connection)
+                told.set()
+
+        async with app.running():
+            job = await app.enqueue("stubborn")
+            await asyncio.wait_for(begun.wait(), 20)
+            await app.cancel(job.id)
+            await asyncio.wait_for(told.wait(), 20)
+        assert {one.kind for one in await app.jobs()} == {"stubborn", "bill"}
 
 
 async def test_open_transaction_of_a_caller_holds_up_nobody_elses_enqueue() -> None:

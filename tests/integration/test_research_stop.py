@@ -10,10 +10,10 @@ import pytest
 
 from penstock import Penstock
 from penstock.model.errors import TaskStopped
-from penstock.research.tasks import FIND, PAGE, log_of
+from penstock.research.tasks import FIND, PAGE, SEARCH, log_of
 from penstock.research.views import TaskView
 from tests.support.provider_server import PATHS
-from tests.support.research import Bureau, asked, at_rest, busy_with, finished, titles
+from tests.support.research import Bureau, asked, at_rest, busy_with, finished, live, titles
 from tests.support.server import Answer
 from tests.support.waiting import until
 
@@ -48,7 +48,7 @@ async def all_found(app: Penstock, task: str) -> TaskView:
     return view
 
 
-async def test_graceful_stop_lets_running_jobs_finish_and_stores_what_they_bring(
+async def test_graceful_stop_lets_running_searches_finish_whole_and_starts_nothing_else(
     bureau: Bureau,
 ) -> None:
     site = bureau.site
@@ -59,22 +59,58 @@ async def test_graceful_stop_lets_running_jobs_finish_and_stores_what_they_bring
         stopped = await app.research.stop(task)
         assert (stopped.status, stopped.resumable) == ("paused", True)
         assert (stopped.searches_done, stopped.searches_left) == (0, 6)
-        assert stopped.cancelled >= 4
-        assert stopped.running >= 2
-        await until(lambda: all(hit.answered for hit in site.hits), "they are answered")
+        assert (stopped.cancelled, stopped.running) == (4, 4)
         await at_rest(app, task)
         view = await app.research.status(task)
-        assert (view.status, view.progress) == ("paused", "0/6")
+        assert (view.status, view.progress) == ("paused", "2/6")
         assert sorted(titles(view)) == ["Work 0", "Work 1", "Work 2", "Work 3"]
+        assert {work.page for work in view.results} == {"read"}
+        rows = await app.jobs(task=log_of(task), kind=SEARCH)
+        done = [row for row in rows if row.state == "completed"]
+        assert {row.result["query"]: len(row.result["results"]) for row in done} == {
+            "q0": 2,
+            "q1": 2,
+        }
+        assert {one["page"] for row in done for one in row.result["results"]} == {"read"}
+        assert {row.state for row in rows if row not in done} == {"cancelled"}
         assert {one["q"] for one in site.asked("searxng")} == {"q0", "q1"}
-        assert site.pages_hit() == []  # no new jobs, also not from those that ran
         site.delays = {}
         resumed = await app.research.resume(task)
-        assert (resumed.status, resumed.queued) == ("running", 6)
+        assert (resumed.status, resumed.queued) == ("running", 4)
         await all_found(app, task)
         # What was answered before the stop was not asked again.
         pages = [(one["q"], one["pageno"]) for one in site.asked("searxng")]
         assert len(pages) == len(set(pages))
+
+
+async def test_second_graceful_stop_takes_nothing_from_a_search_that_finishes(
+    bureau: Bureau,
+) -> None:
+    bureau.site.page_delay = 0.3
+    async with bureau.running() as app:
+        task = await asked(app, *QUERIES, providers=["searxng"])
+        await busy_with(app, task, PAGE)
+        stops = [await app.research.stop(task) for _ in range(3)]
+        assert [one.cancelled for one in stops[1:]] == [0, 0]
+        await at_rest(app, task)
+        view = await app.research.status(task)
+        assert view.status == "paused"
+        assert {work.page for work in view.results} == {"read"}
+        assert view.errors == ()
+
+
+async def test_immediate_stop_ends_searches_that_a_graceful_one_let_finish(
+    bureau: Bureau,
+) -> None:
+    async with bureau.running(page_seconds=60.0, grace_seconds=0.5) as app:
+        async with hung(bureau, "page"):
+            task = await asked(app, *QUERIES, providers=["searxng"])
+            await busy_with(app, task, PAGE)
+            assert (await app.research.stop(task)).running > 0
+            assert (await app.research.stop(task, mode="immediate")).running == 0
+            assert await live(app, task) == []
+        await app.research.resume(task)
+        await all_found(app, task)
 
 
 async def test_immediate_stop_cancels_what_runs_and_stores_none_of_it(bureau: Bureau) -> None:

@@ -182,6 +182,29 @@ def test_whole_claim_goes_by_index(connection: sqlite3.Connection, tmp_path: Pat
             assert_by_index(on_jobs)
 
 
+def test_children_of_a_cancelled_job_are_found_by_index(connection: sqlite3.Connection) -> None:
+    """A cancel of jobs with and without children, and what follows."""
+    fill(connection)
+    parents = "SELECT id FROM jobs WHERE state = 'running' LIMIT 1"
+    connection.execute(
+        f"UPDATE jobs SET attached = 1, parent_id = ({parents}) WHERE state = 'queued'"
+    )
+    connection.execute("BEGIN IMMEDIATE")
+    recorder = Recorder(connection)
+    running = [one for (one,) in connection.execute("SELECT id FROM jobs WHERE state = 'running'")]
+    cancelled = selection.cancel(recorder, JobFilter(ids=running[:100]))
+    assert selection.cancel_children(recorder)
+    connection.execute("ROLLBACK")
+
+    assert len(cancelled) == 100
+    for statement, parameters in recorder.executed:
+        steps = plan(connection, statement, parameters)
+        on_jobs = [step for step in steps if re.search(r"\b(jobs|parent)\b", step)]
+        assert not any(step.startswith("SCAN") for step in on_jobs), steps
+        if "attached" in statement:
+            assert any("jobs_attached" in step for step in steps), steps
+
+
 @contextmanager
 def counted(connection: sqlite3.Connection) -> Iterator[list[None]]:
     """What is done in the block, an entry for every ten steps."""

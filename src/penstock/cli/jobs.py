@@ -154,7 +154,7 @@ def cancel(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel jobs: those named, or all that match.
+    """Cancel jobs: those named, or all that match; and their children that are not detached.
 
     Queued ones at once, running ones within a second. A job that has finished stays as it is;
     that is said of those that were named, and is no error.

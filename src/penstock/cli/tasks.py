@@ -82,7 +82,8 @@ def show(
 def stop(
     task_id: IdArgument,
     now: Annotated[
-        bool, typer.Option("--now", help="Do not let running jobs finish; drop what they found.")
+        bool,
+        typer.Option("--now", help="Do not let running searches finish; drop what they found."),
     ] = False,
     tenant: TaskOwnerOption = "default",
     queue: QueueOption = None,
@@ -91,7 +92,8 @@ def stop(
 ) -> None:
     """Stop a task; what is left of it can be resumed.
 
-    What is queued is cancelled. What is running finishes and is stored, unless --now.
+    Queued searches are cancelled. Running ones finish with their pages and are stored, unless
+    --now.
     """
     with opened(queue, config, research=True) as (app, run):
         mode: Literal["immediate", "graceful"] = "immediate" if now else "graceful"

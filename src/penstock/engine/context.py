@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from penstock import tracing
+from penstock.engine.enqueuer import When, absolute
 from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.permits import JobLanes, PermitDesk
@@ -38,7 +39,7 @@ from penstock.model.job import (
 from penstock.model.payload import encode_payload
 from penstock.model.text import storable
 from penstock.model.tick import tick_of
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 
 T = TypeVar("T")
 
@@ -227,14 +228,24 @@ class JobContext:
         priority: PriorityName | Priority | None = None,
         tenant: str | None = None,
         task: str | None = None,
+        deadline: When | None = None,
+        detached: bool = False,
         **options: Any,
     ) -> Job:
         """Enqueue a child of this job. When this job is run again, it makes no second child.
 
         Tenant, task and priority are the parent's unless given. The n-th child with the same
         kind and payload is the same job in every run.
+
+        A child must be done by the parent's deadline, if that is earlier than its own, and is
+        cancelled with the parent; neither if it is `detached`. A parent that completes or fails
+        leaves its children alone. ParentEnded once this run is over: cancelled, timed out, or
+        taken over by another process.
         """
         lease = self._run.lease
+        if lease.deadline is not None and not detached:
+            own = lease.deadline if deadline is None else absolute("deadline", deadline)
+            deadline = min(lease.deadline, own)
         text = encode_payload(payload)
         if self._children is None:
             self._children = Counter()
@@ -246,7 +257,10 @@ class JobContext:
             priority=Priority(lease.priority) if priority is None else priority,
             tenant=lease.tenant if tenant is None else tenant,
             task=lease.task if task is None else task,
+            deadline=deadline,
             parent_id=lease.id,
+            parent_run=ParentRun(lease.token, self._run.member.id),
+            attached=not detached,
             job_id=child_id(lease.id, kind, text, self._children[kind, text]),
             **options,
         )

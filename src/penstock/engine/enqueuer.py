@@ -13,7 +13,7 @@ from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.model.payload import encode_payload
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs, ParentRun
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
@@ -73,6 +73,8 @@ class Enqueuer:
         tenant: str = "default",
         task: str | None = None,
         parent_id: str | None = None,
+        parent_run: ParentRun | None = None,
+        attached: bool = False,
         replace: Literal["finished"] | None = None,
         conn: Any = None,
     ) -> list[Job]:
@@ -110,11 +112,13 @@ class Enqueuer:
                 tenant=tenant,
                 priority=Priority.parse(priority),
                 run_at=start,
-                deadline=None if deadline is None else _time("deadline", deadline),
+                deadline=None if deadline is None else absolute("deadline", deadline),
                 timeout=None if handler is None else handler.timeout,
                 max_retries=None if handler is None else handler.max_retries,
                 task=task,
                 parent_id=parent_id,
+                parent_run=parent_run,
+                attached=attached,
                 replace_finished=replace == "finished",
             )
             with sending(kind, tenant, some) as span:
@@ -134,10 +138,10 @@ def _start(delay: float | None, run_at: When | None, now: float) -> float | None
         if not 0 <= delay < float("inf"):
             raise ValidationError(f"delay is in seconds from 0 up, not {delay!r}")
         return now + delay
-    return None if run_at is None else _time("run_at", run_at)
+    return None if run_at is None else absolute("run_at", run_at)
 
 
-def _time(name: str, value: Any) -> float:
+def absolute(name: str, value: Any) -> float:
     """Seconds since 1970 of an absolute time."""
     if isinstance(value, datetime):
         if value.tzinfo is None:

@@ -15,6 +15,7 @@ PenstockError
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
 ├── TaskStopped                 the task takes no jobs until it is resumed
+├── ParentEnded                 the run that would enqueue a child is over
 ├── WaitTimeout
 ├── TooSlow                     a follower of a feed has not kept up
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -153,6 +154,20 @@ class TaskStopped(PenstockError):
 
     def __str__(self) -> str:
         return f"task {self.task!r} is stopped and takes no jobs; resume it first"
+
+
+class ParentEnded(PenstockError):
+    """The run that would enqueue a child is over, so it can enqueue no more; nothing was stored."""
+
+    def __init__(self, parent_id: str) -> None:
+        super().__init__(parent_id)
+        self.parent_id = parent_id
+
+    def __str__(self) -> str:
+        return (
+            f"this run of job {self.parent_id} is over (cancelled, settled, or taken over by "
+            "another process), so it can enqueue no more children; return, and do not retry"
+        )
 
 
 class WaitTimeout(PenstockError, TimeoutError):

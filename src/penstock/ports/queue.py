@@ -26,6 +26,8 @@ from penstock.ports.operators import Operated
 NO_LANE = ""
 UNKNOWN_LANE = "?"
 """The lane of a job whose kind no process has known yet; see `KindDefaults`."""
+CASCADE_SECONDS = 1.0
+"""How long who cancels jobs goes on with their children, before others do."""
 FEED_SECONDS = 3600.0
 """How long an entry can be read in the feed of its tenant, unless its log is deleted sooner."""
 
@@ -39,6 +41,14 @@ class NewJob(NamedTuple):
     lane: str
     decoded: dict[str, Any] | None = None
     """The payload as the caller gave it; spares decoding the text again."""
+
+
+class ParentRun(NamedTuple):
+    """What tells the run of a parent from all others of that job."""
+
+    token: int
+    member: str
+    """The id of the membership that it is leased to."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,6 +65,11 @@ class NewJobs:
     max_retries: int | None = None
     task: str | None = None
     parent_id: str | None = None
+    parent_run: ParentRun | None = None
+    """The run of the parent that enqueues them. ParentEnded, and nothing is stored, unless it
+    goes on. None: no run does."""
+    attached: bool = False
+    """They are cancelled with their parent."""
     trace: str | None = None
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False
@@ -194,7 +209,7 @@ class Stopped(NamedTuple):
     cancelled: int
     """Jobs that this call has cancelled."""
     running: int
-    """Jobs that go on to their end; none of them is run again."""
+    """Jobs that go on to their end: those that run, and children they are left."""
 
 
 class Fed(NamedTuple):
@@ -304,7 +319,8 @@ class Member(Protocol):
         ...
 
     async def upkeep(self) -> None:
-        """Take back what dead or lapsed processes held, age waiting jobs, apply retention."""
+        """Take back what dead or lapsed processes held, cancel children of cancelled jobs, age
+        waiting jobs, apply retention."""
         ...
 
     async def leave(self) -> None:
@@ -333,7 +349,8 @@ class JobQueue(Operated, Protocol):
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         """Store the jobs; an item whose id or key is taken gives the job that has it.
-        TaskStopped, and nothing is stored, if there is anything new for a task that is stopped.
+        TaskStopped, and nothing is stored, if there is anything new for a task that is stopped
+        (but see `stop`); ParentEnded likewise if the run that enqueues them is over.
 
         `conn`: a connection of the caller to the queue's own database. Then the jobs are part of
         the transaction that is open on it. ConfigError where the queue has no such thing.
@@ -356,7 +373,10 @@ class JobQueue(Operated, Protocol):
         ...
 
     async def cancel(self, where: JobFilter) -> list[str]:
-        """Cancel matching jobs that are queued or running; the ids of those cancelled."""
+        """Cancel matching jobs that are queued or running; the ids of those cancelled.
+
+        Their attached children follow, and the children of these, a batch at a time. Whoever
+        cancels does so for a second; what is left then, or if it dies, `upkeep` does."""
         ...
 
     async def redrive(self, where: JobFilter) -> list[str]:
@@ -376,13 +396,17 @@ class JobQueue(Operated, Protocol):
         """Whether any job (of these kinds) is queued or running."""
         ...
 
-    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
+    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
         """Let a task take no more jobs until `reopen`, and cancel those of it that are queued;
         with `running`, also those that run. All at once, whatever else goes on.
 
         From then on no job of it is queued: what would be run again (a retry, a hand-back, a
         lost process) is cancelled instead. Doing it again is harmless, and may add `running`.
         The log tells: "cancelled" for each job, then "stopped" if anything has changed.
+
+        With `whole`, jobs that run finish with their children: attached children in the same
+        task of a job that runs and was there before the stop are taken, left in the queue and
+        run again as ever. Theirs are not. A later stop without `whole` ends that.
         """
         ...
 

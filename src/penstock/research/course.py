@@ -77,7 +77,8 @@ class Course:
                 await self._ask()
                 await self._until_done()
         except TaskStopped:
-            # What runs goes on, and is stored; what is left is done when the task is resumed.
+            # At once, or a job of the search was cancelled since: what is left is done when the
+            # task is resumed.
             return {"stopped": True}
         except TimeoutError:
             if not limit.expired():

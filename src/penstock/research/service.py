@@ -233,8 +233,9 @@ class Research:
     async def stop(
         self, task_id: str, *, mode: Mode = "graceful", tenant: str = "default"
     ) -> Stopped:
-        """Stop a task; returns at once. Queued jobs are cancelled and no new ones taken. Graceful:
-        running ones finish and are stored. Immediate: they are cancelled, and not stored."""
+        """Stop a task; returns at once. Queued searches are cancelled and no new ones taken.
+        Graceful: running ones finish whole, with the pages they find, and are stored. Immediate:
+        they are cancelled, and not stored."""
         if mode not in ("graceful", "immediate"):
             raise ValidationError("mode is graceful or immediate")
         tools, at_once = self._tools, mode == "immediate"
@@ -243,7 +244,8 @@ class Research:
             return self._stopped(before, mode, 0, 0)
         if at_once:  # first: nothing that a running job brings is stored from here on
             await tools.store.stop(tenant, task_id, tools.now(), refuse=True)
-        done = await tools.queue.stop(tenant, log_of(task_id), running=at_once)
+        log = log_of(task_id)
+        done = await tools.queue.stop(tenant, log, running=at_once, whole=not at_once)
         if not at_once:
             await tools.store.stop(tenant, task_id, tools.now(), refuse=False)
         after = await self._snapshots.get(tenant, task_id)

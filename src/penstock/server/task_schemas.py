@@ -43,7 +43,8 @@ class NewSearches(In):
 class StopTask(In):
     mode: Mode = Field(
         "graceful",
-        description="`graceful`: what runs is finished and stored. `immediate`: it is not.",
+        description="`graceful`: running searches finish, with their pages, and are stored. "
+        "`immediate`: they do not.",
     )
 
 

@@ -11,15 +11,15 @@ from penstock.adapters.postgres.database import Connection, Database, Pool
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.turns import Weights, step_of
 from penstock.adapters.rows import new_job
-from penstock.model.errors import ConfigError, KeyConflict, TaskStopped
+from penstock.model.errors import ConfigError, KeyConflict, ParentEnded, TaskStopped
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
-_CALL = "CALL penstock.enqueue_3({})".format(
-    ", ".join([*(f"${n}" for n in range(1, 20)), "0", "NULL"])
+_CALL = "CALL penstock.enqueue_4({})".format(
+    ", ".join([*(f"${n}" for n in range(1, 23)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-_STORE = "SELECT penstock.store_3({})".format(", ".join(f"${n}" for n in range(1, 21)))
+_STORE = "SELECT penstock.store_4({})".format(", ".join(f"${n}" for n in range(1, 24)))
 MANY = 1_000
 """Jobs without keys that take long enough to make for it to be done while they are stored."""
 _SLICE = 500
@@ -93,6 +93,8 @@ def _common(batch: NewJobs) -> list[Any]:
         batch.max_retries,
         batch.task,
         batch.parent_id,
+        *(batch.parent_run or (None, None)),
+        batch.attached,
         batch.replace_finished,
         batch.trace,
     ]
@@ -166,6 +168,8 @@ def _refuse(error: BaseException) -> None:
             raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
         case "PK002":
             raise TaskStopped(error.detail) from None  # type: ignore[attr-defined]
+        case "PK003":
+            raise ParentEnded(error.detail) from None  # type: ignore[attr-defined]
 
 
 async def drawn_up(batch: NewJobs, items: list[NewJob]) -> list[Job]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
-from penstock.adapters.postgres import figures, lanes, schema, selection, stop
+from penstock.adapters.postgres import cascade, figures, lanes, schema, selection, stop
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import (
     COMMAND_SECONDS,
@@ -46,6 +48,7 @@ from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
+    CASCADE_SECONDS,
     NO_LANE,
     UNKNOWN_LANE,
     Fed,
@@ -214,7 +217,16 @@ class PostgresQueue:
         )
 
     async def cancel(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks(selection.cancel, where)
+        cancelled = await self._in_chunks(selection.cancel, where)
+        await self.cancel_children(CASCADE_SECONDS)
+        return cancelled
+
+    async def cancel_children(self, seconds: float = math.inf) -> None:
+        """Cancel the children of cancelled jobs, for about so long."""
+        until = time.monotonic() + seconds
+        more = await self.fetchval(cascade.PENDING)
+        while more:
+            more = await self.write(selection.cancel_children) and time.monotonic() < until
 
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.redrive, where)
@@ -284,8 +296,10 @@ class PostgresQueue:
         """The life files of all members."""
         return {life for (life,) in await self.fetch("SELECT life FROM penstock.processes")}
 
-    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
-        return await self.write(lambda tx: stop.stop(tx, tenant, task, running))
+    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
+        stopped = await self.write(lambda tx: stop.stop(tx, tenant, task, running, whole))
+        await self.cancel_children(CASCADE_SECONDS)
+        return stopped
 
     async def reopen(self, tenant: str, task: str) -> None:
         await self.write(lambda tx: stop.reopen(tx, tenant, task))

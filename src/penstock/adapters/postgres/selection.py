@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.adapters.postgres import changes
+from penstock.adapters.postgres import cascade, changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.settlements import Entry
 from penstock.model.job import HISTORY_LIMIT, JobState
@@ -86,9 +86,20 @@ async def cancel_rows(tx: Transaction, rows: list[Any]) -> list[str]:
         tx.now,
         [row["seq"] for row in rows],
     )
+    await cascade.mark(tx, [row["seq"] for row in rows])
     if any(row["state"] == "running" for row in rows):
         tx.wake(Topic.CANCELLED)
-    return await _announce(tx, rows, "cancelled")
+    return await announce(tx, rows, "cancelled")
+
+
+async def cancel_children(tx: Transaction) -> bool:
+    """Cancel a batch of jobs whose parents were; whether there may be more to do here."""
+    parents = await cascade.parents(tx)
+    if not parents:
+        return False
+    await cancel_rows(tx, await cascade.children(tx, parents))
+    await cascade.forget(tx, parents)
+    return True
 
 
 async def redrive(tx: Transaction, where: JobFilter) -> list[str]:
@@ -103,7 +114,7 @@ async def redrive(tx: Transaction, where: JobFilter) -> list[str]:
     await tx.execute("redrive", seqs, tx.now, json.dumps(record), HISTORY_LIMIT)
     if rows:
         tx.wake(Topic.READY)
-    return await _announce(tx, rows, "redriven")
+    return await announce(tx, rows, "redriven")
 
 
 async def discard(tx: Transaction, where: JobFilter) -> list[str]:
@@ -111,7 +122,7 @@ async def discard(tx: Transaction, where: JobFilter) -> list[str]:
     rows = await _select(tx, where, "state = 'failed'")
     seqs = [row["seq"] for row in rows]
     await tx.execute("DELETE FROM penstock.jobs WHERE seq = ANY ($1)", seqs)
-    return await _announce(tx, rows, "discarded")
+    return await announce(tx, rows, "discarded")
 
 
 async def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
@@ -123,7 +134,8 @@ async def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
     )
 
 
-async def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
+async def announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
+    """Tell the logs of jobs (as for `cancel_rows`), and who waits, what happened; their ids."""
     entries = [
         Entry(row["tenant"], row["task"], what, row["id"], {})
         for row in rows

@@ -24,10 +24,12 @@ AGE_HEADS = 1000
 RETENTION_LIMIT = 500
 RETENTION_EVERY = 60.0
 IDLE_LANE_SECONDS = 3600.0
-_OVERDUE = (
+_CHORES = (
     "SELECT EXISTS (SELECT 1 FROM penstock.jobs"
-    " WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= penstock.clock())"
+    " WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= penstock.clock()),"
+    " EXISTS (SELECT 1 FROM penstock.cascades)"
 )
+"""Whether queued jobs are overdue, and whether cancelled ones have children left."""
 
 
 class Upkeep:
@@ -51,9 +53,11 @@ class Upkeep:
                 )
             await self.end_lapsed(queue)
             sweep_files(queue.folder, await queue.life_names())
-        # For when no worker is free to claim.
-        if await queue.fetchval(_OVERDUE):
+        overdue, cascades = (await queue.fetch(_CHORES))[0]
+        if overdue:  # for when no worker is free to claim
             await queue.write(fail_overdue)
+        if cascades:
+            await queue.cancel_children()
         if now >= self._aged_at + queue.ageing_seconds / 4:
             self._aged_at = now
             if await queue.read(self._aged):

@@ -206,11 +206,15 @@ class RedisMember:
 
     async def upkeep(self) -> None:
         folder = self._queue.folder
-        _, others, overdue = await self._connections.call("upkeep", {"member": self._number})
+        _, others, overdue, cascades = await self._connections.call(
+            "upkeep", {"member": self._number}
+        )
         if await takeover.take_over(self._connections, folder, others):
             await self._sweep(folder)
         if overdue:
             await self._connections.call("overdue", {})
+        if cascades:
+            await self._queue.cancel_children()
         now = time.time()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
             self._aged_at = now
@@ -241,7 +245,7 @@ class RedisMember:
         await self._sweep(self._queue.folder)
 
     async def _sweep(self, folder: Path) -> None:
-        _, others, _ = await self._connections.call("upkeep", {"member": 0})
+        _, others, *_ = await self._connections.call("upkeep", {"member": 0})
         sweep_files(folder, {life for _, life, _, _ in others})
 
 

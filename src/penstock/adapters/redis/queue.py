@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,12 +23,19 @@ from penstock.adapters.rows import new_job
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
 from penstock.model.change import Change
-from penstock.model.errors import ConfigError, KeyConflict, QueueUnavailable, TaskStopped
+from penstock.model.errors import (
+    ConfigError,
+    KeyConflict,
+    ParentEnded,
+    QueueUnavailable,
+    TaskStopped,
+)
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
+    CASCADE_SECONDS,
     Fed,
     JobFilter,
     Member,
@@ -123,6 +132,8 @@ class RedisQueue:
             "deadline": batch.deadline,
             "task": batch.task,
             "parent_id": batch.parent_id,
+            "parent_run": batch.parent_run,
+            "attached": "1" if batch.attached else None,
             "replace_finished": batch.replace_finished,
             "data": json.dumps({"kind": batch.kind}),
             "weights": self.weights_of([batch.tenant]),
@@ -145,6 +156,8 @@ class RedisQueue:
                 raise KeyConflict(*reply)
             case "task stopped":
                 raise TaskStopped(*reply)
+            case "parent ended":
+                raise ParentEnded(*reply)
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
         for number, item in enumerate(batch.items, 1):
@@ -212,7 +225,16 @@ class RedisQueue:
         return given(ask)
 
     async def cancel(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks("cancel", where, [JobState.QUEUED, JobState.RUNNING])
+        unfinished = [JobState.QUEUED, JobState.RUNNING]
+        cancelled = await self._in_chunks("cancel", where, unfinished)
+        await self.cancel_children(CASCADE_SECONDS)
+        return cancelled
+
+    async def cancel_children(self, seconds: float = math.inf) -> None:
+        """Cancel the children of cancelled jobs, for about so long."""
+        until = time.monotonic() + seconds
+        while await self.connections.call("cascade", {}) and time.monotonic() < until:
+            pass
 
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self._in_chunks("redrive", where, [JobState.FAILED])
@@ -272,9 +294,11 @@ class RedisQueue:
         ask = {"lane": lane, "given": given(own_limits(limits))}
         return bool(await self.connections.call("limit", ask))
 
-    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
-        ask = {"tenant": tenant, "task": task, "running": running}
-        return Stopped(*await self.connections.call("stop", ask))
+    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
+        ask = {"tenant": tenant, "task": task, "running": running, "whole": whole}
+        stopped = Stopped(*await self.connections.call("stop", ask))
+        await self.cancel_children(CASCADE_SECONDS)
+        return stopped
 
     async def reopen(self, tenant: str, task: str) -> None:
         await self.connections.call("reopen", {"tenant": tenant, "task": task})

@@ -12,22 +12,24 @@ from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.rows import read_jobs
-from penstock.adapters.sqlite.stop import stopped
+from penstock.adapters.sqlite.stop import refuses
 from penstock.adapters.sqlite.turns import Weights, take_turns
-from penstock.model.errors import KeyConflict, TaskStopped
+from penstock.model.errors import KeyConflict, ParentEnded, TaskStopped
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, Topic
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, ParentRun, Topic
 
 
 def enqueue(
     tx: Transaction, batch: NewJobs, weights: Weights, lane_config: Callable[[str], LaneConfig]
 ) -> list[Job]:
     """Store the batch; the job of each item, in order, new or already there."""
+    if batch.parent_run is not None:
+        _refuse_ended(tx, batch.parent_id, batch.parent_run)
     by_key, replaced = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
     if new and batch.task is not None:
-        _refuse_if_stopped(tx, batch.tenant, batch.task, new)
+        _refuse_if_stopped(tx, batch, new)
     if replaced:
         tx.execute(
             "UPDATE jobs SET key = NULL WHERE id IN (SELECT value FROM json_each(?))",
@@ -47,13 +49,24 @@ def enqueue(
     return jobs
 
 
-def _refuse_if_stopped(tx: Transaction, tenant: str, task: str, items: list[NewJob]) -> None:
+def _refuse_ended(tx: Transaction, parent_id: str | None, run: ParentRun) -> None:
+    """Only a run that goes on has children."""
+    row = tx.execute(
+        "SELECT 1 FROM jobs JOIN processes ON processes.number = jobs.holder"
+        " WHERE jobs.id = ? AND jobs.state = 'running' AND jobs.token = ? AND processes.id = ?",
+        (parent_id, *run),
+    ).fetchone()
+    if row is None:
+        raise ParentEnded(parent_id or "")
+
+
+def _refuse_if_stopped(tx: Transaction, batch: NewJobs, items: list[NewJob]) -> None:
     """A stopped task takes no new jobs; those that are there already are given back."""
-    if stopped(tx.connection, [(tenant, task)]) == [True]:
+    if refuses(tx, batch):
         ids = {item.id for item in items}
         there = "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
         if tx.execute(there, (json.dumps(list(ids)),)).fetchone()[0] < len(ids):
-            raise TaskStopped(task)
+            raise TaskStopped(batch.task or "")
 
 
 def _resolve_keys(tx: Transaction, batch: NewJobs) -> tuple[dict[str, NewJob | str], list[str]]:
@@ -121,6 +134,7 @@ def _insert(
             "max_retries": batch.max_retries,
             "task": batch.task,
             "parent_id": batch.parent_id,
+            "attached": batch.attached,
             "trace": batch.trace,
             "now": tx.now,
         },

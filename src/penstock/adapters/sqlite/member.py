@@ -212,6 +212,7 @@ class SqliteMember:
         if suspects:
             await self._queue.write(lambda tx: self._take_over(tx, suspects))
             sweep_files(folder, await self._queue.read(_life_names))
+        await self._queue.cancel_children()
         await self._if_any(_overdue, fail_overdue)
         now = time.time()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from penstock.adapters.rows import change_of
-from penstock.adapters.sqlite import feed, figures, lane_view, selection, stop
+from penstock.adapters.sqlite import cascade, feed, figures, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
 from penstock.adapters.sqlite.file import SqliteFile
@@ -24,7 +25,7 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneInfo, Steer
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import Fed, JobFilter, NewJobs, Stopped, Take
+from penstock.ports.queue import CASCADE_SECONDS, Fed, JobFilter, NewJobs, Stopped, Take
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -88,7 +89,16 @@ class SqliteQueue(SqliteFile):
         )
 
     async def cancel(self, where: JobFilter) -> list[str]:
-        return await self._in_chunks(selection.cancel, where)
+        cancelled = await self._in_chunks(selection.cancel, where)
+        await self.cancel_children(CASCADE_SECONDS)
+        return cancelled
+
+    async def cancel_children(self, seconds: float = math.inf) -> None:
+        """Cancel the children of cancelled jobs, for about so long."""
+        until = time.monotonic() + seconds
+        more = await self.read(cascade.pending)
+        while more:
+            more = await self.write(selection.cancel_children) and time.monotonic() < until
 
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.redrive, where)
@@ -141,8 +151,10 @@ class SqliteQueue(SqliteFile):
 
         return await self.read(read)
 
-    async def stop(self, tenant: str, task: str, *, running: bool) -> Stopped:
-        return await self.write(lambda tx: stop.stop(tx, tenant, task, running))
+    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
+        stopped = await self.write(lambda tx: stop.stop(tx, tenant, task, running, whole))
+        await self.cancel_children(CASCADE_SECONDS)
+        return stopped
 
     async def reopen(self, tenant: str, task: str) -> None:
         await self.write(lambda tx: stop.reopen(tx, tenant, task))

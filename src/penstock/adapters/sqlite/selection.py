@@ -7,7 +7,7 @@ import sqlite3
 from typing import Any
 
 from penstock.adapters.settlements import Entry
-from penstock.adapters.sqlite import changes
+from penstock.adapters.sqlite import cascade, changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.job import HISTORY_LIMIT, JobState
 from penstock.ports.queue import JobFilter, Topic
@@ -71,9 +71,18 @@ def cancel_rows(tx: Transaction, rows: list[Any]) -> list[str]:
         " WHERE seq IN (SELECT value FROM json_each(?))",
         (tx.now, seqs),
     )
+    cascade.mark(tx, [row[0] for row in rows])
     if any(row[4] == "running" for row in rows):
         tx.wake(Topic.CANCELLED)
-    return _announce(tx, rows, "cancelled")
+    return announce(tx, rows, "cancelled")
+
+
+def cancel_children(tx: Transaction) -> bool:
+    """Cancel a batch of jobs whose parents were; whether there are more."""
+    parents = cascade.parents(tx)
+    cancel_rows(tx, cascade.children(tx, parents))
+    cascade.forget(tx, parents)
+    return cascade.pending(tx.connection)
 
 
 def redrive(tx: Transaction, where: JobFilter) -> list[str]:
@@ -92,7 +101,7 @@ def redrive(tx: Transaction, where: JobFilter) -> list[str]:
         )
     if rows:
         tx.wake(Topic.READY)
-    return _announce(tx, rows, "redriven")
+    return announce(tx, rows, "redriven")
 
 
 def discard(tx: Transaction, where: JobFilter) -> list[str]:
@@ -100,7 +109,7 @@ def discard(tx: Transaction, where: JobFilter) -> list[str]:
     rows = _select(tx, where, "state = 'failed'")
     seqs = json.dumps([row[0] for row in rows])
     tx.execute("DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each(?))", (seqs,))
-    return _announce(tx, rows, "discarded")
+    return announce(tx, rows, "discarded")
 
 
 def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
@@ -112,7 +121,8 @@ def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
     ).fetchall()
 
 
-def _announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
+def announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
+    """Tell the logs of jobs (as for `cancel_rows`), and who waits, what happened; their ids."""
     entries = [
         Entry(tenant, task, what, job_id, {})
         for _, job_id, tenant, task, _ in rows

@@ -8,24 +8,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.settlements import Entry
-from penstock.adapters.sqlite import changes, selection
+from penstock.adapters.sqlite import cascade, changes, selection
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.ports.queue import Stopped
+from penstock.ports.queue import NewJobs, Stopped
 
 
-def stop(tx: Transaction, tenant: str, task: str, running: bool) -> Stopped:
+def stop(tx: Transaction, tenant: str, task: str, running: bool, whole: bool) -> Stopped:
     """Close the task and cancel what of it is not finished, or, unless `running`, not begun."""
     closed = tx.execute(
-        "INSERT INTO stopped_tasks (tenant, task, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        (tenant, task, tx.now),
+        "INSERT INTO stopped_tasks (tenant, task, at, whole_before) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        (tenant, task, tx.now, tx.now if whole else None),
     ).rowcount
+    if not whole:
+        tx.execute(
+            "UPDATE stopped_tasks SET whole_before = NULL WHERE tenant = ? AND task = ?",
+            (tenant, task),
+        )
     rows = tx.execute(
         "SELECT seq, id, tenant, task, state FROM jobs"
         " WHERE tenant = ? AND task = ? AND state IN ('queued', 'running') ORDER BY seq",
         (tenant, task),
     ).fetchall()
-    ended = [row for row in rows if running or row[4] == "queued"]
-    selection.cancel_rows(tx, ended)
+    if running:
+        ended = rows
+        selection.cancel_rows(tx, ended)
+    else:
+        cancelled = cancel_requeued(tx, [row[0] for row in rows])
+        ended = [row for row in rows if row[0] in cancelled]
+        selection.announce(tx, ended, "cancelled")
     outcome = Stopped(len(ended), len(rows) - len(ended))
     if closed or ended:
         note(tx, tenant, task, "stopped", outcome._asdict())
@@ -51,7 +62,27 @@ def stopped(connection: sqlite3.Connection, tasks: Sequence[tuple[str, str]]) ->
     return [bool(is_stopped) for (is_stopped,) in rows]
 
 
+def refuses(tx: Transaction, batch: NewJobs) -> bool:
+    """Whether the task of a batch is stopped, and they are no children of a job that may finish
+    with them."""
+    row = tx.execute(
+        "SELECT whole_before FROM stopped_tasks WHERE tenant = ? AND task = ?",
+        (batch.tenant, batch.task),
+    ).fetchone()
+    if row is None or not batch.attached:
+        return row is not None
+    parent = (
+        "SELECT 1 FROM jobs WHERE id = ? AND state = 'running' AND tenant = ? AND task = ?"
+        " AND enqueued_at <= ?"
+    )
+    values = (batch.parent_id, batch.tenant, batch.task, row[0])
+    return tx.execute(parent, values).fetchone() is None
+
+
 def cancel_requeued(tx: Transaction, seqs: Sequence[int]) -> set[int]:
     """Of jobs that were just queued again, those whose task is stopped are cancelled instead."""
     rows = tx.execute(sql("cancel_requeued"), {"seqs": json.dumps(list(seqs)), "now": tx.now})
-    return {seq for (seq,) in rows.fetchall()}
+    cancelled = {seq for (seq,) in rows.fetchall()}
+    if cancelled:
+        cascade.mark(tx, list(cancelled))
+    return cancelled

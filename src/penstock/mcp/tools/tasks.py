@@ -188,8 +188,8 @@ async def stop_task(
     mode: Annotated[
         Mode,
         Field(
-            description="`graceful`: what runs finishes and is kept. `immediate`: it is cancelled, "
-            "and nothing more is stored."
+            description="`graceful`: searches that run finish, with their pages, and are kept. "
+            "`immediate`: they are cancelled, and nothing more is stored."
         ),
     ] = "graceful",
 ) -> Annotated[CallToolResult, TaskStopped]:

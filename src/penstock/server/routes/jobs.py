@@ -147,7 +147,8 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
 
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
-    """Cancel a job; the job as it stands then, which may have finished just before."""
+    """Cancel a job, and its children that are not detached; the job as it stands then, which may
+    have finished just before."""
     async with acting(request, caller, "job.cancel", named(job_id)) as deed:
         await desk.job(job_id)
         job = await desk.cancel(job_id)

@@ -5,6 +5,18 @@
 
 local ids, made = ask.ids, {}
 
+-- Only a run that goes on has children.
+local function parent_runs()
+  local seq = redis.call('ZSCORE', ns .. 'ids', ask.parent_id)
+  local known = seq and redis.call('HMGET', jobs.key(seq), 'state', 'token', 'holder')
+  if not known or known[1] ~= 'running' then return false end
+  local token, member = unpack(ask.parent_run)
+  return tonumber(known[2]) == token
+    and redis.call('HGET', ns .. 'process:' .. known[3], 'id') == member
+end
+
+if ask.parent_run and not parent_runs() then return {'parent ended', ask.parent_id} end
+
 local function lane_of(n) return ask.lanes and ask.lanes[n] or ask.lane end
 
 local function key_of(n) return ask.keys and ask.keys[n] or nil end
@@ -58,7 +70,7 @@ for n, id in ipairs(ids) do
   end
 end
 
-if #made > 0 and tasks.stopped(ask.tenant, ask.task) then return {'task stopped', ask.task} end
+if #made > 0 and tasks.refuses(ask) then return {'task stopped', ask.task} end
 
 local scheduled = ask.run_at and ask.run_at > now
 local turn, places = {}, {}
@@ -73,6 +85,7 @@ local spec = '{"at":' .. exact(now) .. ',' .. string.sub(ask.spec, 2)
 local row = {'HSET', '', 'id', '', 'place', ''}
 if scheduled then row[#row + 1], row[#row + 2] = 'run_at', exact(ask.run_at) end
 if ask.deadline then row[#row + 1], row[#row + 2] = 'deadline', exact(ask.deadline) end
+if ask.attached then row[#row + 1], row[#row + 2] = 'attached', ask.attached end
 local fixed = #row
 
 -- A row of what this job has beyond the others of the batch.

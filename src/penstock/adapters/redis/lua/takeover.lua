@@ -49,7 +49,7 @@ local function take_back(row)
   end
   local data = string.format(
     '{"kind":%s,"attempt":%d,"error":%s}', cjson.encode(row.kind), attempts, error)
-  if not buried and tasks.stopped(row.tenant, row.task) then
+  if not buried and tasks.refuses(row) then
     tasks.cancel_requeued(row, data)
   elseif ran then
     log.append(row, buried and 'failed' or 'retry', data)

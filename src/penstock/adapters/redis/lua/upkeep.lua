@@ -1,7 +1,8 @@
 #!lua flags=no-writes
 -- needs: base
 -- What a process looks at twice a second: the other members (number, life, boot, whether their
--- lease has run out), and whether any queued job is past its deadline.
+-- lease has run out), whether any queued job is past its deadline, and whether children of cancelled
+-- jobs are to be cancelled.
 
 local others = {}
 for _, number in ipairs(redis.call('ZRANGE', ns .. 'processes', 0, -1)) do
@@ -12,4 +13,4 @@ for _, number in ipairs(redis.call('ZRANGE', ns .. 'processes', 0, -1)) do
   end
 end
 local overdue = redis.call('ZRANGEBYSCORE', ns .. 'deadlines', '-inf', now, 'LIMIT', 0, 1)
-return {exact(now), others, #overdue}
+return {exact(now), others, #overdue, redis.call('EXISTS', ns .. 'cascades')}

@@ -29,7 +29,7 @@ RESULTS = 10
 FIELDS = ("queries", "max_results", "priority")
 FORMATS = {"markdown": "Markdown", "json": "JSON", "bibtex": "BibTeX"}
 STOPS = {
-    "graceful": "What is running is finished and stored; the rest can be resumed. Stop it?",
+    "graceful": "Running searches finish, with their pages; the rest can be resumed. Stop it?",
     "immediate": "What is running is thrown away; it can be resumed from there. Stop it at once?",
 }
 

@@ -11,7 +11,9 @@
 --   payloads, results  hash seq -> JSON text (no result: null)
 --   history:SEQ        list of JSON records, one per ended run; at most 100
 --   keys               hash tenant, kind, key -> seq
---   task:TENANT,TASK   sorted set of seqs; children:ID the same for the jobs of a parent
+--   task:TENANT,TASK   sorted set of seqs; children:ID the same for the jobs of a parent, of which
+--                      those whose row has `attached` are cancelled with it
+--   cascades           sorted set of ids: cancelled jobs whose children are to be cancelled, too
 -- where a job stands
 --   line:LANE,KIND     sorted set, all scores 0: the places ("band turn seq" in fixed width, so
 --                      that their order as text is the order of the line) of those claimable
@@ -33,6 +35,8 @@
 --   spent              sorted set tenant, task by time: logs that no job takes with it, because
 --                      the last was discarded or there was none
 --   stopped            set of tenant, task: tasks that take no jobs, until they are resumed
+--   whole              hash of some of these: running jobs that were enqueued by this time may
+--                      finish with their children
 --   feed:TENANT        stream of what all logs of a tenant got: task, version, entry. Trimmed to the
 --                      last hour as it grows, and gone an hour after its last entry
 --

@@ -128,7 +128,7 @@ function jobs.fail(row, error_type, error, record)
   count('failed', row.tenant, row.kind, 1)
 end
 
--- Cancel a job that is not finished.
+-- Cancel a job that is not finished. Its children follow, a chunk at a time: see cascade.lua.
 function jobs.cancel(row)
   if row.state == 'queued' then
     jobs.unqueue(row)
@@ -141,6 +141,9 @@ function jobs.cancel(row)
   end
   jobs.save(row, {state = 'cancelled', finished_at = now})
   count('cancelled', row.tenant, row.kind, 1)
+  if redis.call('EXISTS', ns .. 'children:' .. row.id) == 1 then
+    redis.call('ZADD', ns .. 'cascades', 0, row.id)
+  end
 end
 
 -- Delete a finished job and all that refers to it.

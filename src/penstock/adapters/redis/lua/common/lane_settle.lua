@@ -21,7 +21,7 @@ function lane_settle.return_attempts(failures)
       jobs.stand(row)
       local data = string.format(
         '{"kind":%s,"attempt":%d,"run_at":%s}', cjson.encode(row.kind), row.attempts, exact(now))
-      if tasks.stopped(row.tenant, row.task) then
+      if tasks.refuses(row) then
         tasks.cancel_requeued(row, data)
       else
         wake('ready')

@@ -115,7 +115,7 @@ local function one(s)
   end
   if row and s.outcome ~= 'completed' and stands(row, s) then
     endings[s.outcome](s, row)
-    if row.state == 'queued' and tasks.stopped(row.tenant, row.task) then
+    if row.state == 'queued' and tasks.refuses(row) then
       tasks.cancel_requeued(row, farewell(s))
       return false
     end
