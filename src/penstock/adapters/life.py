@@ -2,8 +2,8 @@
 
 Data model of a life file:
     16 bytes   magic
-    N slots    (seq: int64, token: int64), zero when free: the jobs whose handler has started
-               and whose settlement is not stored yet
+    N slots    (seq: int64, token: int64, print of the job's id: 8 bytes), zero when free: the jobs
+               whose handler has started and whose settlement is not stored yet
 
 The kernel drops the lock when the process ends, however it ends. So whoever gets the lock
 holds proof that the owner is dead, and the slots say which jobs were really running: those
@@ -25,17 +25,30 @@ import os
 import struct
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 
-_MAGIC = b"PENSTOCK-LIFE-1\n"
-_SLOT = struct.Struct("<qq")
+_MAGIC = b"PENSTOCK-LIFE-2\n"
+_SLOT = struct.Struct("<qq8s")
 _SLOTS = 4096
 _SIZE = len(_MAGIC) + _SLOT.size * _SLOTS
 SUFFIX = ".life"
+
+Started = Mapping[int, tuple[int, str]]
+"""Running jobs: seq to the token of the lease, and the print of the job's id."""
+
+
+def print_of(job_id: str) -> str:
+    """What is kept of a job's id beside its seq, which a server may give again. (SHA-1: scripts of
+    Redis can make no other.)"""
+    return _print(job_id).hex()
+
+
+def _print(job_id: str) -> bytes:
+    return hashlib.sha1(job_id.encode(), usedforsecurity=False).digest()[:8]
 
 
 def runtime_folder(queue: str) -> Path:
@@ -85,16 +98,16 @@ class LifeFile:
     def name(self) -> str:
         return self.path.name
 
-    def mark(self, seq: int, token: int) -> int:
-        """Record that the handler of `seq` starts; the slot to give to `clear`."""
+    def mark(self, seq: int, job_id: str, token: int) -> int:
+        """Record that the handler of a job starts; the slot to give to `clear`."""
         slot = self._free.pop()
-        _SLOT.pack_into(self._map, slot, seq, token)
+        _SLOT.pack_into(self._map, slot, seq, token, _print(job_id))
         return slot
 
     def clear(self, slot: int) -> None:
         if self._map.closed:  # the membership lapsed while the job ran
             return
-        _SLOT.pack_into(self._map, slot, 0, 0)
+        _SLOT.pack_into(self._map, slot, 0, 0, b"")
         self._free.append(slot)
 
     def close(self) -> None:
@@ -144,15 +157,16 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-def started_jobs(path: Path) -> dict[int, int] | None:
-    """The running jobs (seq to token) a life file tells of; None when it cannot tell."""
+def started_jobs(path: Path) -> Started | None:
+    """The running jobs a life file tells of; None when it cannot tell."""
     try:
         data = path.read_bytes()
     except OSError:
         return None
     if len(data) != _SIZE or not data.startswith(_MAGIC):
         return None
-    return {seq: token for seq, token in _SLOT.iter_unpack(data[len(_MAGIC) :]) if seq}
+    slots = _SLOT.iter_unpack(data[len(_MAGIC) :])
+    return {seq: (token, mark.hex()) for seq, token, mark in slots if seq}
 
 
 @contextlib.contextmanager

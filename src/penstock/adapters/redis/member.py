@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.life import open_life_file, started_jobs
+from penstock.adapters.life import Started, open_life_file, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
@@ -52,7 +52,7 @@ class RedisMember:
         self._unheard: list[Returned] = []
         """Permits that may have been granted with an answer that did not come. They are given
         back with the next request."""
-        self._started: Mapping[int, int] | None = None
+        self._started: Started | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
 
@@ -185,7 +185,7 @@ class RedisMember:
         await self._connections.call("probed", ask)
 
     def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(lease.seq, lease.token)
+        return self._life.mark(*lease.ref)
 
     def clear_started(self, slot: int) -> None:
         self._life.clear(slot)
@@ -196,7 +196,7 @@ class RedisMember:
             "life": self._life.name,
             "lease_seconds": self._lease_seconds,
             "status": json.dumps(dict(status)),
-            "holds": [{"seq": lease.seq, "token": lease.token} for lease in holds],
+            "holds": [{"seq": lease.seq, "id": lease.id, "token": lease.token} for lease in holds],
         }
         return bool(self._renewing.run("renew", ask))
 

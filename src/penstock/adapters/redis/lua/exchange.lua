@@ -27,9 +27,14 @@ for _, one in ipairs(ask.returned) do
   if one.trip > last_trip then returned[#returned + 1] = one end
 end
 
-lane_settle.give_back(member, returned)
-local stale, spared = settle.all(member, ask.settlements)
-settle.progress(ask.progress)
+local stale, spared = {}, {}
+if is_member then
+  lane_settle.give_back(member, returned)
+  stale, spared = settle.all(member, ask.settlements)
+  settle.progress(member, ask.progress)
+else
+  stale = settle.refused(ask.settlements)
+end
 
 local first = {lapsed = {}, unknown = {}, forgotten = {}}
 local picked, claimed, next_at = {}, {}, nil
