@@ -74,7 +74,7 @@ class PostgresMember:
             raise
         self._renewal = Renewal(self._database, self._number, self.id, self._lease_seconds)
         self._upkeep = Upkeep(self._queue, self._number, self._kinds)
-        self._orphans = Orphans(self._number, self.id)
+        self._orphans = Orphans(self._number, self.id, self._trips.made)
 
     async def _insert(self, tx: Transaction) -> int:
         number: int = await tx.fetchval(

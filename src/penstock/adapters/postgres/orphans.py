@@ -1,8 +1,9 @@
-"""Leases and permits whose answer was lost on the way.
+"""Leases and permits that this process has in the queue and knows nothing of.
 
 When a connection breaks at the wrong moment, the server may have leased jobs that this process
-never heard of. They would wait for the end of its membership; so the next trip looks for them
-first, and gives them back.
+never heard of; and a replica that takes over may not know that others were settled. They would
+wait for the end of the membership; so the first trip over a new connection, and the one after a
+trip that failed, looks for them first and gives them back.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from penstock.ports.queue import Lease, Ref, Settlement, Topic
 class Orphans:
     """Knows what this process holds, as far as it was told."""
 
-    def __init__(self, number: int, member: str) -> None:
+    def __init__(self, number: int, member: str, made: int) -> None:
+        """`made`: connections that were made before it held anything."""
         self._number, self._member = number, member
         self._leases: set[Ref] = set()
         self._permits: set[int] = set()
         self._doubt = False
+        self._made = made
         self._lock = asyncio.Lock()
 
     @asynccontextmanager
@@ -36,9 +39,9 @@ class Orphans:
         """A trip, one at a time: what another has just been given is not known here yet. If it
         fails nobody knows what came of it, and the next one finds out."""
         async with self._lock:
-            if self._doubt:
+            if self._doubt or self._made != trips.made:
                 await trips.write(self._give_back)
-                self._doubt = False
+                self._doubt, self._made = False, trips.made
             try:
                 yield
             except BaseException:

@@ -201,8 +201,8 @@ class RedisMember:
         return bool(self._renewing.run("renew", ask))
 
     async def cancelled(self) -> list[int]:
-        key = f"{self._connections.address.tag}:stopping:{self._number}"
-        return [int(seq) for seq in await self._connections.command("SMEMBERS", key)]
+        ask = {"member": self._number, "life": self._life.name}
+        return [int(seq) for seq in await self._connections.call("stopping", ask)]
 
     async def upkeep(self) -> None:
         folder = self._queue.folder

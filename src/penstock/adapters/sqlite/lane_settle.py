@@ -23,7 +23,8 @@ def standing_leases(
     """Which leases still stand: only these teach a lane anything, or have a slot to free. With
     `ended`, also those that have ended since and nobody else has begun."""
     rows = tx.execute(
-        "SELECT jobs.seq, jobs.id, jobs.token FROM json_each(?) AS s JOIN jobs ON jobs.seq = s.value ->> 0"
+        "SELECT jobs.seq, jobs.id, jobs.token FROM json_each(?) AS s"
+        " JOIN jobs ON jobs.seq = s.value ->> 0"
         " WHERE jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2"
         f" AND (jobs.holder = ? {'OR jobs.holder IS NULL' if ended else ''})",
         (json.dumps(refs), holder),
