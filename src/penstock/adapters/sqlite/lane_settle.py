@@ -25,8 +25,8 @@ def standing_leases(
     rows = tx.execute(
         "SELECT jobs.seq, jobs.id, jobs.token FROM json_each(?) AS s"
         " JOIN jobs ON jobs.seq = s.value ->> 0"
-        " WHERE jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2"
-        f" AND (jobs.holder = ? {'OR jobs.holder IS NULL' if ended else ''})",
+        " WHERE +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2"
+        f" AND (+jobs.holder = ? {'OR jobs.holder IS NULL' if ended else ''})",
         (json.dumps(refs), holder),
     )
     return set(rows.fetchall())

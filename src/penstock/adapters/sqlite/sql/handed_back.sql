@@ -4,5 +4,5 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     message = '', waits_lane = s.value ->> 4, run_at = coalesce(s.value ->> 3, run_at),
     ready = iif(s.value ->> 3 IS NULL, 1 + (crashes > 0), 0)
 FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND jobs.holder = :member AND jobs.state = 'running'
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'

@@ -4,5 +4,5 @@ SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
     releases = releases + 1, run_at = s.value ->> 3, message = s.value ->> 4,
     waits_lane = s.value ->> 5
 FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
-  AND jobs.holder = :member AND jobs.state = 'running'
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'
