@@ -6,6 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import redis
 
@@ -64,17 +65,17 @@ def _sql(ledger: Ledger, statement: str, *values: str) -> None:
 
 
 @contextmanager
-def _redis(ledger: Ledger) -> Iterator[tuple[redis.Redis, str]]:
+def _redis(ledger: Ledger) -> Iterator[tuple[Any, str]]:
     plain, _, namespace = ledger.url.partition("?namespace=")
     with redis.Redis.from_url(plain, decode_responses=True) as server:
         yield server, f"{{{namespace}}}"
 
 
-def _seq(server: redis.Redis, tag: str, job_id: str) -> int:
+def _seq(server: Any, tag: str, job_id: str) -> int:
     return int(server.zscore(f"{tag}:ids", job_id))
 
 
-def _number(server: redis.Redis, tag: str, member: Member) -> str:
+def _number(server: Any, tag: str, member: Member) -> str:
     for number in server.zrange(f"{tag}:processes", 0, -1):
         if server.hget(f"{tag}:process:{number}", "id") == member.id:
             return str(number)

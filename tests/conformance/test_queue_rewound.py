@@ -27,6 +27,7 @@ from tests.conformance.rewinding import (
     let_another_hold,
 )
 from tests.conformance.support import (
+    End,
     Ledger,
     add,
     add_one,
@@ -79,7 +80,7 @@ async def test_settlements_and_progress_change_nothing_of_anothers(
     await queue.cancel(one(cancelled))
     rewind(ledger, member, other, leases)
     before, version = await rows(queue), await queue.versions([("default", "paper")])
-    ends = [completed, failed, retry, released, handed_back]
+    ends: list[End] = [completed, failed, retry, released, handed_back]
     late = [end(lease) for end, lease in zip(ends, ended, strict=True)]
 
     progress = [Progress(lease, 0.5, "ghost") for lease in ended]

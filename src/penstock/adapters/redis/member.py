@@ -19,12 +19,23 @@ from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.errors import describe
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Exchange,
+    KindDefaults,
+    Lease,
+    Progress,
+    Ref,
+    Settlement,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
 
 RETENTION_EVERY = 60.0
+FORGETS = 2
+"""What `exchange` says to a member of whose trips the server has forgotten some."""
 
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
 
@@ -46,6 +57,13 @@ class RedisMember:
         self._trips = 0
         self._unanswered: int | None = None
         """The first of the trips since the last answer: the server may have made any of them."""
+        self._answered = 0
+        """The last trip that was answered."""
+        self._leases: set[Ref] = set()
+        self._permits: set[int] = set()
+        """What it holds, as far as it was told, or may have been given just now."""
+        self._doubt = False
+        """The server has forgotten trips: what it takes to be held here may not be."""
         self._given_back: dict[int, int] = {}
         """Permits (by ref) on their way back, and the first trip they went with."""
         self._asks = 0
@@ -96,6 +114,7 @@ class RedisMember:
         if want is not None:
             ask["want"] = _want_ask(want)
         reply = await self._trip(ask, returned, results)
+        self._leases.difference_update(s.lease.ref for s in settlements)
         _, member, stale, spared, leases, next_at, lapsed, unknown, forgotten = reply
         if want is not None and (lapsed or unknown or forgotten):
             await takeover.take_back(self._connections, self._queue.folder, lapsed)
@@ -105,8 +124,11 @@ class RedisMember:
             reply = await self._trip({"settlements": [], "progress": [], "want": again})
             _, member, _, _, leases, next_at, *_ = reply
         self._given_back.clear()  # not before: if anything fails, they are given back again
+        self._permits.difference_update(one.permit.ref for one in returned)
+        found = [rows.lease(told) for told in leases]
+        self._leases.update(lease.ref for lease in found)
         return Exchange(
-            [rows.lease(told) for told in leases],
+            found,
             [settlements[number - 1] for number in stale if number <= len(settlements)],
             float(next_at) if next_at else None,
             bool(member),
@@ -126,6 +148,10 @@ class RedisMember:
         ]
         if weights := self._queue.weights_of():
             ask["weights"] = weights
+        ask["answered"] = self._answered
+        if self._doubt:
+            ask["known"] = {str(seq): f"{job_id} {token}" for seq, job_id, token in self._leases}
+            ask["permits"] = {str(ref): True for ref in self._permits}
         if self._unanswered is None:
             self._unanswered = self._trips
         else:
@@ -135,6 +161,8 @@ class RedisMember:
         reply = await self._connections.trip("exchange", ask, *results)
         clock.sample(asked, float(reply[0]))
         self._unanswered = None
+        self._answered = self._trips
+        self._doubt = reply[1] == FORGETS
         return reply
 
     async def _adopt(self, want: Want, unknown: Sequence[Sequence[str]]) -> None:
@@ -163,6 +191,7 @@ class RedisMember:
             "configs": lanes.configs(names, self._queue.lane_config),
             "returned": [lanes.returned_ask(one, 0) for one in unheard],
         }
+        self._permits.update(request.ref for request in requests)
         clock = self._queue.clock
         asked = clock.local()
         try:
@@ -172,9 +201,13 @@ class RedisMember:
             self._unheard += [*unheard, *(Returned(permit, None, 0, 0) for permit in granted)]
             raise
         clock.sample(asked, float(now))
-        return [
+        self._permits.difference_update(one.permit.ref for one in unheard)
+        found = [
             lanes.permit(request, told) for request, told in zip(requests, answers, strict=True)
         ]
+        granted_refs = {one.ref for one in found if isinstance(one, Permit)}
+        self._permits.difference_update({request.ref for request in requests} - granted_refs)
+        return found
 
     async def probes(self) -> list[tuple[str, str]]:
         due = await self._connections.call("probes", {})
