@@ -2,7 +2,7 @@
 
 Data model of a life file:
     16 bytes   magic
-    N slots    (seq: int64, token: int64, print of the job's id: 8 bytes), zero when free: the jobs
+    N slots    (seq: int64, token: int64, end of the job's id: 16 bytes), zero when free: the jobs
                whose handler has started and whose settlement is not stored yet
 
 The kernel drops the lock when the process ends, however it ends. So whoever gets the lock
@@ -32,7 +32,8 @@ from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 
 _MAGIC = b"PENSTOCK-LIFE-2\n"
-_SLOT = struct.Struct("<qq8s")
+_PRINT = 16
+_SLOT = struct.Struct(f"<qq{_PRINT}s")
 _SLOTS = 4096
 _SIZE = len(_MAGIC) + _SLOT.size * _SLOTS
 SUFFIX = ".life"
@@ -42,13 +43,9 @@ Started = Mapping[int, tuple[int, str]]
 
 
 def print_of(job_id: str) -> str:
-    """What is kept of a job's id beside its seq, which a server may give again. (SHA-1: scripts of
-    Redis can make no other.)"""
-    return _print(job_id).hex()
-
-
-def _print(job_id: str) -> bytes:
-    return hashlib.sha1(job_id.encode(), usedforsecurity=False).digest()[:8]
+    """What is kept of a job's id beside its seq, which a server may give again: its end, where ids
+    that are made together or of one time differ."""
+    return job_id[-_PRINT:]
 
 
 def runtime_folder(queue: str) -> Path:
@@ -101,7 +98,7 @@ class LifeFile:
     def mark(self, seq: int, job_id: str, token: int) -> int:
         """Record that the handler of a job starts; the slot to give to `clear`."""
         slot = self._free.pop()
-        _SLOT.pack_into(self._map, slot, seq, token, _print(job_id))
+        _SLOT.pack_into(self._map, slot, seq, token, print_of(job_id).encode())
         return slot
 
     def clear(self, slot: int) -> None:
@@ -166,7 +163,11 @@ def started_jobs(path: Path) -> Started | None:
     if len(data) != _SIZE or not data.startswith(_MAGIC):
         return None
     slots = _SLOT.iter_unpack(data[len(_MAGIC) :])
-    return {seq: (token, mark.hex()) for seq, token, mark in slots if seq}
+    return {
+        seq: (token, mark.rstrip(b"\0").decode(errors="replace"))
+        for seq, token, mark in slots
+        if seq
+    }
 
 
 @contextlib.contextmanager

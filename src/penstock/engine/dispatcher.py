@@ -146,10 +146,10 @@ class Dispatcher:
     def take(self, leases: list[Lease]) -> None:
         """Start jobs that were leased to this process, or give back those it has no room for."""
         for lease in leases:
-            if lease.ref in self._bench.held:
-                self._leased_again(lease)
+            before = self._bench.held.setdefault(lease.ref, lease)
+            if before is not lease:
+                self._leased_again(before, lease)
                 continue
-            self._bench.held[lease.ref] = lease
             if lease.crashes:
                 self._bench.crashed.add(lease.ref)
             # Stopped while the trip was under way, or no room after all.
@@ -160,12 +160,11 @@ class Dispatcher:
             else:
                 self._bench.internal_queue.put_nowait(lease)
 
-    def _leased_again(self, lease: Lease) -> None:
+    def _leased_again(self, before: Lease, lease: Lease) -> None:
         """The queue has forgotten a claim of ours, because its server crashed or a replica took
         over that lagged, and has leased the job here once more. Its run is good for both, unless
         somebody has enqueued another job with the same id since: then only a new membership can
         tell the two apart."""
-        before = self._bench.held[lease.ref]
         if (lease.enqueued_at, lease.payload) != (before.enqueued_at, before.payload):
             self._lapsed()
 

@@ -3,7 +3,7 @@
 -- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
 -- lease has run out. Returns whether it was there.
 --
--- `started` tells which of its jobs were running ("seq" to {token, print of the id}): those have spent
+-- `started` tells which of its jobs were running ("seq" to {token, end of the id}): those have spent
 -- an attempt and have a crash on their record. Without it nobody can tell (the power failed, or the life file is
 -- not on this machine). Then a job that was already running alone is taken to be the cause, and
 -- the others are only marked, so that from now on they run alone and are counted exactly.
@@ -23,7 +23,7 @@ local function take_back(row)
   if ask.started then
     local mark = ask.started[tostring(row.seq)]
     ran = mark and mark[1] == tonumber(row.token)
-      and mark[2] == string.sub(redis.sha1hex(row.id), 1, 16) or false
+      and mark[2] == string.sub(row.id, -16) or false
     suspect = ran
   end
   local retries = tonumber(row.max_retries) or MAX_RETRIES
