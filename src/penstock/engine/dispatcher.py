@@ -129,8 +129,11 @@ class Dispatcher:
         self.trips += 1
         self.trip_seconds += time.monotonic() - begun
         settler.stored(load)
+        held = self._bench.held
         for settlement, _ in load.settlements:
-            self._bench.held.pop(settlement.lease.ref, None)
+            lease = settlement.lease
+            if held.get(lease.id) is lease:
+                del held[lease.id]
         if exchange.member:
             self._deliver(exchange, want)
         elif member is self._bench.member:
@@ -146,10 +149,11 @@ class Dispatcher:
     def take(self, leases: list[Lease]) -> None:
         """Start jobs that were leased to this process, or give back those it has no room for."""
         for lease in leases:
-            before = self._bench.held.setdefault(lease.ref, lease)
-            if before is not lease:
+            before = self._bench.held.get(lease.id)
+            if before is not None and before.ref == lease.ref:
                 self._leased_again(before, lease)
                 continue
+            self._bench.held[lease.id] = lease
             if lease.crashes:
                 self._bench.crashed.add(lease.ref)
             # Stopped while the trip was under way, or no room after all.

@@ -25,7 +25,6 @@ from penstock.ports.queue import (
     KindDefaults,
     Lease,
     Progress,
-    Ref,
     Settlement,
     Want,
 )
@@ -59,7 +58,7 @@ class RedisMember:
         """The first of the trips since the last answer: the server may have made any of them."""
         self._answered = 0
         """The last trip that was answered."""
-        self._leases: set[Ref] = set()
+        self._leases: dict[str, Lease] = {}
         self._permits: set[int] = set()
         """What it holds, as far as it was told, or may have been given just now."""
         self._doubt = False
@@ -114,7 +113,8 @@ class RedisMember:
         if want is not None:
             ask["want"] = _want_ask(want)
         reply = await self._trip(ask, returned, results)
-        self._leases.difference_update(s.lease.ref for s in settlements)
+        for settlement in settlements:
+            self._leases.pop(settlement.lease.id, None)
         _, member, stale, spared, leases, next_at, lapsed, unknown, forgotten = reply
         if want is not None and (lapsed or unknown or forgotten):
             await takeover.take_back(self._connections, self._queue.folder, lapsed)
@@ -126,7 +126,7 @@ class RedisMember:
         self._given_back.clear()  # not before: if anything fails, they are given back again
         self._permits.difference_update(one.permit.ref for one in returned)
         found = [rows.lease(told) for told in leases]
-        self._leases.update(lease.ref for lease in found)
+        self._leases.update((lease.id, lease) for lease in found)
         return Exchange(
             found,
             [settlements[number - 1] for number in stale if number <= len(settlements)],
@@ -150,7 +150,8 @@ class RedisMember:
             ask["weights"] = weights
         ask["answered"] = self._answered
         if self._doubt:
-            ask["known"] = {str(seq): f"{job_id} {token}" for seq, job_id, token in self._leases}
+            held = self._leases.values()
+            ask["known"] = {str(lease.seq): f"{lease.id} {lease.token}" for lease in held}
             ask["permits"] = {str(ref): True for ref in self._permits}
         if self._unanswered is None:
             self._unanswered = self._trips
