@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.run import run_folder
+
 CHAOS = Path(__file__).parent / "chaos"
+
+
+def pytest_configure() -> None:
+    """Begin the run, before pytest-xdist starts the processes that share it."""
+    run_folder()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
