@@ -14,7 +14,7 @@ PEERS_STAMP := $(PEERS)/.setup-stamp
 CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test coverage check bench chaos proof docs lock proto clean
+.PHONY: help setup ready demo run test coverage check bench chaos proof docs lock proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,11 +24,14 @@ help: ## list the targets
 export PYTHONDONTWRITEBYTECODE :=
 
 # Two `make`s in one folder take turns, and the second finds everything done.
-READY := +@$(PYTHON) tools/one_at_a_time.py Makefile $(MAKE) --no-print-directory
+READY := +@$(PYTHON) tools/one_at_a_time.py Makefile $(MAKE) --no-print-directory ready FOR=
+
+ready: $(FOR)
+	@:
 
 # compileall: a no-op for files that did not change.
 setup: ## make .venv with everything pinned (quick when nothing changed)
-	$(READY) $(STAMP)
+	$(READY)$(STAMP)
 	@$(BIN)/python -m compileall -q src
 
 # --python: without it an activated environment elsewhere would be changed instead of .venv.
@@ -60,11 +63,11 @@ $(VENV)/.%-stamp: pyproject.toml requirements/%.txt $(UV)
 	@touch $@
 
 demo: ## watch it work
-	$(READY) $(VENV)/.demo-stamp
+	$(READY)$(VENV)/.demo-stamp
 	$(BIN)/python examples/demo.py
 
 run: ## serve the quickstart example on localhost:8321
-	$(READY) $(VENV)/.run-stamp
+	$(READY)$(VENV)/.run-stamp
 	$(BIN)/penstock serve examples.quickstart:app
 
 # Most tests wait more than they compute: five at a time, then those that need a core to
