@@ -86,7 +86,7 @@ CORE := tests/unit tests/conformance
 coverage: setup ## the core of the tests, and how many branches of src they take
 	rm -f .coverage .coverage.*
 	failed=0; \
-	$(BIN)/python -m coverage run -m pytest $(CORE) -m 'not alone' -n 4 --dist worksteal || failed=1; \
+	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/python -m pytest $(CORE) -m 'not alone' -n 4 --dist worksteal || failed=1; \
 	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report || failed=1; \
 	exit $$failed
 

@@ -10,9 +10,13 @@ from tests.support.run import run_folder
 CHAOS = Path(__file__).parent / "chaos"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Begin the run, before pytest-xdist starts the processes that share it."""
     run_folder()
+    if hasattr(config, "workerinput"):
+        # `make coverage` counts what tests do in these, and not in what they start: some look at
+        # what a process has loaded, and how quickly.
+        os.environ.pop("COVERAGE_PROCESS_START", None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
