@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.run import run_folder
+
 CHAOS = Path(__file__).parent / "chaos"
 LONG = Path(__file__).parent / "long.txt"
 
@@ -14,6 +16,15 @@ def long_patterns() -> list[str]:
     """The lines of long.txt that name tests."""
     lines = (line.strip() for line in LONG.read_text().splitlines())
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin the run, before pytest-xdist starts the processes that share it."""
+    run_folder()
+    if hasattr(config, "workerinput"):
+        # `make coverage` counts what tests do in these, and not in what they start: some look at
+        # what a process has loaded, and how quickly.
+        os.environ.pop("COVERAGE_PROCESS_START", None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

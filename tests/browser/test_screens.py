@@ -190,6 +190,14 @@ def test_screens_are_accessible_fit_and_complain_about_nothing(
     look.fine()
 
 
+def test_on_a_phone_the_screen_that_is_open_is_in_sight(board: Board, served: Served) -> None:
+    last = board.look("/", device=PHONE).find("nav a").last.get_attribute("href")
+    look = board.look(last, device=PHONE)
+    look.page.keyboard.press("Tab")
+    assert look.page.evaluate("document.activeElement.textContent") == "To the content"
+    expect(look.find("nav a[aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
 def test_the_keyboard_is_enough(board: Board, served: Served) -> None:
     job_id = board.enqueue("add", delay=3600)
     look = board.look(f"/jobs/{job_id}").live()

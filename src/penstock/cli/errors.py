@@ -68,9 +68,10 @@ class QueueMissing(NotFound):
 def guarded(invoke: Callable[[], None], *, as_json: bool) -> int:
     """Run a command; report how it ended, and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        # Names and messages may hold anything; an ASCII terminal must not make us fail.
+        # Names and messages may hold anything; an ASCII terminal must not make us fail. And who
+        # reads a pipe sees each line at once, also what a handler prints.
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
     try:
         invoke()
         sys.stdout.flush()
@@ -102,7 +103,6 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
         sys.stderr.write(json.dumps({"error": {"type": kind, "message": message}}) + "\n")
     else:
         sys.stderr.write(f"error: {printable(message)}\n")
-    sys.stderr.flush()
 
 
 def _code_of(error: PenstockError) -> ExitCode:

@@ -55,9 +55,8 @@ def print_json(value: Any) -> None:
 
 
 def print_json_line(value: Any) -> None:
-    """One of several JSON values, each on its own line, seen at once by who reads a pipe."""
+    """One of several JSON values, each on its own line."""
     sys.stdout.write(json.dumps(value) + "\n")
-    sys.stdout.flush()
 
 
 def say(text: str = "") -> None:
@@ -68,7 +67,6 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """A line beside the output, on stderr: hints, warnings, what goes on."""
     sys.stderr.write(text + "\n")
-    sys.stderr.flush()
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -106,7 +105,6 @@ class LineShow:
             if self._states.get(search.id) != search.state:
                 self._states[search.id] = search.state
                 say(f"{search.state:<9}  search {search.number}: {_outcome(search)}")
-        sys.stdout.flush()  # whoever reads a pipe sees it at once
         if news.waiting_for:
             note(f"waiting for {'; '.join(map(printable, news.waiting_for))}")
 

@@ -27,8 +27,14 @@ theme.addEventListener("click", () => {
 });
 
 // On a phone the screens stand in a row that is wider than it: the one that is open is in sight.
+// Not by scrollIntoView: browsers let the Tab key go on from there, and skip the link to the content.
 
-$("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+const here = $("nav a[aria-current]");
+if (here) {
+  const row = here.closest("nav");
+  const middle = (one) => one.getBoundingClientRect().left + one.getBoundingClientRect().width / 2;
+  row.scrollLeft += middle(here) - middle(row);
+}
 
 // Times: the title tells them in the reader's own zone.
 
