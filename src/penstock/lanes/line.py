@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.lanes.limits import next_chance
+from penstock.lanes.limits import is_full, next_chance
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.ports.queue import Lease
@@ -25,7 +25,7 @@ SEQ, PRIORITY, CRASHES = 2, 7, 18
 
 def room(lanes: list[LaneState], wanted: int, now: float) -> int:
     """How many may be taken from the line at most."""
-    most = min(wanted, *(one.free_slots() for one in lanes))
+    most = min(wanted, *(one.slots_for_jobs(now) for one in lanes))
     return 0 if any(not one.may_start(now) for one in lanes) else most
 
 
@@ -72,5 +72,5 @@ def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | 
     at = next_chance(lanes, now)
     if at is not None:
         return at, None
-    full = [one for one in lanes if one.free_slots() == 0 or one.trial is not None]
+    full = [one for one in lanes if is_full(one, now) or one.trial is not None]
     return None, full[0].name

@@ -10,17 +10,25 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.lanes.state import CONFIGURED, OWN, LaneState, limits_of
+from penstock.lanes.state import (
+    CONFIGURED,
+    COUNTED,
+    OWN,
+    QUESTIONS,
+    LaneState,
+    limits_of,
+)
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
-_COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
+_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
 _IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = (
-    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name)"
+    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name),"
+    f" (SELECT count(*) FROM slots WHERE slots.lane = lanes.name || '{QUESTIONS}')"
     " FROM lanes WHERE name = ?"
 )
 _STATE = [name for name in _COLUMNS if name not in CONFIGURED]
@@ -69,9 +77,9 @@ def save(tx: Transaction, lane: LaneState) -> None:
 
 
 def take_slots(
-    tx: Transaction, lanes: Sequence[LaneState], holder: int, refs: Iterable[int]
+    tx: Transaction, lanes: Iterable[str], holder: int, refs: Sequence[int]
 ) -> None:
-    rows = [(lane.name, holder, ref) for ref in refs for lane in lanes]
+    rows = [(lane, holder, ref) for lane in lanes for ref in refs]
     tx.execute(
         "INSERT INTO slots (lane, holder, ref, since)"
         " SELECT value ->> 0, value ->> 1, value ->> 2, ? FROM json_each(?)",
@@ -90,8 +98,16 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         freed[lane] = freed.get(lane, 0) + 1
     for lane, count in freed.items():
         wake_waiting(tx, lane, count)
-    if any(ref < 0 for ref in refs or ()):
-        tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
+    if any(ref < 0 for ref in refs or ()) or _asked(tx, freed):
+        tx.wake(Topic.READY)  # who waits for a permit stands in no line
+
+
+def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
+    """Whether a question may wait for a slot of any of these."""
+    waiting = (
+        "SELECT 1 FROM lanes WHERE asked_until > ? AND name IN (SELECT value FROM json_each(?))"
+    )
+    return tx.execute(waiting, (tx.now, json.dumps(list(lanes)))).fetchone() is not None
 
 
 def free_lost_slots(tx: Transaction) -> None:
@@ -159,8 +175,8 @@ def announce(tx: Transaction) -> None:
 def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:
     """Slots that a line could not use are for others to look at."""
     for lane in lanes:
-        if lane.free_slots() and lane.trial is None:
-            wake_waiting(tx, lane.name, lane.free_slots())
+        if (free := lane.slots_for_jobs(tx.now)) and lane.trial is None:
+            wake_waiting(tx, lane.name, free)
 
 
 def wake_lane(tx: Transaction, lane: str) -> None:

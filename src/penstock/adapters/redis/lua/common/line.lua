@@ -8,7 +8,7 @@ local line = {LINES_PER_CLAIM = 16, LATER_SECONDS = 1}
 function line.room(lanes, wanted, now)
   local most = wanted
   for _, lane in ipairs(lanes) do
-    most = math.min(most, lane_state.free_slots(lane))
+    most = math.min(most, lane_state.slots_for_jobs(lane, now))
     if not lane_state.may_start(lane, now) then return 0 end
   end
   return most
@@ -35,6 +35,6 @@ function line.look_again(lanes, now)
   local at = limits.next_chance(lanes, now)
   if at then return at end
   for _, lane in ipairs(lanes) do
-    if lane_state.free_slots(lane) == 0 or lane.trial ~= nil then return nil, lane.name end
+    if limits.is_full(lane, now) or lane.trial ~= nil then return nil, lane.name end
   end
 end

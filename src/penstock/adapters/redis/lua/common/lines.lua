@@ -11,7 +11,8 @@
 --   kinds:LANE           set of the kinds that have a line in LANE
 --   lined                set of the kinds that have a line in any lane
 
-local lines = {}
+-- Behind a lane's name: where the slots of its questions are stored once more, to be counted.
+local lines = {QUESTIONS = '?'}
 
 function lines.lane_key(name) return ns .. 'lane:' .. name end
 
@@ -75,7 +76,8 @@ function lines.forget(lane, kind)
   end
 end
 
--- What is told of a lane to those who only look: name, row, slots taken, jobs in its lines.
+-- What is told of a lane to those who only look: name, row, slots taken, jobs in its lines, slots
+-- taken by questions.
 function lines.told(name)
   local waiting = 0
   for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
@@ -84,7 +86,7 @@ function lines.told(name)
   end
   return {
     name, redis.call('HGETALL', lines.lane_key(name)), redis.call('SCARD', ns .. 'slots:' .. name),
-    waiting}
+    waiting, redis.call('SCARD', ns .. 'slots:' .. name .. lines.QUESTIONS)}
 end
 
 -- How many stand before this place in the lines of a lane.
