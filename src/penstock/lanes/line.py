@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.lanes.limits import is_full, next_chance
+from penstock.lanes.limits import next_chance
 from penstock.lanes.state import LaneState
 from penstock.model.job import Priority
 from penstock.ports.queue import Lease
@@ -68,9 +68,7 @@ def with_permit(row: Row, start: float, lanes: list[LaneState]) -> Lease:
 
 
 def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | None]:
-    """When to look at the line next; or, with no time known, the lane whose slot it waits for."""
-    at = next_chance(lanes, now)
-    if at is not None:
-        return at, None
-    full = [one for one in lanes if is_full(one, now) or one.trial is not None]
-    return None, full[0].name
+    """When to look at the line next, and the lane whose slot it waits for; whichever comes first,
+    where there are both."""
+    full = [one.name for one in lanes if one.slots_for_jobs(now) == 0 or one.trial is not None]
+    return next_chance(lanes, now), full[0] if full else None

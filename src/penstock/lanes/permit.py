@@ -69,9 +69,7 @@ def _full(lane: LaneState) -> Busy:
     return Busy(lane.name, None, "all its slots are taken")
 
 
-def _why_not(
-    lanes: list[LaneState], held: Collection[str], now: float, *, question: bool
-) -> Busy:
+def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, question: bool) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
             return Busy(lane.name, lane.blocked_until, lane.blocked_why or "blocked")

@@ -29,6 +29,7 @@ _LEAST = {
     "search_seconds": 1,
     "answer_seconds": 1,
     "search_loop_seconds": 0.1,
+    "question_seconds": 0.1,
     "evidence_tokens": 100,
     "parsers": 1,
     "chunk_tokens": 50,
@@ -132,6 +133,8 @@ class Settings:
     """A question is answered within this time, with what is there by then."""
     search_loop_seconds: float = 45.0
     """Of that, how long evidence is looked for at most."""
+    question_seconds: float = 5.0
+    """A search whose question is not embedded within this time answers by its words alone."""
     evidence_tokens: int = 6000
     """How much of what was found a language model is shown at a time."""
     unused_vectors_seconds: float = 7 * 86400.0

@@ -76,9 +76,7 @@ def save(tx: Transaction, lane: LaneState) -> None:
     tx.execute(_WRITE, {**values, "name": lane.name, "now": tx.now})
 
 
-def take_slots(
-    tx: Transaction, lanes: Iterable[str], holder: int, refs: Sequence[int]
-) -> None:
+def take_slots(tx: Transaction, lanes: Iterable[str], holder: int, refs: Sequence[int]) -> None:
     rows = [(lane, holder, ref) for lane in lanes for ref in refs]
     tx.execute(
         "INSERT INTO slots (lane, holder, ref, since)"

@@ -55,7 +55,8 @@ local function look_at(name, names, at, waits_for)
         lines.forget(name, kind)
       else
         redis.call('ZADD', ns .. 'lines:' .. kind, now, name)
-        if at then lines.look_at(name, kind, at) else lines.wait_for(name, kind, waits_for, now) end
+        if at then lines.look_at(name, kind, at) end
+        if waits_for then lines.wait_for(name, kind, waits_for, now, at) end
       end
     end
   end

@@ -4,8 +4,7 @@
 -- the lines in which jobs wait: a look that finds nobody deletes them.
 --   lines:KIND           sorted set lane by the time since when it waits as it does now
 --   looks:KIND           sorted set lane by when to look at it next
---   waits:KIND           hash lane -> the lane (its own or the parent) whose slot it waits for,
---                        while it is not to be looked at
+--   waits:KIND           hash lane -> the lane (its own or the parent) whose slot it waits for
 --   waiting:LANE,KIND    sorted set of lanes that wait for a slot of LANE, by since
 --   waiters:LANE         set of the kinds of which some do
 --   kinds:LANE           set of the kinds that have a line in LANE
@@ -51,10 +50,10 @@ function lines.look_at(lane, kind, at)
   redis.call('ZADD', ns .. 'looks:' .. kind, at, lane)
 end
 
--- Look at the line when a slot of `waits_for` is free.
-function lines.wait_for(lane, kind, waits_for, since)
+-- Look at the line when a slot of `waits_for` is free, or at this time, if there is one.
+function lines.wait_for(lane, kind, waits_for, since, at)
   stop_waiting(lane, kind)
-  redis.call('ZREM', ns .. 'looks:' .. kind, lane)
+  if not at then redis.call('ZREM', ns .. 'looks:' .. kind, lane) end
   redis.call('HSET', ns .. 'waits:' .. kind, lane, waits_for)
   redis.call('ZADD', ns .. 'waiting:' .. pair(waits_for, kind), since, lane)
   redis.call('SADD', ns .. 'waiters:' .. waits_for, kind)
