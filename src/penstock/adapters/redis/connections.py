@@ -40,6 +40,8 @@ _FAULTS = (exceptions.RedisError, OSError)
 _OPTIONS: dict[str, Any] = {
     "protocol": 2,
     "encoding": "utf-8",
+    # Bytes that are no text fail the job whose they are, and not every trip that meets them.
+    "encoding_errors": "surrogateescape",
     "decode_responses": True,
     "client_name": "penstock",
     "socket_connect_timeout": CONNECT_SECONDS,
