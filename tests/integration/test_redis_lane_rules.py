@@ -84,6 +84,8 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
         case "grant":
             step |= {"wanted": draw(JOBS), "ahead": draw(SECONDS), "held": draw(HELD)}
             step["question"] = draw(QUESTION)
+        case "set_back":
+            step["ahead"] = draw(SECONDS) - 1.0
         case "repace":
             step["old"] = draw(st.sampled_from([0.0, 0.102, 3.06]))
         case "room":
@@ -200,6 +202,11 @@ def _permit(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     ]
 
 
+def _set_back(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    lanes[0].touched_at = now + step["ahead"]
+    return [breaker.set_back(lanes[0], now)]
+
+
 def _judge(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     report, fault = step["report"], step["fault"]
     if report is not None and report.told:
@@ -223,6 +230,7 @@ _PYTHON = {
     "learn": _learn,
     "probed": _probed,
     "permit": _permit,
+    "set_back": _set_back,
     "judge": _judge,
 }
 

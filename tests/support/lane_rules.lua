@@ -71,6 +71,11 @@ function rules.permit(step, at)
   return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false}
 end
 
+function rules.set_back(step, at)
+  some[1].touched_at = at + step.ahead
+  return {breaker.set_back(some[1], at)}
+end
+
 function rules.judge(step, at)
   local s = step.settlement
   local fault = s.report and s.report.told and verdict.fault_of_told(some[1], s.report) or step.fault

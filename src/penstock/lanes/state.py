@@ -69,6 +69,8 @@ class LaneState:
     """What an operator has given it, as JSON; the limits above are those in force."""
     asked_until: float = 0.0
     """Until then jobs leave a slot to questions; see `penstock.lanes.permit`."""
+    touched_at: float = 0.0
+    """When the row was last written."""
     in_flight: int = 0
     """Slots taken. Counted from the slots themselves, so it cannot drift."""
     asking: int = 0
@@ -130,6 +132,8 @@ CONFIGURED = frozenset(
     }
 )
 """What nothing that happens in a lane changes."""
+TOUCHED = "touched_at"
+"""What every write of a row sets to its own time."""
 COUNTED = frozenset({"in_flight", "asking"})
 """What is counted, and so not stored."""
 QUESTIONS = "?"

@@ -13,12 +13,14 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.lanes import breaker
 from penstock.lanes.limits import repace
 from penstock.lanes.state import (
     CONFIGURED,
     COUNTED,
     OWN,
     QUESTIONS,
+    TOUCHED,
     LaneState,
     limits_of,
     own_limits,
@@ -30,7 +32,7 @@ log = logging.getLogger("penstock.lanes")
 States = dict[str, LaneState]
 
 _COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
-_STATE = [name for name in _COLUMNS if name not in CONFIGURED]
+_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
 _IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = f"""
 SELECT {", ".join(_IN_FORCE)},
@@ -97,7 +99,25 @@ async def lock(tx: Transaction, names: Iterable[str]) -> States:
             lane.trial = lane.trial_holder = None
         states[lane.name] = lane
         tx.now = now
+    mended = [lane for lane in states.values() if breaker.set_back(lane, tx.now)]
+    await save(tx, mended)
+    for lane in mended:
+        await wake_lane(tx, lane.name)
     return states
+
+
+async def set_back(tx: Transaction) -> None:
+    """Mend what was written at a time which is still to come, because the clock was set back; see
+    `breaker.set_back`."""
+    ahead = await tx.fetch("SELECT name FROM penstock.lanes WHERE touched_at > $1", tx.now)
+    await lock(tx, [name for (name,) in ahead])
+    woken = await tx.fetch(
+        "UPDATE penstock.lines SET since = $1, wake_at = CASE WHEN wake_at IS NULL THEN NULL"
+        " ELSE 0 END WHERE since > $1 RETURNING 1",
+        tx.now,
+    )
+    if woken:
+        tx.wake(Topic.READY)
 
 
 async def lock_held(tx: Transaction, holder: int) -> None:

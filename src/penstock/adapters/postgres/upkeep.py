@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.clock import ClockWatch
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import fail_overdue
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
-from penstock.adapters.postgres.lanes import free_lost_slots
+from penstock.adapters.postgres.lanes import free_lost_slots, set_back
 from penstock.adapters.postgres.turns import place
 from penstock.adapters.takeover import sweep_files
 from penstock.lanes.state import DAY
@@ -26,7 +27,8 @@ RETENTION_EVERY = 60.0
 IDLE_LANE_SECONDS = 3600.0
 _OVERDUE = (
     "SELECT EXISTS (SELECT 1 FROM penstock.jobs"
-    " WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= penstock.clock())"
+    " WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= penstock.clock()),"
+    " penstock.clock()"
 )
 
 
@@ -39,6 +41,7 @@ class Upkeep:
         self._kinds = kinds
         self._aged_at = 0.0
         self._retained_at = 0.0
+        self._clock = ClockWatch()
 
     async def run(self) -> None:
         queue = self._queue
@@ -52,8 +55,12 @@ class Upkeep:
             await self.end_lapsed(queue)
             sweep_files(queue.folder, await queue.life_names())
         # For when no worker is free to claim.
-        if await queue.fetchval(_OVERDUE):
+        ((overdue, clock),) = await queue.fetch(_OVERDUE)
+        if overdue:
             await queue.write(fail_overdue)
+        if self._clock.went_back(clock):
+            self._aged_at = self._retained_at = 0.0
+            await queue.write(set_back)
         if now >= self._aged_at + queue.ageing_seconds / 4:
             self._aged_at = now
             if await queue.read(self._aged):

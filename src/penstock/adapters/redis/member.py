@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.clock import ClockWatch
 from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
@@ -53,8 +54,8 @@ class RedisMember:
         """Permits that may have been granted with an answer that did not come. They are given
         back with the next request."""
         self._started: Mapping[int, int] | None = None
-        self._aged_at = 0.0
-        self._retained_at = 0.0
+        self._aged_at = self._retained_at = float("-inf")
+        self._clock = ClockWatch()
 
     def now(self) -> float:
         return self._queue.now()
@@ -206,12 +207,15 @@ class RedisMember:
 
     async def upkeep(self) -> None:
         folder = self._queue.folder
-        _, others, overdue = await self._connections.call("upkeep", {"member": self._number})
+        clock, others, overdue = await self._connections.call("upkeep", {"member": self._number})
         if await takeover.take_over(self._connections, folder, others):
             await self._sweep(folder)
         if overdue:
             await self._connections.call("overdue", {})
-        now = time.time()
+        if self._clock.went_back(float(clock)):
+            while await self._connections.call("set_back", {}):
+                pass
+        now = time.monotonic()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
             self._aged_at = now
             await self._age()

@@ -10,11 +10,13 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.lanes import breaker
 from penstock.lanes.state import (
     CONFIGURED,
     COUNTED,
     OWN,
     QUESTIONS,
+    TOUCHED,
     LaneState,
     limits_of,
 )
@@ -31,7 +33,7 @@ _READ = (
     f" (SELECT count(*) FROM slots WHERE slots.lane = lanes.name || '{QUESTIONS}')"
     " FROM lanes WHERE name = ?"
 )
-_STATE = [name for name in _COLUMNS if name not in CONFIGURED]
+_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
 _WRITE = (
     f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in _STATE)}, touched_at = :now"
     " WHERE name = :name"
@@ -59,7 +61,31 @@ def load_all(connection: sqlite3.Connection) -> list[LaneState]:
 
 def load(tx: Queryable, name: str) -> LaneState | None:
     row = tx.execute(_READ, (name,)).fetchone()
-    return None if row is None else LaneState(*row)
+    lane = None if row is None else LaneState(*row)
+    if lane is not None and isinstance(tx, Transaction) and breaker.set_back(lane, tx.now):
+        save(tx, lane)
+        wake_lane(tx, name)
+    return lane
+
+
+def is_ahead(connection: sqlite3.Connection, now: float) -> list[Any]:
+    """A lane or line that was written at a time which is still to come: the clock was set back."""
+    return connection.execute(
+        "SELECT 1 FROM lanes WHERE touched_at > :now"
+        " UNION ALL SELECT 1 FROM lines WHERE since > :now LIMIT 1",
+        {"now": now},
+    ).fetchall()
+
+
+def set_back(tx: Transaction) -> None:
+    """Mend what was written at a time which is still to come; see `breaker.set_back`."""
+    for (name,) in tx.execute("SELECT name FROM lanes WHERE touched_at > ?", (tx.now,)).fetchall():
+        load(tx, name)
+    tx.execute(
+        "UPDATE lines SET since = :now, wake_at = iif(wake_at IS NULL, NULL, 0) WHERE since > :now",
+        {"now": tx.now},
+    )
+    tx.wake(Topic.READY)
 
 
 def with_parent(tx: Queryable, name: str) -> list[LaneState]:

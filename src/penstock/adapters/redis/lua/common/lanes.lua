@@ -28,7 +28,8 @@ local CONFIGURED = {
 local OWN = {
   spacing = 'own_spacing', tolerance = 'own_tolerance', max_parallel = 'own_parallel',
   per_day = 'own_per_day'}
-local NOT_STORED = {name = true, stored = true, in_flight = true, asking = true}
+local NOT_STORED = {
+  name = true, stored = true, in_flight = true, asking = true, touched_at = true}
 
 local function write(lane)
   local fields = {}
@@ -53,6 +54,7 @@ local function stored(name)
   if #flat == 0 then return nil end
   local lane = {
     name = name, stored = {}, asked_until = 0,
+    touched_at = tonumber(redis.call('ZSCORE', ns .. 'lanes', name) or 0),
     in_flight = redis.call('SCARD', ns .. 'slots:' .. name),
     asking = redis.call('SCARD', ns .. 'slots:' .. name .. lines.QUESTIONS)}
   for n = 1, #flat, 2 do
@@ -72,6 +74,10 @@ function lanes.load(name)
     for limit, own in pairs(OWN) do
       if lane[own] then lane[limit], lane.stored[limit] = lane[own], lane[own] end
     end
+  end
+  if lane and breaker.set_back(lane, now) then
+    lanes.save(lane)
+    lanes.wake_lane(name)
   end
   return lane
 end
