@@ -73,6 +73,9 @@ class Settings:
     """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
     durable: bool = True
     """SQLite: every commit survives a power loss."""
+    wait_aof: bool = False
+    """Redis 7.2 and Valkey: an enqueue waits until the job is on the server's disk, up to a second
+    with `appendfsync everysec`; those at the same time wait together."""
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
     store: str = ""
