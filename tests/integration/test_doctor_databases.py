@@ -294,7 +294,7 @@ def test_servers_that_are_too_old_or_take_no_writes_are_broken() -> None:
     waits = REDIS._replace(fsync="everysec", version=(7, 2), name="Redis 7.2.4")
     assert "wait_aof: true" in redis.judge_durability("queue", waits, volatile=False).advice
     waited = redis.judge_durability("queue", waits, volatile=False, wait_aof=True)
-    assert (waited.status, "accepted jobs are on the disk" in waited.found) == ("ok", True)
+    assert (waited.status, "death costs no jobs" in waited.found) == ("ok", True)
     old = REDIS._replace(fsync="everysec", version=(7, 0), name="Redis 7.0.15")
     cannot = redis.judge_durability("queue", old, volatile=False, wait_aof=True)
     assert (cannot.status, "no WAITAOF" in cannot.found) == ("broken", True)

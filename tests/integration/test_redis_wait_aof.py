@@ -1,4 +1,4 @@
-"""With `wait_aof` an enqueue is acknowledged once the server's disk has the job."""
+"""With `wait_aof` an enqueue is acknowledged once the server's append-only file has the job."""
 
 import asyncio
 from collections.abc import Iterator

@@ -58,8 +58,8 @@ def judge_durability(
     if facts.fsync in (None, "always"):
         return ok(name, f"append-only file, appendfsync {facts.fsync or 'not told'}")
     if wait_aof and facts.fsync == "everysec":
-        found = "appendfsync is everysec, and wait_aof is set: accepted jobs are on the disk"
-        return ok(name, f"{found}; outcomes of the last second may be lost, and run again")
+        found = "appendfsync is everysec and wait_aof is set: the server's death costs no jobs"
+        return ok(name, f"{found}; a power loss may cost the last second")
     loses = "the last second" if facts.fsync == "everysec" else "half a minute or more"
     found = f"appendfsync is {facts.fsync}: a power loss may cost {loses}"
     advice = "set `appendfsync always`, unless that is acceptable"

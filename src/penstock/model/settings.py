@@ -74,8 +74,8 @@ class Settings:
     durable: bool = True
     """SQLite: every commit survives a power loss."""
     wait_aof: bool = False
-    """Redis 7.2 and Valkey: an enqueue waits until the job is on the server's disk, up to a second
-    with `appendfsync everysec`; those at the same time wait together."""
+    """Redis 7.2 or newer, Valkey: an enqueue waits until the server's append-only file has the job,
+    so that the death of the server does not lose it while its disk is slow."""
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
     store: str = ""

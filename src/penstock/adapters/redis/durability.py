@@ -34,8 +34,8 @@ def version_of(info: dict[str, str]) -> tuple[int, ...] | None:
 
 
 class Synced:
-    """Waits until all that was written so far is on the server's disk. Whoever asks while it waits
-    for others is served by the next wait, together."""
+    """Waits until the server's append-only file has all that was written so far. Whoever asks while
+    it waits for others is served by the next wait, together."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -48,7 +48,7 @@ class RedisQueue:
     """See `penstock.ports.queue.JobQueue`. As durable as the server is configured to be.
 
     `allow_volatile`: use a server that may forget (no append-only file, or evicts keys).
-    `wait_aof`: an enqueue waits until the server's append-only file is on its disk.
+    `wait_aof`: an enqueue waits until the server's append-only file has the jobs.
     """
 
     def __init__(
