@@ -88,4 +88,6 @@ async def test_the_question_that_is_the_try_of_a_breaker_knows(ledger: Ledger) -
         answer = await permit(member, question=True, job=-1003)
         return answer if isinstance(answer, Permit) else None
 
-    assert (await until(tried, "the try")).trial
+    granted = await until(tried, "the try")
+    assert granted is not None
+    assert granted.trial
