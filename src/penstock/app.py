@@ -14,6 +14,7 @@ from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.schedule import make_periodic
+from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
@@ -67,6 +68,7 @@ class Penstock(Operating):
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.settings)
+        self._visitors = Visitors(self.queue, self.settings)
         self._opened = 0
         self._to_close = AsyncExitStack()
         self._parts = Parts(
@@ -76,6 +78,7 @@ class Penstock(Operating):
             self.job,
             self._enqueuer.enqueue,
             self._log_waiters,
+            self._visitors,
         )
 
     @property
@@ -158,6 +161,7 @@ class Penstock(Operating):
             async with AsyncExitStack() as opened:  # all of it, or nothing
                 await self.queue.open()
                 opened.push_async_callback(self.queue.close)
+                opened.push_async_callback(self._visitors.close)
                 await opened.enter_async_context(self._parts.opened())
                 self._to_close = opened.pop_all()
         self._opened += 1
@@ -364,16 +368,24 @@ class Penstock(Operating):
         finally:
             listener.close()
 
-    def orchestrator(self, *, kinds: Sequence[str] | None = None) -> JobOrchestrator:
-        """An orchestrator for the registered handlers, or those whose kind matches `kinds`."""
+    def orchestrator(
+        self, *, kinds: Sequence[str] | None = None, works: bool = True
+    ) -> JobOrchestrator:
+        """An orchestrator for the registered handlers, or those whose kind matches `kinds`; for
+        none with `works=False`, see `JobOrchestrator`."""
         handlers = self.handlers if kinds is None else self.handlers.matching(kinds)
-        return JobOrchestrator(
+        if not works:
+            handlers = Handlers(settings=self.settings)
+        orchestrator = JobOrchestrator(
             self.queue,
             handlers,
             settings=self.settings,
             enqueue=self._enqueuer.enqueue,
             chores=self._parts.chores(handlers),
+            works=works,
         )
+        self._visitors.add(orchestrator)
+        return orchestrator
 
     @asynccontextmanager
     async def running(

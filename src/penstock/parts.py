@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config import Config
 from penstock.engine.orchestrator import Chore
+from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import ConfigError
@@ -35,6 +36,7 @@ class Parts:
         job: Callable[..., Callable[[Any], Any]],
         enqueue: Callable[..., Awaitable[Job]],
         logs: LogWaiters,
+        visitors: Visitors,
     ) -> None:
         self._queue = queue
         self._config = config
@@ -42,6 +44,7 @@ class Parts:
         self._job = job
         self._enqueue = enqueue
         self._logs = logs
+        self._visitors = visitors
         self._open = False
         self._store: Store | None = None
         self._library: Library | None = None
@@ -66,6 +69,7 @@ class Parts:
                 self._job,
                 self._enqueue,
                 self._logs,
+                self._visitors,
             )
         return self._library
 

@@ -47,7 +47,8 @@ def choose_queue(
         case "redis" | "rediss" | "unix" | "valkey":
             with _extra("redis", "Redis", module="redis"):
                 from penstock.adapters.redis import RedisQueue
-            return RedisQueue(url, allow_volatile=settings.allow_volatile, **common)
+            trust = {"allow_volatile": settings.allow_volatile, "wait_aof": settings.wait_aof}
+            return RedisQueue(url, **trust, **common)
         case scheme:
             raise ConfigError(
                 f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, "

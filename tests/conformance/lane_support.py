@@ -173,8 +173,10 @@ def ask(
     patience: float = 1.0,
     ref: int | None = None,
     job: int = 0,
+    question: bool = False,
 ) -> PermitRequest:
-    return PermitRequest(lane, new_ref() if ref is None else ref, rate_only, patience, job)
+    ref = new_ref() if ref is None else ref
+    return PermitRequest(lane, ref, rate_only, patience, job, question)
 
 
 async def permit(member: Member, lane: str = LANE, **options: Any) -> Permit | Busy:

@@ -60,6 +60,13 @@ def no_limits(name: str) -> LaneConfig:
     return LaneConfig(min_interval_seconds=0.0, max_parallel=1000)
 
 
+AHEAD = (
+    "UPDATE penstock.lanes SET touched_at = touched_at + $1, next_start = next_start + $1,"
+    " retry_at = retry_at + $1",
+    "UPDATE penstock.lines SET since = since + $1, wake_at = wake_at + $1",
+)
+
+
 class Backend(Protocol):
     """How to open queues of one kind, and to move their clock."""
 
@@ -77,6 +84,10 @@ class Backend(Protocol):
 
     def idle(self, url: str, seconds: float) -> None:
         """Let every lane have been used last that long ago."""
+        ...
+
+    def ahead(self, url: str, seconds: float) -> None:
+        """Let all that is stored of lanes have been written by a clock so far ahead."""
         ...
 
 
@@ -98,6 +109,12 @@ class SqliteBackend:
         path = url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("UPDATE lanes SET touched_at = touched_at - ?", (seconds,))
+
+    def ahead(self, url: str, seconds: float) -> None:
+        path = url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            for statement in AHEAD:
+                connection.execute(statement.replace("penstock.", "").replace("$1", str(seconds)))
 
 
 class RedisBackend:
@@ -126,6 +143,19 @@ class RedisBackend:
             for name in server.zrange(f"{{{namespace}}}:lanes", 0, -1):
                 server.zincrby(f"{{{namespace}}}:lanes", -seconds, name)
 
+    def ahead(self, url: str, seconds: float) -> None:
+        plain, _, namespace = url.partition("?namespace=")
+        tag = f"{{{namespace}}}"
+        with redis.Redis.from_url(plain, decode_responses=True) as server:
+            for name in server.zrange(f"{tag}:lanes", 0, -1):
+                server.zincrby(f"{tag}:lanes", seconds, name)
+                for field in ("next_start", "retry_at"):
+                    server.hincrbyfloat(f"{tag}:lane:{name}", field, seconds)
+            for kind in server.smembers(f"{tag}:lined"):
+                for key in (f"{tag}:lines:{kind}", f"{tag}:looks:{kind}"):
+                    for name in server.zrange(key, 0, -1):
+                        server.zincrby(key, seconds, name)
+
 
 class PostgresBackend:
     """A namespace of its own for each test, in the server that tests share."""
@@ -141,6 +171,10 @@ class PostgresBackend:
 
     def idle(self, url: str, seconds: float) -> None:
         psql(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
+
+    def ahead(self, url: str, seconds: float) -> None:
+        for statement in AHEAD:
+            _psql(url, statement, seconds)
 
 
 def psql(url: str, statement: str, *values: Any) -> None:

@@ -290,6 +290,14 @@ def test_servers_that_are_too_old_or_take_no_writes_are_broken() -> None:
         assert redis.judge_server("queue", "redis://x", bad).status == "broken"
     everysec = redis.judge_durability("queue", REDIS._replace(fsync="everysec"), volatile=False)
     assert (everysec.status, "last second" in everysec.found) == ("warning", True)
+    assert "death of the server alone" in everysec.found
+    waits = REDIS._replace(fsync="everysec", version=(7, 2), name="Redis 7.2.4")
+    assert "wait_aof: true" in redis.judge_durability("queue", waits, volatile=False).advice
+    waited = redis.judge_durability("queue", waits, volatile=False, wait_aof=True)
+    assert (waited.status, "death costs no jobs" in waited.found) == ("ok", True)
+    old = REDIS._replace(fsync="everysec", version=(7, 0), name="Redis 7.0.15")
+    cannot = redis.judge_durability("queue", old, volatile=False, wait_aof=True)
+    assert (cannot.status, "no WAITAOF" in cannot.found) == ("broken", True)
     silent = REDIS._replace(append_only=None, eviction=None)
     assert redis.judge_durability("queue", silent, volatile=False).status == "warning"
     assert redis.judge_eviction("queue", silent, volatile=False).status == "warning"

@@ -33,6 +33,7 @@ LANES = ("child", "parent")
 
 JOBS = st.integers(1, 6)
 SECONDS = st.sampled_from([0.0, 0.01, 0.04, 0.3, 1.0, 7.5, 400.0, 50_000.0])
+QUESTION = st.booleans()
 HELD = st.sampled_from([[], ["child"], ["parent"], ["child", "parent"]])
 REPORTS = st.none() | st.builds(
     Report,
@@ -82,6 +83,9 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
     match rule:
         case "grant":
             step |= {"wanted": draw(JOBS), "ahead": draw(SECONDS), "held": draw(HELD)}
+            step["question"] = draw(QUESTION)
+        case "set_back":
+            step["ahead"] = draw(SECONDS) - 1.0
         case "repace":
             step["old"] = draw(st.sampled_from([0.0, 0.102, 3.06]))
         case "room":
@@ -97,7 +101,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             step["ok"] = draw(st.booleans())
         case "permit":
             request = PermitRequest(
-                "child", -draw(JOBS), draw(st.booleans()), draw(SECONDS), draw(JOBS)
+                "child", -draw(JOBS), draw(st.booleans()), draw(SECONDS), draw(JOBS), draw(QUESTION)
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
         case "judge":
@@ -128,7 +132,7 @@ def a_burst(draw: st.DrawFn) -> list[dict[str, Any]]:
     for n in range(count):
         job = 1 + n % most
         if permits and n % permits == 0:
-            request = PermitRequest("child", -job, False, 1.0, job)
+            request = PermitRequest("child", -job, False, 1.0, job, n % 3 == 0)
             held = ["child"] if own else []
             steps.append({**common, "rule": "permit", "held": held, "request": request})
         who = {"ref": job if own else -job, "job": job, "token": n, "report": report}
@@ -146,7 +150,8 @@ STEPS = st.lists(a_burst() | a_step().map(lambda step: [step]), min_size=1, max_
 
 
 def _grant(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    return grant(lanes, step["wanted"], now, ahead=step["ahead"], held=step["held"])
+    ahead, held, question = step["ahead"], step["held"], step["question"]
+    return grant(lanes, step["wanted"], now, ahead=ahead, held=held, question=question)
 
 
 def _next_chance(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -188,13 +193,18 @@ def _permit(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     answer = permit.ask(lanes, step["request"], step["holder"], step["held"], now)
     if isinstance(answer, Permit):
         timeout = "none" if answer.timeout is None else answer.timeout
-        return [answer.start_at, answer.void_at, timeout]
+        return [answer.start_at, answer.void_at, timeout, answer.trial]
     return [
         answer.lane,
         "none" if answer.until is None else answer.until,
         answer.why,
         answer.give_up,
     ]
+
+
+def _set_back(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
+    lanes[0].touched_at = now + step["ahead"]
+    return [breaker.set_back(lanes[0], now)]
 
 
 def _judge(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
@@ -220,6 +230,7 @@ _PYTHON = {
     "learn": _learn,
     "probed": _probed,
     "permit": _permit,
+    "set_back": _set_back,
     "judge": _judge,
 }
 
@@ -332,7 +343,7 @@ class _Fixed:
         return self._value
 
 
-@pytest.mark.parametrize("module", [breaker, limits, line, verdict, state])
+@pytest.mark.parametrize("module", [breaker, limits, line, permit, verdict, state])
 def test_every_figure_of_the_rules_is_the_same_in_lua(module: ModuleType) -> None:
     name = module.__name__.rsplit(".", 1)[1]
     text = (LUA / f"{'lane_state' if name == 'state' else name}.lua").read_text()

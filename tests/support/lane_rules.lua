@@ -22,7 +22,9 @@ end
 
 local rules = {}
 
-function rules.grant(step, at) return limits.grant(some, step.wanted, at, step.ahead, step.held) end
+function rules.grant(step, at)
+  return limits.grant(some, step.wanted, at, step.ahead, step.held, step.question)
+end
 
 function rules.next_chance(_, at) return {limits.next_chance(some, at)} end
 
@@ -63,8 +65,15 @@ function rules.permit(step, at)
   local held = {}
   for _, name in ipairs(step.held) do held[name] = true end
   local granted, busy = permit.ask(some, step.request, step.holder, held, at)
-  if granted then return {granted.start_at, granted.void_at, granted.timeout or 'none'} end
+  if granted then
+    return {granted.start_at, granted.void_at, granted.timeout or 'none', granted.trial}
+  end
   return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false}
+end
+
+function rules.set_back(step, at)
+  some[1].touched_at = at + step.ahead
+  return {breaker.set_back(some[1], at)}
 end
 
 function rules.judge(step, at)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+BACK_SECONDS = 1.0
+"""A clock that was set back by less has no consequences that outlast it."""
 DRIFT = 2e-4
 """Two clocks drift apart by less than this, in seconds per second."""
 
@@ -33,3 +35,15 @@ class QueueClock:
         if error <= self._error + (received - self._at) * DRIFT:
             self._offset = server - (sent + received) / 2
             self._error, self._at = error, received
+
+
+class ClockWatch:
+    """Notices when the queue's clock was set back: what was written meanwhile is to be mended."""
+
+    def __init__(self) -> None:
+        self._at = float("inf")  # it may have been before this process came
+
+    def went_back(self, now: float) -> bool:
+        """Whether it was since the last time this was asked; True at first."""
+        back, self._at = now < self._at - BACK_SECONDS, now
+        return back

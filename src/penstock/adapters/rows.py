@@ -9,7 +9,7 @@ from typing import Any
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
-from penstock.model.payload import read_payload
+from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
@@ -53,8 +53,8 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
         releases=row[18],
         progress=row[19],
         message=row[20],
-        result=None if row[21] is None else json.loads(row[21]),
-        error=None if row[22] is None else Record(json.loads(row[22])),
+        result=None if row[21] is None else read_json(row[21]),
+        error=None if row[22] is None else Record(read_json(row[22])),
         history=parse_history(row[23]),
         waiting_for=_waiting_for(row, served, lanes, now) if state is JobState.QUEUED else None,
     )

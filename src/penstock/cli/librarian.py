@@ -76,14 +76,13 @@ async def _serve(
     import asyncio
 
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
-    from penstock.engine.orchestrator import JobOrchestrator
     from penstock.librarian.server import serving
     from penstock.model.errors import QueueUnavailable
 
     signals = Signals()
     async with app:
         await app.apply_lanes()
-        member = JobOrchestrator(app.queue, {}, settings=app.settings, works=False)
+        member = app.orchestrator(works=False)
         await member.start()
 
         async def ready() -> None:

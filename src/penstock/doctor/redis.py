@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.adapters.redis.address import parse
-from penstock.adapters.redis.durability import OLDEST
+from penstock.adapters.redis.durability import OLDEST, WAITAOF
 from penstock.adapters.redis.facts import RedisFacts
 from penstock.adapters.redis.facts import look as look_at_server
 from penstock.doctor.case import Case
@@ -17,10 +17,11 @@ async def facts(url: str) -> RedisFacts:
 
 async def look(part: str, url: str, case: Case) -> list[Finding]:
     found = await facts(url)
-    volatile = case.config.settings.allow_volatile
+    settings = case.config.settings
+    volatile = settings.allow_volatile
     return [
         judge_server(part, parse(url).shown, found),
-        judge_durability(part, found, volatile=volatile),
+        judge_durability(part, found, volatile=volatile, wait_aof=settings.wait_aof),
         judge_eviction(part, found, volatile=volatile),
         judge_clock(part, found.clock),
     ]
@@ -37,8 +38,14 @@ def judge_server(part: str, place: str, facts: RedisFacts) -> Finding:
     return ok(part, f"{place}, {facts.name or 'which does not tell its version'}")
 
 
-def judge_durability(part: str, facts: RedisFacts, *, volatile: bool) -> Finding:
+def judge_durability(
+    part: str, facts: RedisFacts, *, volatile: bool, wait_aof: bool = False
+) -> Finding:
     name = f"{part} durability"
+    can_wait = facts.version is None or facts.version >= WAITAOF
+    if wait_aof and not can_wait:
+        found = f"wait_aof is set, and {facts.name} has no WAITAOF"
+        return broken(name, found, "use Redis 7.2 or Valkey, or set `appendfsync always` instead")
     if facts.append_only is None:
         found = "the server does not tell this user whether it has an append-only file"
         return warning(name, found, "let the user run INFO and CONFIG GET, or look on the server")
@@ -50,9 +57,17 @@ def judge_durability(part: str, facts: RedisFacts, *, volatile: bool) -> Finding
         return broken(name, found, "set `appendonly yes` on the server")
     if facts.fsync in (None, "always"):
         return ok(name, f"append-only file, appendfsync {facts.fsync or 'not told'}")
+    if wait_aof and facts.fsync == "everysec":
+        found = "appendfsync is everysec and wait_aof is set: the server's death costs no jobs"
+        return ok(name, f"{found}; a power loss may cost the last second")
     loses = "the last second" if facts.fsync == "everysec" else "half a minute or more"
     found = f"appendfsync is {facts.fsync}: a power loss may cost {loses}"
-    return warning(name, found, "set `appendfsync always`, unless that is acceptable")
+    advice = "set `appendfsync always`, unless that is acceptable"
+    if facts.fsync == "everysec":
+        found += ", and so may the death of the server alone while its disk is slow"
+        if can_wait:
+            advice = "set `wait_aof: true`, or `appendfsync always`, unless that is acceptable"
+    return warning(name, found, advice)
 
 
 def judge_eviction(part: str, facts: RedisFacts, *, volatile: bool) -> Finding:

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from penstock.model.errors import ConfigError, ValidationError
+from penstock.model.errors import ConfigError, DamagedRow, ValidationError
+from penstock.model.text import is_storable
 
 log = logging.getLogger("penstock")
 
@@ -52,7 +53,10 @@ class Arguments:
             self._validate = self._build()
 
     def parse(self, payload: str) -> dict[str, Any]:
-        """The keyword arguments in a payload's JSON text, or ValidationError."""
+        """The keyword arguments in a payload's JSON text, or ValidationError; DamagedRow where it
+        is no text."""
+        if not is_storable(payload):
+            raise DamagedRow
         if self._open and f'"{self._context}"' in payload and self._context in json.loads(payload):
             self._refuse([f"{self._context} is the job's context, not an argument"])
         if not self._typed:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from dataclasses import replace
 from itertools import count
@@ -101,6 +102,7 @@ class JobOrchestrator:
         """`max_workers`, and for each job that waits for others its own."""
         self._numbers = count()
         self._lag = LoopLag()
+        self._visits = 0
 
     @property
     def degraded(self) -> str | None:
@@ -196,6 +198,24 @@ class JobOrchestrator:
         services = self._bench.services
         return Visit(services.permits, services.client, self._queue.now, tenant, deadline)
 
+    @property
+    def receives(self) -> bool:
+        """Whether it is there for new visits: not while it starts or stops."""
+        return self.running and not self._bench.draining
+
+    @contextmanager
+    def visiting(self, tenant: str, deadline: float) -> Iterator[Visit]:
+        """Ask a question: as `asking`, but jobs leave it a slot. A stop waits for it as for a
+        running job."""
+        services = self._bench.services
+        now = self._queue.now
+        self._visits += 1
+        try:
+            yield Visit(services.permits, services.client, now, tenant, deadline, question=True)
+        finally:
+            self._visits -= 1
+            self._freed.set()
+
     def _add_worker(self) -> None:
         name = f"penstock-worker-{next(self._numbers)}"
         self.workers.append(Worker(self._bench, name, self._clean, self._on_retired))
@@ -271,7 +291,7 @@ class JobOrchestrator:
         """Wait until nothing runs, the time is up, or a second stop is in a hurry."""
         try:
             async with asyncio.timeout(seconds):
-                while self._bench.runs and not self._hasten.is_set():
+                while (self._bench.runs or self._visits) and not self._hasten.is_set():
                     self._freed.clear()
                     await self._freed.wait()
         except TimeoutError:

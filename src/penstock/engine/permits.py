@@ -42,13 +42,15 @@ class PermitDesk:
         self._trip: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
 
-    async def take(self, lane: str, job: int, *, rate_only: bool, patience: float) -> Permit:
+    async def take(
+        self, lane: str, job: int, *, rate_only: bool, patience: float, question: bool = False
+    ) -> Permit:
         """A permit whose start time has come. LaneBusy when it would take too long."""
         now = self._member().now
         end = now() + patience
         while True:
             left = max(0.0, end - now())
-            request = PermitRequest(lane, next(self._refs), rate_only, left, job)
+            request = PermitRequest(lane, next(self._refs), rate_only, left, job, question)
             future: asyncio.Future[Permit | Busy] = asyncio.get_running_loop().create_future()
             self._asked.append((request, future))
             if self._trip is None:
@@ -82,11 +84,21 @@ class PermitDesk:
 
     @asynccontextmanager
     async def hold(
-        self, lane: str, job: int, token: int, *, rate_only: bool, patience: float, job_id: str = ""
+        self,
+        lane: str,
+        job: int,
+        token: int,
+        *,
+        rate_only: bool,
+        patience: float,
+        job_id: str = "",
+        question: bool = False,
     ) -> AsyncIterator[Permit]:
         """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
         it ended; a connection error or time-out inside becomes Unavailable."""
-        permit = await self.take(lane, job, rate_only=rate_only, patience=patience)
+        permit = await self.take(
+            lane, job, rate_only=rate_only, patience=patience, question=question
+        )
         report: Report | None = None
         try:
             async with asyncio.timeout(permit.timeout):

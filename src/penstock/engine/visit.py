@@ -7,6 +7,7 @@ dies, and the breaker counts each visit as it counts a job.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -18,7 +19,7 @@ from penstock.model.errors import DeadlineExceeded, PenstockError
 class Visit:
     """See `penstock.ports.provider.Asking`. `deadline` is on the queue's clock."""
 
-    __slots__ = ("_client", "_desk", "_now", "deadline", "lanes", "tenant")
+    __slots__ = ("_client", "_now", "deadline", "lanes", "tenant")
 
     lane = ""
 
@@ -29,12 +30,13 @@ class Visit:
         now: Callable[[], float],
         tenant: str,
         deadline: float,
+        question: bool = False,
     ) -> None:
         self._client = client
         self._now = now
         self.tenant = tenant
         self.deadline = deadline
-        self.lanes = VisitLanes(desk, self.remaining)
+        self.lanes = VisitLanes(desk, self.remaining, question)
 
     @property
     def http(self) -> JobHttp:
@@ -53,14 +55,17 @@ class Visit:
 
 
 class VisitLanes:
-    """The lanes as one visit sees them."""
+    """The lanes as one visit sees them. With `question` jobs leave it a slot."""
 
-    __slots__ = ("_desk", "_number", "_remaining")
+    __slots__ = ("_desk", "_number", "_question", "_remaining", "trying")
 
-    def __init__(self, desk: PermitDesk, remaining: Callable[[], float]) -> None:
+    def __init__(self, desk: PermitDesk, remaining: Callable[[], float], question: bool) -> None:
         self._desk = desk
         self._number = desk.new_number()
         self._remaining = remaining
+        self._question = question
+        self.trying: asyncio.Event | None = None
+        """Set once a request of it is the one try of a lane in trouble."""
 
     @asynccontextmanager
     async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
@@ -70,6 +75,15 @@ class VisitLanes:
         a job that gives up early makes room for another, but nobody can have a visit's place.
         LaneBusy where the lane is in trouble, or its turn comes too late.
         """
-        left = self._remaining()
-        async with self._desk.hold(name, self._number, 0, rate_only=False, patience=left):
+        hold = self._desk.hold(
+            name,
+            self._number,
+            0,
+            rate_only=False,
+            patience=self._remaining(),
+            question=self._question,
+        )
+        async with hold as permit:
+            if permit.trial and self.trying is not None:
+                self.trying.set()
             yield

@@ -1,35 +1,44 @@
-"""The embedder of an app: inside its jobs, and for questions."""
+"""The embedder of an app: inside its jobs, and for questions.
+
+Both keep to its lane. Nobody's search waits for an embedder in trouble: while its breaker is open
+a question is refused at once, and the one that is the next try goes on without its search.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from functools import partial
 
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.adapters.embedders.openai import OpenAIEmbedder, Post
 from penstock.engine.context import JobContext
+from penstock.engine.visitors import Visitors
 from penstock.ingest.company import Company, Embed
+from penstock.ingest.jobs import EMBEDDER_LANE
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import EmbedderError
+from penstock.tasks import end_tasks
 
-if TYPE_CHECKING:
-    import httpx2
-
-QUESTION_SECONDS = 10.0
-"""A question that takes longer to embed is answered by its words."""
+TRY_SECONDS = 0.3
+"""How long a search waits for a question that is the try of a lane in trouble."""
+LATE_SECONDS = 0.5
+"""A question ends by itself in its time; this much later nobody waits for it, whatever it does."""
 
 
 class Embedding:
-    """In a job every request goes through the job's own client, and so through the lane."""
+    """In a job every request goes through the job's own client, and so through the lane. A question
+    has a permit of its own, and `seconds` to get it and to be answered."""
 
-    def __init__(self, config: EmbedderConfig) -> None:
+    def __init__(self, config: EmbedderConfig, visitors: Visitors, seconds: float) -> None:
         self._config = config
+        self._visitors = visitors
+        self._seconds = seconds
         self._offline = OfflineEmbedder() if config.provider == "offline" else None
         self._before: OfflineEmbedder | None = None
         """For questions, while its model serves."""
-        self._client: httpx2.AsyncClient | None = None
-        """For questions. One for all: to make one takes 25 ms, and the event loop with it."""
+        self._asked: set[asyncio.Task[bytes]] = set()
+        """Questions under way, also those whose search has gone on without them."""
         self._company = Company(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
 
     @property
@@ -42,20 +51,47 @@ class Embedding:
             return nullcontext(self._offline.embed)
         return self._company.member(ctx)
 
-    async def question(self, model: str, text: str) -> bytes:
-        """The vector by the model that serves, which may be the one before."""
+    async def question(self, model: str, tenant: str, text: str) -> bytes:
+        """The vector by the model that serves, which may be the one before. A PenstockError says
+        why there is none in time."""
         if model == OfflineEmbedder.model:
             self._before = self._offline or self._before or OfflineEmbedder()
             (vector,) = await self._before.embed([text])
             return vector
         if model != self.model:
             raise EmbedderError(f"{model} serves until all is embedded by {self.model}")
-        import httpx2  # here, because most processes search nothing
+        trying = asyncio.Event()
+        asked = asyncio.create_task(self._ask(tenant, text, trying), name="penstock-question")
+        self._asked.add(asked)
+        asked.add_done_callback(self._done)
+        told = asyncio.create_task(trying.wait())
+        try:
+            until = self._seconds + LATE_SECONDS
+            await asyncio.wait([asked, told], timeout=until, return_when=asyncio.FIRST_COMPLETED)
+            if trying.is_set():
+                await asyncio.wait([asked], timeout=TRY_SECONDS)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        finally:
+            told.cancel()
+        if asked.done():
+            return asked.result()
+        if trying.is_set():
+            raise EmbedderError(f"lane {EMBEDDER_LANE}: its breaker is open, a try is under way")
+        raise EmbedderError(f"{self.model}: no permit or no answer within {self._seconds:g} s")
 
-        if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=QUESTION_SECONDS)
-        (vector,) = await self._served(self._client.post).embed([text])
-        return vector
+    async def _ask(self, tenant: str, text: str, trying: asyncio.Event) -> bytes:
+        async with self._visitors.question(tenant, self._seconds) as visit:
+            visit.lanes.trying = trying
+            post = partial(visit.http.post, lane=EMBEDDER_LANE)
+            (vector,) = await self._served(post).embed([text])
+            return vector
+
+    def _done(self, asked: asyncio.Task[bytes]) -> None:
+        self._asked.discard(asked)
+        if not asked.cancelled():
+            asked.exception()  # its search has it, or has gone on without it; the lane knows
 
     def _served(self, post: Post) -> OpenAIEmbedder:
         config = self._config
@@ -67,9 +103,7 @@ class Embedding:
         )
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await end_tasks(list(self._asked))
         await asyncio.to_thread(self._end)
 
     def _end(self) -> None:

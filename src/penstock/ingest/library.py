@@ -154,7 +154,7 @@ class Library:
                 text,
                 scope,
                 model=model,
-                embed=partial(self._embedding.question, model),
+                embed=partial(self._embedding.question, model, tenant),
                 limit=limit,
                 weights=weights,
                 until=limited.when(),

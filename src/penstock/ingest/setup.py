@@ -10,6 +10,7 @@ from typing import Any
 from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
+from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import parse_allow
 from penstock.ingest import fetch, reembed, scan
@@ -48,9 +49,10 @@ def open_library(
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
+    visitors: Visitors,
 ) -> Library:
     """The library of an app; registers the jobs that serve it."""
-    embedding = Embedding(embedder)
+    embedding = Embedding(embedder, visitors, settings.question_seconds)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)

@@ -51,6 +51,25 @@ class Lesson(NamedTuple):
     """Earlier failures, (job, token), that turn out to be the lane's too."""
 
 
+def set_back(lane: LaneState, now: float) -> bool:
+    """Whether the clock was set back since the lane's row was written. Then its times are as far
+    ahead of now as they were of then, which is no sooner than they were meant: what was started
+    while the clock was ahead still counts. A day that has not come yet blocks until tomorrow at
+    most: what was used of today is not known any more."""
+    ahead = lane.touched_at - now
+    if ahead <= 0:
+        return False
+    lane.next_start -= ahead
+    lane.retry_at -= ahead
+    lane.suspect_at -= ahead
+    lane.asked_until -= ahead
+    if lane.blocked_until < FOR_EVER:
+        lane.blocked_until -= ahead
+    lane.day = min(lane.day, lane.day_of(now) + 1)
+    lane.touched_at = now
+    return True
+
+
 def succeeded(lane: LaneState) -> None:
     if lane.step == 1:
         # The very first try succeeded: it was no outage, those that failed are at fault.

@@ -17,14 +17,17 @@ def grant(
     *,
     ahead: float = AHEAD_SECONDS,
     held: Collection[str] = (),
+    question: bool = False,
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
     can take within `ahead` seconds. The lanes are charged for them; those named by `held` only
-    for the rate, because the slot is held already."""
+    for the rate, because the slot is held already. A `question` may have the slot that jobs leave
+    to it."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
     needed = [lane for lane in lanes if lane.name not in held]
-    most = min([wanted, *(lane.free_slots() for lane in needed)])
+    slots = [slots_free(lane, now, question=question) for lane in needed]
+    most = min([wanted, *slots])
     if any(lane.open for lane in lanes):
         most = min(most, 1)  # one try at a time
     starts: list[float] = []
@@ -37,7 +40,12 @@ def grant(
             _charge(lane, start)
         for lane in needed:
             lane.in_flight += 1
+            lane.asking += question and lane is lanes[0]
     return starts
+
+
+def slots_free(lane: LaneState, now: float, *, question: bool) -> int:
+    return lane.slots_for_questions() if question else lane.slots_for_jobs(now)
 
 
 def _next_start(lanes: list[LaneState], now: float, ahead: float) -> float | None:
@@ -64,18 +72,26 @@ def _charge(lane: LaneState, start: float) -> None:
 
 
 def next_chance(lanes: list[LaneState], now: float) -> float | None:
-    """When `lanes` could grant a start, as far as time decides; None: when a slot is freed or a
-    trial ends."""
-    if any(lane.free_slots() == 0 or lane.trial is not None for lane in lanes):
+    """When `lanes` could grant a job a start, as far as time decides; None: when a slot is freed
+    or a trial ends."""
+    if any(is_full(lane, now) or lane.trial is not None for lane in lanes):
         return None
     at = now
     for lane in lanes:
         at = max(at, lane.blocked_until, lane.retry_at)
+        if lane.slots_for_jobs(now) == 0:
+            at = max(at, lane.asked_until)
         if lane.pace:
             at = max(at, lane.next_start - AHEAD_SECONDS)
         if lane.left_today(now) < 1:
             at = max(at, lane.day_after(now))
     return at
+
+
+def is_full(lane: LaneState, now: float) -> bool:
+    """Whether a job has to wait until a slot is given back. (Not for a question that may have gone
+    away: where nothing is under way, nothing will be given back.)"""
+    return lane.slots_for_jobs(now) == 0 and lane.in_flight > 0
 
 
 def repace(lane: LaneState, old_pace: float, now: float) -> None:

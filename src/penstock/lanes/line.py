@@ -25,7 +25,7 @@ SEQ, PRIORITY, CRASHES = 2, 7, 18
 
 def room(lanes: list[LaneState], wanted: int, now: float) -> int:
     """How many may be taken from the line at most."""
-    most = min(wanted, *(one.free_slots() for one in lanes))
+    most = min(wanted, *(one.slots_for_jobs(now) for one in lanes))
     return 0 if any(not one.may_start(now) for one in lanes) else most
 
 
@@ -68,9 +68,7 @@ def with_permit(row: Row, start: float, lanes: list[LaneState]) -> Lease:
 
 
 def look_again(lanes: list[LaneState], now: float) -> tuple[float | None, str | None]:
-    """When to look at the line next; or, with no time known, the lane whose slot it waits for."""
-    at = next_chance(lanes, now)
-    if at is not None:
-        return at, None
-    full = [one for one in lanes if one.free_slots() == 0 or one.trial is not None]
-    return None, full[0].name
+    """When to look at the line next, and the lane whose slot it waits for; whichever comes first,
+    where there are both."""
+    full = [one.name for one in lanes if one.slots_for_jobs(now) == 0 or one.trial is not None]
+    return next_chance(lanes, now), full[0] if full else None

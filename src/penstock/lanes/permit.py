@@ -1,13 +1,21 @@
-"""Permits asked for inside a job: granted, or the reason why not."""
+"""Permits asked for inside a job, or for a question: granted, or the reason why not.
+
+Somebody waits for the answer to a question. So where questions are asked, jobs leave them a slot:
+one of several for `RESERVED_SECONDS` after each, the only one to a question that waits for it. Of
+several slots jobs keep one, too, and of the only one the turn after each question.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 
-from penstock.lanes.limits import grant
-from penstock.lanes.state import LaneState
+from penstock.lanes.limits import grant, slots_free
+from penstock.lanes.state import QUESTIONS, LaneState
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Ref
+
+RESERVED_SECONDS = 10.0
+"""How long after a question jobs leave a slot to the next one."""
 
 
 def ask(
@@ -26,11 +34,18 @@ def ask(
     if lane.name in held and (trial, lane.trial_holder) == (request.job, holder):
         # The job that makes the try may make all its requests: it is one try to its end.
         lane.trial, lane.retry_at = None, min(retry_at, now)
-    starts = grant(lanes, 1, now, ahead=request.patience, held=held)
+    question = request.question
+    starts = grant(lanes, 1, now, ahead=request.patience, held=held, question=question)
     lane.trial, lane.retry_at = trial, retry_at
     if not starts:
-        return _why_not(lanes, held, now)
-    if lane.open and lane.name not in held:
+        busy = _why_not(lanes, held, now, question=question)
+        if question and busy == _full(lane):
+            lane.asked_until = max(lane.asked_until, now + request.patience)
+        return busy
+    if question:
+        lane.asked_until = now + RESERVED_SECONDS if lane.max_parallel > 1 else 0.0
+    trying = lane.open and lane.name not in held
+    if trying:
         lane.trial, lane.trial_holder = request.ref, holder
     timeouts = [one.timeout for one in lanes if one.timeout is not None]
     return Permit(
@@ -39,6 +54,7 @@ def ask(
         starts[0],
         starts[0] + min(one.tolerance for one in lanes),
         min(timeouts, default=None),
+        trying,
     )
 
 
@@ -55,15 +71,27 @@ def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Retu
     ]
 
 
-def _why_not(lanes: list[LaneState], held: Collection[str], now: float) -> Busy:
+def slots(lanes: list[LaneState], request: PermitRequest, held: Collection[str]) -> list[str]:
+    """Where a slot is to be stored for a permit."""
+    if request.rate_only:
+        return []
+    names = [lane.name for lane in lanes if lane.name not in held]
+    return [*names, lanes[0].name + QUESTIONS] if request.question else names
+
+
+def _full(lane: LaneState) -> Busy:
+    return Busy(lane.name, None, "all its slots are taken")
+
+
+def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, question: bool) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
             return Busy(lane.name, lane.blocked_until, lane.blocked_why or "blocked")
         if not lane.may_start(now):
             until = lane.retry_at if lane.retry_at > now else None  # else the try is under way
             return Busy(lane.name, until, "its breaker is open", give_up=True)
-        if lane.name not in held and lane.free_slots() == 0:
-            return Busy(lane.name, None, "all its slots are taken")
+        if lane.name not in held and slots_free(lane, now, question=question) == 0:
+            return _full(lane)
         if lane.left_today(now) < 1:
             return Busy(lane.name, lane.day_after(now), "its daily limit is used up")
     latest = max(lanes, key=lambda lane: lane.next_start)

@@ -67,8 +67,14 @@ class LaneState:
     """How the last probe went, since the trouble began."""
     limits: str | None = None
     """What an operator has given it, as JSON; the limits above are those in force."""
+    asked_until: float = 0.0
+    """Until then jobs leave a slot to questions; see `penstock.lanes.permit`."""
+    touched_at: float = 0.0
+    """When the row was last written."""
     in_flight: int = 0
     """Slots taken. Counted from the slots themselves, so it cannot drift."""
+    asking: int = 0
+    """Of those, by questions; counted too."""
 
     @property
     def pace(self) -> float:
@@ -83,6 +89,17 @@ class LaneState:
 
     def free_slots(self) -> int:
         return max(0, self.max_parallel - self.in_flight)
+
+    def slots_for_jobs(self, now: float) -> int:
+        """Free slots, without the one that jobs leave to questions."""
+        free = self.free_slots()
+        if self.asked_until > now:
+            free = min(free, self.max_parallel - 1 - (self.in_flight - self.asking))
+        return max(0, free)
+
+    def slots_for_questions(self) -> int:
+        """Free slots, without the last one for jobs where there are several."""
+        return max(0, min(self.free_slots(), max(1, self.max_parallel - 1) - self.asking))
 
     def may_start(self, now: float) -> bool:
         """Whether nothing but rate and slots can keep a request from starting."""
@@ -115,6 +132,12 @@ CONFIGURED = frozenset(
     }
 )
 """What nothing that happens in a lane changes."""
+TOUCHED = "touched_at"
+"""What every write of a row sets to its own time."""
+COUNTED = frozenset({"in_flight", "asking"})
+"""What is counted, and so not stored."""
+QUESTIONS = "?"
+"""Behind a lane's name: where the slots of its questions are stored once more, to be counted."""
 OWN = {
     "spacing": "own_spacing",
     "tolerance": "own_tolerance",

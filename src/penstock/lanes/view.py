@@ -86,6 +86,8 @@ def _reason(name: str, lanes: list[LaneState], now: float) -> tuple[str, float |
             return f"lane {lane.name}: its daily limit, until {clock(until)}", until
         if lane.free_slots() == 0:
             return f"lane {lane.name}: all {lane.max_parallel} slots are taken", None
+        if lane.slots_for_jobs(now) == 0:
+            return f"lane {lane.name}: its last slot is kept for questions", None
         if lane.next_start > now:
             return f"lane {lane.name}: its rate", max(one.next_start for one in lanes)
     return f"lane {name}: its turn", None

@@ -32,6 +32,7 @@ PenstockError
     │   ├── PayloadTooLarge
     │   └── AddressRefused      an address that is not fetched: not http(s), or not public
     ├── ResultTooLarge
+    ├── DamagedRow              what the queue has stored of a job cannot be read
     ├── ParserError             a document cannot be parsed; `reason` says why
     ├── DocumentTooLarge
     ├── RobotsRefused           the robots.txt of a web server asks not to fetch a page
@@ -282,6 +283,16 @@ class PermanentError(PenstockError):
     """
 
     retryable = False
+
+
+class DamagedRow(PermanentError):
+    """What the queue has stored of a job cannot be read. It is not quoted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "what is stored of this job is damaged and cannot be read; restore a backup, or "
+            "discard it and enqueue it again"
+        )
 
 
 class ValidationError(PermanentError, ValueError):

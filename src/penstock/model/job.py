@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
-from penstock.model.errors import ValidationError
+from penstock.model.errors import DamagedRow, ValidationError, describe
 
 PAYLOAD_LIMIT = 256 * 1024
 RESULT_LIMIT = 1024 * 1024
@@ -68,7 +68,11 @@ def parse_history(text: str) -> list[Record]:
     """The stored history of a job."""
     if text == "[]":
         return []
-    records = [Record(record) for record in json.loads(text)]
+    try:
+        records = [Record(record) for record in json.loads(text)]
+    except (ValueError, TypeError):
+        error = Record(describe(DamagedRow(), retryable=False))
+        return [Record(attempt=None, outcome="failed", finished_at=0.0, error=error)]
     for record in records:
         if record.get("error"):
             record["error"] = Record(record["error"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.model.errors import PayloadTooLarge, PermanentError, ResultTooLarge, ValidationError
 from penstock.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
+from penstock.model.text import storable
 
 UNREADABLE = "unreadable"
 UNREADABLE_LIMIT = 1000
@@ -38,11 +39,16 @@ def encode_payload(payload: Any) -> str:
 def read_payload(text: str) -> dict[str, Any]:
     """The payload of a row as it is shown. What is none was not written by us: the job fails when
     it is run, and until then it has to be seen beside the others."""
+    payload = read_json(text)
+    return payload if isinstance(payload, dict) else {UNREADABLE: storable(text[:UNREADABLE_LIMIT])}
+
+
+def read_json(text: str) -> Any:
+    """A result or an error of a row as it is shown."""
     try:
-        payload = json.loads(text)
+        return json.loads(text if text.isascii() else storable(text))
     except (ValueError, RecursionError):
-        payload = None
-    return payload if isinstance(payload, dict) else {UNREADABLE: text[:UNREADABLE_LIMIT]}
+        return {UNREADABLE: storable(text[:UNREADABLE_LIMIT])}
 
 
 def encode_result(result: Any) -> str:

@@ -29,6 +29,7 @@ _LEAST = {
     "search_seconds": 1,
     "answer_seconds": 1,
     "search_loop_seconds": 0.1,
+    "question_seconds": 0.1,
     "evidence_tokens": 100,
     "parsers": 1,
     "chunk_tokens": 50,
@@ -72,6 +73,9 @@ class Settings:
     """How long completed and cancelled jobs are kept. Dead letters stay until discarded."""
     durable: bool = True
     """SQLite: every commit survives a power loss."""
+    wait_aof: bool = False
+    """Redis 7.2 or newer, Valkey: an enqueue waits until the server's append-only file has the job,
+    so that the death of the server does not lose it while its disk is slow."""
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
     store: str = ""
@@ -132,6 +136,8 @@ class Settings:
     """A question is answered within this time, with what is there by then."""
     search_loop_seconds: float = 45.0
     """Of that, how long evidence is looked for at most."""
+    question_seconds: float = 5.0
+    """A search whose question is not embedded within this time answers by its words alone."""
     evidence_tokens: int = 6000
     """How much of what was found a language model is shown at a time."""
     unused_vectors_seconds: float = 7 * 86400.0

@@ -46,6 +46,8 @@ class PermitRequest(NamedTuple):
     job: int = 0
     """The job that asks (its seq): where it holds a slot already, it takes none. Negative, and new
     like a ref: a visit to a service."""
+    question: bool = False
+    """Somebody waits for the answer: jobs leave it a slot."""
 
 
 class Permit(NamedTuple):
@@ -58,6 +60,8 @@ class Permit(NamedTuple):
     """A request made later than this needs another permit."""
     timeout: float | None = None
     """The lane's limit for one request."""
+    trial: bool = False
+    """The lane's breaker is open, and this is the one try."""
 
 
 class Busy(NamedTuple):

@@ -13,20 +13,32 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
+from penstock.lanes import breaker
 from penstock.lanes.limits import repace
-from penstock.lanes.state import CONFIGURED, OWN, LaneState, limits_of, own_limits
+from penstock.lanes.state import (
+    CONFIGURED,
+    COUNTED,
+    OWN,
+    QUESTIONS,
+    TOUCHED,
+    LaneState,
+    limits_of,
+    own_limits,
+)
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.lanes")
 States = dict[str, LaneState]
 
-_COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
-_STATE = [name for name in _COLUMNS if name not in CONFIGURED]
+_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
+_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
 _IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = f"""
 SELECT {", ".join(_IN_FORCE)},
        (SELECT count(*) FROM penstock.slots WHERE slots.lane = lanes.name)::integer,
+       (SELECT count(*) FROM penstock.slots
+        WHERE slots.lane = lanes.name || '{QUESTIONS}')::integer,
        trial IS NOT NULL AND NOT EXISTS (
            SELECT 1 FROM penstock.slots
            WHERE slots.lane = lanes.name AND slots.holder = trial_holder AND slots.ref = trial),
@@ -87,7 +99,25 @@ async def lock(tx: Transaction, names: Iterable[str]) -> States:
             lane.trial = lane.trial_holder = None
         states[lane.name] = lane
         tx.now = now
+    mended = [lane for lane in states.values() if breaker.set_back(lane, tx.now)]
+    await save(tx, mended)
+    for lane in mended:
+        await wake_lane(tx, lane.name)
     return states
+
+
+async def set_back(tx: Transaction) -> None:
+    """Mend what was written at a time which is still to come, because the clock was set back; see
+    `breaker.set_back`."""
+    ahead = await tx.fetch("SELECT name FROM penstock.lanes WHERE touched_at > $1", tx.now)
+    await lock(tx, [name for (name,) in ahead])
+    woken = await tx.fetch(
+        "UPDATE penstock.lines SET since = $1, wake_at = CASE WHEN wake_at IS NULL THEN NULL"
+        " ELSE 0 END WHERE since > $1 RETURNING 1",
+        tx.now,
+    )
+    if woken:
+        tx.wake(Topic.READY)
 
 
 async def lock_held(tx: Transaction, holder: int) -> None:
@@ -149,8 +179,14 @@ async def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = 
     for (lane,) in rows:
         freed[lane] = freed.get(lane, 0) + 1
     await wake_waiting(tx, freed)
-    if any(ref < 0 for ref in refs or ()):
-        tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
+    if any(ref < 0 for ref in refs or ()) or await _asked(tx, freed):
+        tx.wake(Topic.READY)  # who waits for a permit stands in no line
+
+
+async def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
+    """Whether a question may wait for a slot of any of these."""
+    waiting = "SELECT 1 FROM penstock.lanes WHERE name = ANY ($1) AND asked_until > $2 LIMIT 1"
+    return await tx.fetchval(waiting, list(lanes), tx.now) is not None
 
 
 async def free_lost_slots(tx: Transaction) -> None:
@@ -191,10 +227,8 @@ async def unserved(tx: Transaction, woken: Sequence[tuple[str, str]]) -> bool:
 
 async def pass_on(tx: Transaction, lanes: Iterable[LaneState]) -> None:
     """Slots that a line could not use are for others to look at."""
-    free = {
-        lane.name: lane.free_slots() for lane in lanes if lane.free_slots() and lane.trial is None
-    }
-    await wake_waiting(tx, free)
+    free = {lane.name: lane.slots_for_jobs(tx.now) for lane in lanes if lane.trial is None}
+    await wake_waiting(tx, {name: count for name, count in free.items() if count})
 
 
 async def wake_lane(tx: Transaction, lane: str) -> None:

@@ -32,9 +32,9 @@ async def take(
         answer = permit.ask(lanes, request, holder, held, tx.now)
         answers.append(answer)
         if isinstance(answer, Permit):
+            slots += [(name, request.ref) for name in permit.slots(lanes, request, held)]
+        if isinstance(answer, Permit) or request.question:
             changed.update({lane.name: lane for lane in lanes})
-            if not request.rate_only:
-                slots += [(lane.name, request.ref) for lane in lanes if lane.name not in held]
     await store.take_slots(tx, holder, slots)
     await store.save(tx, changed.values())
     return answers

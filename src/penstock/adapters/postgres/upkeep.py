@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.clock import ClockWatch
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import fail_overdue
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
-from penstock.adapters.postgres.lanes import free_lost_slots
+from penstock.adapters.postgres.lanes import free_lost_slots, set_back
 from penstock.adapters.postgres.turns import place
 from penstock.adapters.takeover import sweep_files
 from penstock.lanes.state import DAY
@@ -27,7 +28,7 @@ IDLE_LANE_SECONDS = 3600.0
 _CHORES = (
     "SELECT EXISTS (SELECT 1 FROM penstock.jobs"
     " WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= penstock.clock()),"
-    " EXISTS (SELECT 1 FROM penstock.cascades)"
+    " EXISTS (SELECT 1 FROM penstock.cascades), penstock.clock()"
 )
 """Whether queued jobs are overdue, and whether cancelled ones have children left."""
 
@@ -41,6 +42,7 @@ class Upkeep:
         self._kinds = kinds
         self._aged_at = 0.0
         self._retained_at = 0.0
+        self._clock = ClockWatch()
 
     async def run(self) -> None:
         queue = self._queue
@@ -53,11 +55,14 @@ class Upkeep:
                 )
             await self.end_lapsed(queue)
             sweep_files(queue.folder, await queue.life_names())
-        overdue, cascades = (await queue.fetch(_CHORES))[0]
+        overdue, cascades, clock = (await queue.fetch(_CHORES))[0]
         if overdue:  # for when no worker is free to claim
             await queue.write(fail_overdue)
         if cascades:
             await queue.cancel_children()
+        if self._clock.went_back(clock):
+            self._aged_at = self._retained_at = 0.0
+            await queue.write(set_back)
         if now >= self._aged_at + queue.ageing_seconds / 4:
             self._aged_at = now
             if await queue.read(self._aged):

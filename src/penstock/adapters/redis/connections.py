@@ -34,12 +34,14 @@ CONNECT_SECONDS = 3.0
 SHARED = 2
 IDLE_SECONDS = 0.01
 
-_FAULTS = (exceptions.RedisError, OSError)
+FAULTS = (exceptions.RedisError, OSError)
 
 
 _OPTIONS: dict[str, Any] = {
     "protocol": 2,
     "encoding": "utf-8",
+    # Bytes that are no text fail the job whose they are, and not every trip that meets them.
+    "encoding_errors": "surrogateescape",
     "decode_responses": True,
     "client_name": "penstock",
     "socket_connect_timeout": CONNECT_SECONDS,
@@ -193,7 +195,7 @@ class Connections:
         async with self._shared() as channel:
             try:
                 return await channel.send(words)
-            except _FAULTS as error:
+            except FAULTS as error:
                 raise explain(error, self.address.shown) from error
 
     @asynccontextmanager
@@ -218,7 +220,7 @@ class Connections:
     ) -> Any:
         try:
             return await channel.run(name, self.address.tag, ask, blobs)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise explain(error, self.address.shown) from error
 
 

@@ -34,8 +34,9 @@ def _config(name: str, config: LaneConfig) -> dict[str, Any]:
 
 def lane(told: Sequence[Any]) -> tuple[LaneState, int]:
     """The lane, and how many jobs wait in its own lines; see `lines.told`."""
-    name, flat, in_flight, waiting = told
+    name, flat, in_flight, waiting, asking = told
     values: dict[str, Any] = {"name": name, "parent": None, "in_flight": in_flight}
+    values["asking"] = asking
     for field, text in zip(flat[::2], flat[1::2], strict=True):
         if field in _FIELDS and text != "":
             kind = _FIELDS[field]
@@ -82,19 +83,21 @@ def request_ask(request: PermitRequest) -> dict[str, Any]:
         "rate_only": request.rate_only,
         "patience": request.patience,
         "job": request.job,
+        "question": request.question,
     }
 
 
 def permit(request: PermitRequest, told: Sequence[Any]) -> Permit | Busy:
     """See lua/permits.lua."""
     match told:
-        case ["permit", start_at, void_at, timeout]:
+        case ["permit", start_at, void_at, timeout, trial]:
             return Permit(
                 request.lane,
                 request.ref,
                 float(start_at),
                 float(void_at),
                 float(timeout) if timeout else None,
+                bool(trial),
             )
         case [_, name, until, why, give_up]:
             at = float(until) if until else None

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.clock import ClockWatch
 from penstock.adapters.life import Started, open_life_file, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
@@ -70,8 +71,8 @@ class RedisMember:
         """Permits that may have been granted with an answer that did not come. They are given
         back with the next request."""
         self._started: Started | None = None
-        self._aged_at = 0.0
-        self._retained_at = 0.0
+        self._aged_at = self._retained_at = float("-inf")
+        self._clock = ClockWatch()
 
     def now(self) -> float:
         return self._queue.now()
@@ -240,7 +241,7 @@ class RedisMember:
 
     async def upkeep(self) -> None:
         folder = self._queue.folder
-        _, others, overdue, cascades = await self._connections.call(
+        clock, others, overdue, cascades = await self._connections.call(
             "upkeep", {"member": self._number}
         )
         if await takeover.take_over(self._connections, folder, others):
@@ -249,7 +250,10 @@ class RedisMember:
             await self._connections.call("overdue", {})
         if cascades:
             await self._queue.cancel_children()
-        now = time.time()
+        if self._clock.went_back(float(clock)):
+            while await self._connections.call("set_back", {}):
+                pass
+        now = time.monotonic()
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
             self._aged_at = now
             await self._age()

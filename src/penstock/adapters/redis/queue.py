@@ -16,7 +16,7 @@ from penstock.adapters.life import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.redis import address, feed, figures, lanes, rows
 from penstock.adapters.redis.connections import Connections
-from penstock.adapters.redis.durability import check_server
+from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Wakeups
 from penstock.adapters.rows import new_job
@@ -57,6 +57,7 @@ class RedisQueue:
     """See `penstock.ports.queue.JobQueue`. As durable as the server is configured to be.
 
     `allow_volatile`: use a server that may forget (no append-only file, or evicts keys).
+    `wait_aof`: an enqueue waits until the server's append-only file has the jobs.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class RedisQueue:
         url: str,
         *,
         allow_volatile: bool = False,
+        wait_aof: bool = False,
         ageing_seconds: float = 300.0,
         retention_seconds: float = 7 * 86400.0,
         weights: Mapping[str, float] | None = None,
@@ -75,9 +77,11 @@ class RedisQueue:
         self.weights = dict(weights or {})
         self.lane_config = lane_config
         self._allow_volatile = allow_volatile
+        self._wait_aof = wait_aof
         self._retention_seconds = retention_seconds
         self.connections = Connections(self._address)
         self._wakeups = Wakeups(self.connections)
+        self._synced = Synced(self.connections)
         self.clock = QueueClock()
 
     @property
@@ -94,7 +98,7 @@ class RedisQueue:
     async def open(self) -> None:
         self.connections.open()
         try:
-            await check_server(self.connections, self._allow_volatile)
+            await check_server(self.connections, self._allow_volatile, self._wait_aof)
             asked = self.clock.local()
             seconds, microseconds = await self.connections.command("TIME")
             self.clock.sample(asked, int(seconds) + int(microseconds) / 1e6)
@@ -105,6 +109,7 @@ class RedisQueue:
 
     async def close(self) -> None:
         await self._wakeups.close()
+        await self._synced.close()
         await self.connections.close()
 
     async def exists(self) -> bool:
@@ -158,6 +163,8 @@ class RedisQueue:
                 raise TaskStopped(*reply)
             case "parent ended":
                 raise ParentEnded(*reply)
+        if self._wait_aof:
+            await self._synced.wait()
         now, answers, view = float(reply[0]), dict(reply[1]), reply[2]
         known = {job.id: job for job in rows.jobs(view, self.now())}
         for number, item in enumerate(batch.items, 1):

@@ -11,7 +11,7 @@ from penstock.adapters.redis.lanes import lane
 from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
-from penstock.model.payload import read_payload
+from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import ProcessInfo
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease
 
@@ -113,8 +113,8 @@ def _job(
         releases=int(row.get("releases", 0)),
         progress=1.0 if state is JobState.COMPLETED else float(row.get("progress", 0)),
         message=row.get("message", ""),
-        result=json.loads(result) if result else None,
-        error=Record(json.loads(row["error"])) if "error" in row else None,
+        result=read_json(result) if result else None,
+        error=Record(read_json(row["error"])) if "error" in row else None,
         history=parse_history(history),
     )
     if state is JobState.QUEUED:

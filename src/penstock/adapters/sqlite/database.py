@@ -13,7 +13,8 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -31,6 +32,8 @@ OLDEST_SQLITE = (3, 38, 0)
 APPLICATION_ID = 0x50454E53
 """Marks a file as a Penstock queue."""
 BUSY_SECONDS = 5.0
+DAMAGED = "surrogateescape"
+"""How bytes that are no text can be told when a row is read for work: as lone surrogates."""
 MOST_TOGETHER = 64
 """Operations that share one transaction at most, so that other processes get their turn."""
 
@@ -95,7 +98,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 def explain(error: Exception, path: Path) -> QueueError:
     """The error of ours that says what a SQLite error means and what to do about it."""
     name = getattr(error, "sqlite_errorname", "") or ""
-    text = str(error)
+    text = "text that is not UTF-8" if str(error).startswith(UNDECODABLE) else str(error)
     if name.startswith("SQLITE_FULL"):
         return QueueUnavailable(f"disk full: {path} cannot grow; free some space ({text})")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -113,6 +116,24 @@ def explain(error: Exception, path: Path) -> QueueError:
             "file away to start an empty queue"
         )
     return QueueUnavailable(f"{path}: {text}")
+
+
+UNDECODABLE = "Could not decode to UTF-8"
+"""How the errors begin that tell of text that is none. They go on with the text itself."""
+
+
+@contextmanager
+def leniently(connection: sqlite3.Connection, errors: str) -> Iterator[None]:
+    """Read text that is not UTF-8, too; see `bytes.decode` for `errors`. It is slower."""
+    connection.text_factory = lambda text: text.decode("utf-8", errors)
+    try:
+        yield
+    finally:
+        connection.text_factory = str
+
+
+def _is_undecodable(error: sqlite3.Error) -> bool:
+    return str(error).startswith(UNDECODABLE)
 
 
 def _writable(path: Path) -> bool:
@@ -257,7 +278,13 @@ class Writer(_Thread):
 
     def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
         try:
-            return self._commit(operations, soft)
+            try:
+                return self._commit(operations, soft)
+            except sqlite3.OperationalError as error:
+                if not _is_undecodable(error):
+                    raise
+            with leniently(self.connection(), DAMAGED):
+                return self._commit(operations, soft)
         except sqlite3.OperationalError as error:
             self.drop_connection()
             return [Failure(explain(error, self._path))] * len(operations)
@@ -320,16 +347,28 @@ class Reader(_Thread):
     def _read(self, operation: Callable[[sqlite3.Connection], Any]) -> Any:
         try:
             connection = self.connection()
-            connection.execute("BEGIN")
             try:
-                return operation(connection)
-            finally:
-                connection.execute("COMMIT")
+                return self._look(connection, operation)
+            except sqlite3.OperationalError as error:
+                if not _is_undecodable(error):
+                    raise
+            with leniently(connection, "replace"):
+                return self._look(connection, operation)
         except sqlite3.Error as error:
             self.drop_connection()
             return Failure(explain(error, self._path))
         except Exception as error:
             return Failure(error)
+
+    @staticmethod
+    def _look(
+        connection: sqlite3.Connection, operation: Callable[[sqlite3.Connection], Any]
+    ) -> Any:
+        connection.execute("BEGIN")
+        try:
+            return operation(connection)
+        finally:
+            connection.execute("COMMIT")
 
 
 def refuse_foreign(path: Path) -> None:

@@ -10,20 +10,30 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.lanes.state import CONFIGURED, OWN, LaneState, limits_of
+from penstock.lanes import breaker
+from penstock.lanes.state import (
+    CONFIGURED,
+    COUNTED,
+    OWN,
+    QUESTIONS,
+    TOUCHED,
+    LaneState,
+    limits_of,
+)
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.lanes")
 Queryable = Transaction | sqlite3.Connection
 
-_COLUMNS = [field.name for field in fields(LaneState) if field.name != "in_flight"]
+_COLUMNS = [field.name for field in fields(LaneState) if field.name not in COUNTED]
 _IN_FORCE = [f"coalesce({OWN[name]}, {name})" if name in OWN else name for name in _COLUMNS]
 _READ = (
-    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name)"
+    f"SELECT {', '.join(_IN_FORCE)}, (SELECT count(*) FROM slots WHERE slots.lane = lanes.name),"
+    f" (SELECT count(*) FROM slots WHERE slots.lane = lanes.name || '{QUESTIONS}')"
     " FROM lanes WHERE name = ?"
 )
-_STATE = [name for name in _COLUMNS if name not in CONFIGURED]
+_STATE = [name for name in _COLUMNS if name not in (*CONFIGURED, TOUCHED)]
 _WRITE = (
     f"UPDATE lanes SET {', '.join(f'{name} = :{name}' for name in _STATE)}, touched_at = :now"
     " WHERE name = :name"
@@ -51,7 +61,31 @@ def load_all(connection: sqlite3.Connection) -> list[LaneState]:
 
 def load(tx: Queryable, name: str) -> LaneState | None:
     row = tx.execute(_READ, (name,)).fetchone()
-    return None if row is None else LaneState(*row)
+    lane = None if row is None else LaneState(*row)
+    if lane is not None and isinstance(tx, Transaction) and breaker.set_back(lane, tx.now):
+        save(tx, lane)
+        wake_lane(tx, name)
+    return lane
+
+
+def is_ahead(connection: sqlite3.Connection, now: float) -> list[Any]:
+    """A lane or line that was written at a time which is still to come: the clock was set back."""
+    return connection.execute(
+        "SELECT 1 FROM lanes WHERE touched_at > :now"
+        " UNION ALL SELECT 1 FROM lines WHERE since > :now LIMIT 1",
+        {"now": now},
+    ).fetchall()
+
+
+def set_back(tx: Transaction) -> None:
+    """Mend what was written at a time which is still to come; see `breaker.set_back`."""
+    for (name,) in tx.execute("SELECT name FROM lanes WHERE touched_at > ?", (tx.now,)).fetchall():
+        load(tx, name)
+    tx.execute(
+        "UPDATE lines SET since = :now, wake_at = iif(wake_at IS NULL, NULL, 0) WHERE since > :now",
+        {"now": tx.now},
+    )
+    tx.wake(Topic.READY)
 
 
 def with_parent(tx: Queryable, name: str) -> list[LaneState]:
@@ -68,10 +102,8 @@ def save(tx: Transaction, lane: LaneState) -> None:
     tx.execute(_WRITE, {**values, "name": lane.name, "now": tx.now})
 
 
-def take_slots(
-    tx: Transaction, lanes: Sequence[LaneState], holder: int, refs: Iterable[int]
-) -> None:
-    rows = [(lane.name, holder, ref) for ref in refs for lane in lanes]
+def take_slots(tx: Transaction, lanes: Iterable[str], holder: int, refs: Sequence[int]) -> None:
+    rows = [(lane, holder, ref) for lane in lanes for ref in refs]
     tx.execute(
         "INSERT INTO slots (lane, holder, ref, since)"
         " SELECT value ->> 0, value ->> 1, value ->> 2, ? FROM json_each(?)",
@@ -90,8 +122,16 @@ def free_slots(tx: Transaction, holder: int, refs: Sequence[int] | None = None) 
         freed[lane] = freed.get(lane, 0) + 1
     for lane, count in freed.items():
         wake_waiting(tx, lane, count)
-    if any(ref < 0 for ref in refs or ()):
-        tx.wake(Topic.READY)  # jobs that wait for a permit stand in no line
+    if any(ref < 0 for ref in refs or ()) or _asked(tx, freed):
+        tx.wake(Topic.READY)  # who waits for a permit stands in no line
+
+
+def _asked(tx: Transaction, lanes: Iterable[str]) -> bool:
+    """Whether a question may wait for a slot of any of these."""
+    waiting = (
+        "SELECT 1 FROM lanes WHERE asked_until > ? AND name IN (SELECT value FROM json_each(?))"
+    )
+    return tx.execute(waiting, (tx.now, json.dumps(list(lanes)))).fetchone() is not None
 
 
 def free_lost_slots(tx: Transaction) -> None:
@@ -159,8 +199,8 @@ def announce(tx: Transaction) -> None:
 def pass_on(tx: Transaction, lanes: Sequence[LaneState]) -> None:
     """Slots that a line could not use are for others to look at."""
     for lane in lanes:
-        if lane.free_slots() and lane.trial is None:
-            wake_waiting(tx, lane.name, lane.free_slots())
+        if (free := lane.slots_for_jobs(tx.now)) and lane.trial is None:
+            wake_waiting(tx, lane.name, free)
 
 
 def wake_lane(tx: Transaction, lane: str) -> None:

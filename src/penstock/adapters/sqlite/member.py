@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.adapters.clock import ClockWatch
 from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, claim_new, fail_overdue
@@ -54,6 +55,7 @@ class SqliteMember:
         self._renewing: sqlite3.Connection | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
+        self._clock = ClockWatch()
 
     def now(self) -> float:
         return time.time()
@@ -227,6 +229,9 @@ class SqliteMember:
         await self._queue.cancel_children()
         await self._if_any(_overdue, fail_overdue)
         now = time.time()
+        if self._clock.went_back(now):
+            self._aged_at = self._retained_at = 0.0
+            await self._if_any(lanes.is_ahead, lanes.set_back)
         if now >= self._aged_at + self._queue.ageing_seconds / 4:
             self._aged_at = now
             await self._if_any(self._aged, self._age)

@@ -40,8 +40,8 @@ def _take(
     held = store.held_by(tx, lanes, holder, request.job)
     answer = permit.ask(lanes, request, holder, held, tx.now)
     if isinstance(answer, Permit):
-        needed = [] if request.rate_only else [lane for lane in lanes if lane.name not in held]
-        store.take_slots(tx, needed, holder, [request.ref])
+        store.take_slots(tx, permit.slots(lanes, request, held), holder, [request.ref])
+    if isinstance(answer, Permit) or request.question:
         for lane in lanes:
             store.save(tx, lane)
     return answer

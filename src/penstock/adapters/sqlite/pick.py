@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from penstock.adapters.sqlite.damage import sound
 from penstock.adapters.sqlite.database import Transaction
 
 KINDS_PER_STATEMENT = 100
@@ -35,7 +36,7 @@ def pick(tx: Transaction, ready: int, lane: str, kinds: Sequence[str], limit: in
     if len(kinds) > KINDS_PER_STATEMENT:
         rows.sort(key=lambda row: (row[0], row[1], row[2]))
         del rows[limit:]
-    return rows
+    return sound(tx, rows)
 
 
 @lru_cache(maxsize=128)

@@ -2,7 +2,7 @@
 -- needs: base lines
 -- Some of the lanes in use, from those last used at `ask.since` on (a lane that is used meanwhile
 -- comes again, and none is left out): name, row (names and values in turn), slots taken, jobs in
--- its lines. And since when to go on, or '' at the end.
+-- its lines, slots of questions. And since when to go on, or '' at the end.
 
 local CHUNK = 200
 

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- needs: base lines jobs log tasks lane_state limits breaker verdict permit lanes lane_settle
--- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout} or
+-- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout, trial} or
 -- {'busy', lane, until, why, give_up}, in order. What was granted and never heard of comes back
 -- first; a request that arrives late, after others of this process, is granted nothing.
 
@@ -27,14 +27,14 @@ for n, request in ipairs(ask.requests) do
     lanes.end_lost_trials(some)
     local held = lanes.held_by(holder, request.job)
     local granted, busy = permit.ask(some, request, holder, held, now)
+    if granted or request.question then
+      for _, lane in ipairs(some) do lanes.save(lane) end
+    end
     if granted then
-      local needed = {}
-      for _, lane in ipairs(some) do
-        if not request.rate_only and not held[lane.name] then needed[#needed + 1] = lane end
-        lanes.save(lane)
-      end
-      lanes.take_slots(needed, holder, request.ref)
-      answers[n] = {'permit', text(granted.start_at), text(granted.void_at), text(granted.timeout)}
+      lanes.take_slots(permit.slots(some, request, held), holder, request.ref)
+      answers[n] = {
+        'permit', text(granted.start_at), text(granted.void_at), text(granted.timeout),
+        granted.trial and 1 or 0}
     else
       answers[n] = {'busy', busy.lane, text(busy.until_), busy.why, busy.give_up and 1 or 0}
     end

@@ -26,6 +26,21 @@ local function contains(list, value)
   return false
 end
 
+-- Whether the clock was set back since the lane was last changed. Then its times are as far ahead
+-- of now as they were of then.
+function breaker.set_back(lane, now)
+  local ahead = lane.touched_at - now
+  if ahead <= 0 then return false end
+  lane.next_start = lane.next_start - ahead
+  lane.retry_at = lane.retry_at - ahead
+  lane.suspect_at = lane.suspect_at - ahead
+  lane.asked_until = lane.asked_until - ahead
+  if lane.blocked_until < breaker.FOR_EVER then lane.blocked_until = lane.blocked_until - ahead end
+  lane.day = math.min(lane.day, lane_state.day_of(lane, now) + 1)
+  lane.touched_at = now
+  return true
+end
+
 -- A bounded list of jobs, as the row stores it.
 local function added(jobs_text, more)
   local known = {}

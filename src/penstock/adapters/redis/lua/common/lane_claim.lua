@@ -55,7 +55,8 @@ local function look_at(name, names, at, waits_for)
         lines.forget(name, kind)
       else
         redis.call('ZADD', ns .. 'lines:' .. kind, now, name)
-        if at then lines.look_at(name, kind, at) else lines.wait_for(name, kind, waits_for, now) end
+        if at then lines.look_at(name, kind, at) end
+        if waits_for then lines.wait_for(name, kind, waits_for, now, at) end
       end
     end
   end
@@ -95,14 +96,16 @@ local function claim_in(some, member, want, room, crashed, ordinary)
   end
   picked = line.chosen(lane, picked)
   local starts = limits.grant(some, math.min(#picked, most), now)
-  local tolerance, leased = math.huge, {}
-  for _, one in ipairs(some) do tolerance = math.min(tolerance, one.tolerance) end
+  local tolerance, leased, names = math.huge, {}, {}
+  for n, one in ipairs(some) do
+    tolerance, names[n] = math.min(tolerance, one.tolerance), one.name
+  end
   for n, start in ipairs(starts) do
     local one = picked[n]
     one.start_at, one.void_at = exact(start), exact(start + tolerance)
     one.timeout = shorter(lane, one.row)
     leased[n] = one
-    lanes.take_slots(some, member, tonumber(one.row.seq))
+    lanes.take_slots(names, member, tonumber(one.row.seq))
   end
   if #leased > 0 then
     if lane_state.open(lane) then

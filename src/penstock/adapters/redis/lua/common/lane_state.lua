@@ -16,6 +16,21 @@ function lane_state.open(lane) return lane.step > 0 end
 
 function lane_state.free_slots(lane) return math.max(0, lane.max_parallel - lane.in_flight) end
 
+-- Free slots, without the one that jobs leave to questions.
+function lane_state.slots_for_jobs(lane, now)
+  local free = lane_state.free_slots(lane)
+  if lane.asked_until > now then
+    free = math.min(free, lane.max_parallel - 1 - (lane.in_flight - lane.asking))
+  end
+  return math.max(0, free)
+end
+
+-- Free slots, without the last one for jobs where there are several.
+function lane_state.slots_for_questions(lane)
+  local most = math.max(1, lane.max_parallel - 1) - lane.asking
+  return math.max(0, math.min(lane_state.free_slots(lane), most))
+end
+
 -- Whether nothing but rate and slots can keep a request from starting.
 function lane_state.may_start(lane, now)
   if lane.blocked_until > now then return false end

@@ -9,6 +9,7 @@
 --                     credentials, by when to probe them next (infinite: there is nothing to probe)
 --   slots:LANE        set of "holder ref", the requests open (or about to be) in a lane; counted,
 --                     never added up. ref is a job's seq, or negative for a permit inside a job
+--   slots:LANE?       those of them that are questions'
 --   slotted:NUMBER    hash ref -> the lanes it has slots in, of one member; slots end with it
 --   expecting:LANE    set of seqs scheduled until LANE, not their own, recovers
 
@@ -20,14 +21,15 @@ local TEXTS = {
 local FRESH = {
   next_start = 0, day = 0, used_today = 0, day_offset = 0, slowdown = 1, limited = 0, praised = 0,
   refusers = '[]', blocked_until = 0, step = 0, retry_at = 0, tried = '[]', doubted = '[]',
-  suspect_token = 0, suspect_at = 0, probed_at = 0}
+  suspect_token = 0, suspect_at = 0, probed_at = 0, asked_until = 0}
 local CONFIGURED = {
   'parent', 'spacing', 'tolerance', 'max_parallel', 'per_day', 'timeout', 'breaker_first',
   'breaker_cap', 'credentials', 'health_url', 'probe_seconds'}
 local OWN = {
   spacing = 'own_spacing', tolerance = 'own_tolerance', max_parallel = 'own_parallel',
   per_day = 'own_per_day'}
-local NOT_STORED = {name = true, stored = true, in_flight = true}
+local NOT_STORED = {
+  name = true, stored = true, in_flight = true, asking = true, touched_at = true}
 
 local function write(lane)
   local fields = {}
@@ -50,7 +52,11 @@ end
 local function stored(name)
   local flat = redis.call('HGETALL', lines.lane_key(name))
   if #flat == 0 then return nil end
-  local lane = {name = name, stored = {}, in_flight = redis.call('SCARD', ns .. 'slots:' .. name)}
+  local lane = {
+    name = name, stored = {}, asked_until = 0,
+    touched_at = tonumber(redis.call('ZSCORE', ns .. 'lanes', name) or 0),
+    in_flight = redis.call('SCARD', ns .. 'slots:' .. name),
+    asking = redis.call('SCARD', ns .. 'slots:' .. name .. lines.QUESTIONS)}
   for n = 1, #flat, 2 do
     local field, value = flat[n], flat[n + 1]
     if value ~= '' then
@@ -68,6 +74,10 @@ function lanes.load(name)
     for limit, own in pairs(OWN) do
       if lane[own] then lane[limit], lane.stored[limit] = lane[own], lane[own] end
     end
+  end
+  if lane and breaker.set_back(lane, now) then
+    lanes.save(lane)
+    lanes.wake_lane(name)
   end
   return lane
 end
@@ -128,12 +138,10 @@ end
 
 local function slot(holder, ref) return string.format('%d %d', holder, ref) end
 
-function lanes.take_slots(some, holder, ref)
-  if #some == 0 then return end
-  local names = {}
-  for n, lane in ipairs(some) do
-    names[n] = lane.name
-    redis.call('SADD', ns .. 'slots:' .. lane.name, slot(holder, ref))
+function lanes.take_slots(names, holder, ref)
+  if #names == 0 then return end
+  for _, name in ipairs(names) do
+    redis.call('SADD', ns .. 'slots:' .. name, slot(holder, ref))
   end
   redis.call('HSET', ns .. 'slotted:' .. holder, ref, table.concat(names, '\n'))
 end
@@ -196,7 +204,12 @@ function lanes.free_slots(holder, refs)
     redis.call('HDEL', slotted, ref)
     if refs and ref < 0 then wake('ready') end -- jobs that wait for a permit stand in no line
   end
-  for name, slots in pairs(freed) do lanes.wake_waiting(name, slots) end
+  for name, slots in pairs(freed) do
+    lanes.wake_waiting(name, slots)
+    -- Nor do questions.
+    local asked_until = redis.call('HGET', lines.lane_key(name), 'asked_until')
+    if tonumber(asked_until or 0) > now then wake('ready') end
+  end
 end
 
 -- A trial whose slot is gone was made by somebody who is.
@@ -214,7 +227,7 @@ end
 -- Slots that a line could not use are for others to look at.
 function lanes.pass_on(some)
   for _, lane in ipairs(some) do
-    local free = lane_state.free_slots(lane)
+    local free = lane_state.slots_for_jobs(lane, now)
     if free > 0 and not lane.trial then lanes.wake_waiting(lane.name, free) end
   end
 end

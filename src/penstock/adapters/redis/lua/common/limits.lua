@@ -44,13 +44,13 @@ end
 
 -- Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent) can
 -- take within `ahead` seconds. The lanes are charged for them; those named by `held` only for the
--- rate, because the slot is held already.
-function limits.grant(lanes, wanted, now, ahead, held)
+-- rate, because the slot is held already. A `question` may have the slot that jobs leave to it.
+function limits.grant(lanes, wanted, now, ahead, held, question)
   ahead, held = ahead or AHEAD_SECONDS, set(held or {})
   if any(lanes, function(lane) return not lane_state.may_start(lane, now) end) then return {} end
   local most = wanted
   for _, lane in ipairs(lanes) do
-    if not held[lane.name] then most = math.min(most, lane_state.free_slots(lane)) end
+    if not held[lane.name] then most = math.min(most, limits.slots_free(lane, now, question)) end
     if lane_state.open(lane) then most = math.min(most, 1) end -- one try at a time
   end
   local starts = {}
@@ -60,19 +60,33 @@ function limits.grant(lanes, wanted, now, ahead, held)
     starts[#starts + 1] = start
     for _, lane in ipairs(lanes) do
       charge(lane, start)
-      if not held[lane.name] then lane.in_flight = lane.in_flight + 1 end
+      if not held[lane.name] then
+        lane.in_flight = lane.in_flight + 1
+        if question and lane == lanes[1] then lane.asking = lane.asking + 1 end
+      end
     end
   end
   return starts
 end
 
--- When `lanes` could grant a start, as far as time decides; nil: when a slot is freed or a trial
+function limits.slots_free(lane, now, question)
+  if question then return lane_state.slots_for_questions(lane) end
+  return lane_state.slots_for_jobs(lane, now)
+end
+
+-- Whether a job has to wait until a slot is given back.
+function limits.is_full(lane, now)
+  return lane_state.slots_for_jobs(lane, now) == 0 and lane.in_flight > 0
+end
+
+-- When `lanes` could grant a job a start, as far as time decides; nil: when a slot is freed or a trial
 -- ends.
 function limits.next_chance(lanes, now)
   local at = now
   for _, lane in ipairs(lanes) do
-    if lane_state.free_slots(lane) == 0 or lane.trial ~= nil then return nil end
+    if limits.is_full(lane, now) or lane.trial ~= nil then return nil end
     at = math.max(at, lane.blocked_until, lane.retry_at)
+    if lane_state.slots_for_jobs(lane, now) == 0 then at = math.max(at, lane.asked_until) end
     if lane_state.pace(lane) > 0 then at = math.max(at, lane.next_start - AHEAD_SECONDS) end
     if lane_state.left_today(lane, now) < 1 then
       at = math.max(at, lane_state.day_after(lane, now))

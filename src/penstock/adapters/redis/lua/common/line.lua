@@ -8,7 +8,7 @@ local line = {LINES_PER_CLAIM = 16, LATER_SECONDS = 1}
 function line.room(lanes, wanted, now)
   local most = wanted
   for _, lane in ipairs(lanes) do
-    most = math.min(most, lane_state.free_slots(lane))
+    most = math.min(most, lane_state.slots_for_jobs(lane, now))
     if not lane_state.may_start(lane, now) then return 0 end
   end
   return most
@@ -30,11 +30,12 @@ function line.chosen(lane, picked)
   return {second or picked[1]}
 end
 
--- When to look at the line next; or, with no time known, the lane whose slot it waits for.
+-- When to look at the line next, and the lane whose slot it waits for; whichever comes first,
+-- where there are both.
 function line.look_again(lanes, now)
   local at = limits.next_chance(lanes, now)
-  if at then return at end
   for _, lane in ipairs(lanes) do
-    if lane_state.free_slots(lane) == 0 or lane.trial ~= nil then return nil, lane.name end
+    if lane_state.slots_for_jobs(lane, now) == 0 or lane.trial ~= nil then return at, lane.name end
   end
+  return at
 end

@@ -4,14 +4,14 @@
 -- the lines in which jobs wait: a look that finds nobody deletes them.
 --   lines:KIND           sorted set lane by the time since when it waits as it does now
 --   looks:KIND           sorted set lane by when to look at it next
---   waits:KIND           hash lane -> the lane (its own or the parent) whose slot it waits for,
---                        while it is not to be looked at
+--   waits:KIND           hash lane -> the lane (its own or the parent) whose slot it waits for
 --   waiting:LANE,KIND    sorted set of lanes that wait for a slot of LANE, by since
 --   waiters:LANE         set of the kinds of which some do
 --   kinds:LANE           set of the kinds that have a line in LANE
 --   lined                set of the kinds that have a line in any lane
 
-local lines = {}
+-- Behind a lane's name: where the slots of its questions are stored once more, to be counted.
+local lines = {QUESTIONS = '?'}
 
 function lines.lane_key(name) return ns .. 'lane:' .. name end
 
@@ -50,10 +50,10 @@ function lines.look_at(lane, kind, at)
   redis.call('ZADD', ns .. 'looks:' .. kind, at, lane)
 end
 
--- Look at the line when a slot of `waits_for` is free.
-function lines.wait_for(lane, kind, waits_for, since)
+-- Look at the line when a slot of `waits_for` is free, or at this time, if there is one.
+function lines.wait_for(lane, kind, waits_for, since, at)
   stop_waiting(lane, kind)
-  redis.call('ZREM', ns .. 'looks:' .. kind, lane)
+  if not at then redis.call('ZREM', ns .. 'looks:' .. kind, lane) end
   redis.call('HSET', ns .. 'waits:' .. kind, lane, waits_for)
   redis.call('ZADD', ns .. 'waiting:' .. pair(waits_for, kind), since, lane)
   redis.call('SADD', ns .. 'waiters:' .. waits_for, kind)
@@ -75,7 +75,8 @@ function lines.forget(lane, kind)
   end
 end
 
--- What is told of a lane to those who only look: name, row, slots taken, jobs in its lines.
+-- What is told of a lane to those who only look: name, row, slots taken, jobs in its lines, slots
+-- taken by questions.
 function lines.told(name)
   local waiting = 0
   for _, kind in ipairs(redis.call('SMEMBERS', ns .. 'kinds:' .. name)) do
@@ -84,7 +85,7 @@ function lines.told(name)
   end
   return {
     name, redis.call('HGETALL', lines.lane_key(name)), redis.call('SCARD', ns .. 'slots:' .. name),
-    waiting}
+    waiting, redis.call('SCARD', ns .. 'slots:' .. name .. lines.QUESTIONS)}
 end
 
 -- How many stand before this place in the lines of a lane.

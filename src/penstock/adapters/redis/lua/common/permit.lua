@@ -1,8 +1,11 @@
 -- Permits asked for inside a job: the twin of penstock/lanes/permit.py, which says more.
 
+local RESERVED_SECONDS = 10
+local FULL = 'all its slots are taken'
+
 local permit = {}
 
-local function why_not(lanes, held, now)
+local function why_not(lanes, held, now, question)
   for _, lane in ipairs(lanes) do
     if lane.blocked_until > now then
       return {lane = lane.name, until_ = lane.blocked_until, why = lane.blocked_why or 'blocked'}
@@ -13,8 +16,8 @@ local function why_not(lanes, held, now)
         lane = lane.name, until_ = lane.retry_at > now and lane.retry_at or nil,
         why = 'its breaker is open', give_up = true}
     end
-    if not held[lane.name] and lane_state.free_slots(lane) == 0 then
-      return {lane = lane.name, why = 'all its slots are taken'}
+    if not held[lane.name] and limits.slots_free(lane, now, question) == 0 then
+      return {lane = lane.name, why = FULL}
     end
     if lane_state.left_today(lane, now) < 1 then
       return {
@@ -27,7 +30,7 @@ local function why_not(lanes, held, now)
   return {lane = latest.name, until_ = latest.next_start, why = 'its rate'}
 end
 
--- Ask a lane and its parent: {start_at, void_at, timeout}, or {lane, until_, why, give_up}. They
+-- Ask a lane and its parent: {start_at, void_at, timeout, trial}, or {lane, until_, why, give_up}. They
 -- are charged for a permit. `held` names the lanes whose slot the job that asks has already.
 function permit.ask(lanes, request, holder, held, now)
   local lane, names = lanes[1], {}
@@ -41,16 +44,34 @@ function permit.ask(lanes, request, holder, held, now)
     -- The job that makes the try may make all its requests: it is one try to its end.
     lane.trial, lane.retry_at = nil, math.min(retry_at, now)
   end
-  local start = limits.grant(lanes, 1, now, request.patience, names)[1]
+  local question = request.question
+  local start = limits.grant(lanes, 1, now, request.patience, names, question)[1]
   lane.trial, lane.retry_at = trial, retry_at
-  if not start then return nil, why_not(lanes, held, now) end
-  if lane_state.open(lane) and not held[lane.name] then
-    lane.trial, lane.trial_holder = request.ref, holder
+  if not start then
+    local busy = why_not(lanes, held, now, question)
+    if question and busy.lane == lane.name and busy.why == FULL then
+      lane.asked_until = math.max(lane.asked_until, now + request.patience)
+    end
+    return nil, busy
   end
+  if question then lane.asked_until = lane.max_parallel > 1 and now + RESERVED_SECONDS or 0 end
+  local trying = lane_state.open(lane) and not held[lane.name]
+  if trying then lane.trial, lane.trial_holder = request.ref, holder end
   local tolerance, timeout = math.huge, nil
   for _, one in ipairs(lanes) do
     tolerance = math.min(tolerance, one.tolerance)
     if one.timeout then timeout = math.min(timeout or one.timeout, one.timeout) end
   end
-  return {start_at = start, void_at = start + tolerance, timeout = timeout}
+  return {start_at = start, void_at = start + tolerance, timeout = timeout, trial = trying}
+end
+
+-- Where a slot is to be stored for a permit.
+function permit.slots(lanes, request, held)
+  local names = {}
+  if request.rate_only then return names end
+  for _, lane in ipairs(lanes) do
+    if not held[lane.name] then names[#names + 1] = lane.name end
+  end
+  if request.question then names[#names + 1] = lanes[1].name .. lines.QUESTIONS end
+  return names
 end
