@@ -11,14 +11,16 @@ import logging
 import time
 from collections.abc import Callable
 
+from penstock.engine import parking
 from penstock.engine.bench import Bench
 from penstock.engine.counting import count_runs
 from penstock.engine.log_fields import tell
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
+from penstock.engine.settler import Load
 from penstock.model.errors import QueueError
 from penstock.model.job import Priority
-from penstock.ports.queue import Exchange, KindDefaults, Lease, Ref, Settlement, Want
+from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Ref, Settlement, Want
 
 log = logging.getLogger("penstock")
 
@@ -109,7 +111,12 @@ class Dispatcher:
             await self._sleep()
             return False
         settler, member = self._bench.settler, self._bench.member
+        permits = self._bench.services.permits
         load = settler.take()
+        freed = _freed(load)
+        gives_way = want is not None and want.lanes > 0 and permits.comes_first(freed)
+        if want is not None and gives_way:
+            want = want._replace(lanes=0)
         if want is not None:
             # Before the trip: a wake-up that comes meanwhile must count.
             self._may_claim = self._may_claim and not want.limit
@@ -139,6 +146,10 @@ class Dispatcher:
             self._may_claim = self._may_claim_lanes = True
         count_runs(self._bench.tally, load.settlements, exchange)
         self._after(load.settlements, exchange)
+        if freed:
+            permits.changed()
+            if gives_way:
+                await asyncio.sleep(0)  # it asks before the next claim
         return True
 
     def take(self, leases: list[Lease]) -> None:
@@ -230,7 +241,19 @@ class Dispatcher:
         # What is handed over comes beside what the next trip claims: reserved workers would not
         # stay free.
         later = max(0, free) if ordinary is None else 0
+        room = self._room()
+        lanes, limit, later = min(lanes, room), min(limit, room), min(later, room)
         return Want(limit, self._kinds, not bench.crashed, lanes, ordinary, later)
+
+    def _room(self) -> int:
+        """How many more jobs may be here so that all of them can wait for permits at a time. Those
+        that wait for other jobs do not count: what they wait for has to be claimed."""
+        bench = self._bench
+        here = len(bench.runs) + bench.internal_queue.qsize() + len(self._timers)
+        most = max(parking.MOST, self._settings.max_workers)
+        if here + bench.internal_queue.maxsize + self._settings.max_workers > most:
+            here -= sum(bench.runs[ref].for_others > 0 for ref in bench.parked)
+        return max(0, most - here)
 
     def _ordinary_room(self) -> int | None:
         """How many more jobs below high priority fit without the reserved workers."""
@@ -295,3 +318,11 @@ class Dispatcher:
             if timeout == self._settings.poll_seconds:
                 self._may_claim = self._may_claim_lanes = True
         self._wake.clear()
+
+
+def _freed(load: Load) -> set[str]:
+    """The lanes in which the trip frees slots."""
+    freed = {settlement.lease.lane for settlement, _ in load.settlements}
+    freed.update(one.permit.lane for one in load.returned)
+    freed.discard(NO_LANE)
+    return freed

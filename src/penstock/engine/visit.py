@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from penstock.engine.http import HttpClient, JobHttp
-from penstock.engine.permits import PATIENCE, PermitDesk
+from penstock.engine.lane_line import Asker
+from penstock.engine.permits import PermitDesk
 from penstock.model.errors import DeadlineExceeded, PenstockError
 
 
@@ -34,7 +35,7 @@ class Visit:
         self._now = now
         self.tenant = tenant
         self.deadline = deadline
-        self.lanes = VisitLanes(desk, self.remaining)
+        self.lanes = VisitLanes(desk, now, deadline)
 
     @property
     def http(self) -> JobHttp:
@@ -52,24 +53,24 @@ class Visit:
         return DeadlineExceeded("its deadline passed between two requests")
 
 
-class VisitLanes:
+class VisitLanes(Asker):
     """The lanes as one visit sees them."""
 
-    __slots__ = ("_desk", "_number", "_remaining")
-
-    def __init__(self, desk: PermitDesk, remaining: Callable[[], float]) -> None:
+    def __init__(self, desk: PermitDesk, now: Callable[[], float], deadline: float) -> None:
         self._desk = desk
-        self._number = desk.new_number()
-        self._remaining = remaining
+        self._now = now
+        self._deadline = deadline
+        self.number = desk.new_number()
 
     @asynccontextmanager
-    async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
+    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
         """Hold the right to make one request in lane `name`.
 
-        It waits for a slot, or for the rate, as long as the visit lasts, whatever `patience` says:
-        a job that gives up early makes room for another, but nobody can have a visit's place.
-        LaneBusy where the lane is in trouble, or its turn comes too late.
+        It waits for its turn as long as the visit lasts, or for `patience` seconds. LaneBusy where
+        the lane is in trouble, or its turn comes too late.
         """
-        left = self._remaining()
-        async with self._desk.hold(name, self._number, 0, rate_only=False, patience=left):
+        end = self._deadline
+        if patience is not None:
+            end = min(end, self._now() + patience)
+        async with self._desk.hold(name, self, end=end):
             yield

@@ -6,7 +6,9 @@ from collections.abc import Collection
 
 from penstock.lanes.limits import grant
 from penstock.lanes.state import LaneState
-from penstock.ports.lanes import Busy, Permit, PermitRequest
+from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest
+
+FULL = "all its slots are taken"
 
 
 def ask(
@@ -19,6 +21,8 @@ def ask(
     job in a lane of one slot, or under a parent of one, would wait for itself.
     """
     lane = lanes[0]
+    if request.slot_only:
+        return _slot_only(lanes, request, now)
     if request.rate_only:
         held = [one.name for one in lanes]
     trial, retry_at = lane.trial, lane.retry_at
@@ -41,6 +45,16 @@ def ask(
     )
 
 
+def _slot_only(lanes: list[LaneState], request: PermitRequest, now: float) -> Permit | Busy:
+    """No request is started: neither rate nor breaker has a say."""
+    for lane in lanes:
+        if lane.free_slots() == 0:
+            return Busy(lane.name, None, FULL)
+    for lane in lanes:
+        lane.in_flight += 1
+    return Permit(request.lane, request.ref, now)
+
+
 def _why_not(lanes: list[LaneState], held: Collection[str], now: float) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
@@ -49,8 +63,8 @@ def _why_not(lanes: list[LaneState], held: Collection[str], now: float) -> Busy:
             until = lane.retry_at if lane.retry_at > now else None  # else the try is under way
             return Busy(lane.name, until, "its breaker is open", give_up=True)
         if lane.name not in held and lane.free_slots() == 0:
-            return Busy(lane.name, None, "all its slots are taken")
+            return Busy(lane.name, None, FULL)
         if lane.left_today(now) < 1:
             return Busy(lane.name, lane.day_after(now), "its daily limit is used up")
     latest = max(lanes, key=lambda lane: lane.next_start)
-    return Busy(latest.name, latest.next_start, "its rate")
+    return Busy(latest.name, latest.next_start, RATE)

@@ -45,7 +45,9 @@ class PermitRequest(NamedTuple):
     """Seconds it is worth waiting for the start."""
     job: int = 0
     """The job that asks (its seq): where it holds a slot already, it takes none. Negative, and new
-    in this process like a ref: a visit to a service."""
+    in this process like a ref: a visit to a service. 0: nobody who holds a slot."""
+    slot_only: bool = False
+    """It makes no request: a job that has begun wants a slot of its lane again, to go on."""
 
 
 class Permit(NamedTuple):
@@ -58,6 +60,10 @@ class Permit(NamedTuple):
     """A request made later than this needs another permit."""
     timeout: float | None = None
     """The lane's limit for one request."""
+
+
+RATE = "its rate"
+"""Why a lane gives no permit: nothing but time helps."""
 
 
 class Busy(NamedTuple):

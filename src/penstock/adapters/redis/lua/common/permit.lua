@@ -27,10 +27,22 @@ local function why_not(lanes, held, now)
   return {lane = latest.name, until_ = latest.next_start, why = 'its rate'}
 end
 
+-- No request is started: neither rate nor breaker has a say.
+local function slot_only(lanes, now)
+  for _, lane in ipairs(lanes) do
+    if lane_state.free_slots(lane) == 0 then
+      return nil, {lane = lane.name, why = 'all its slots are taken'}
+    end
+  end
+  for _, lane in ipairs(lanes) do lane.in_flight = lane.in_flight + 1 end
+  return {start_at = now, void_at = math.huge}
+end
+
 -- Ask a lane and its parent: {start_at, void_at, timeout}, or {lane, until_, why, give_up}. They
 -- are charged for a permit. `held` names the lanes whose slot the job that asks has already.
 function permit.ask(lanes, request, holder, held, now)
   local lane, names = lanes[1], {}
+  if request.slot_only then return slot_only(lanes, now) end
   if request.rate_only then
     held = {}
     for _, one in ipairs(lanes) do held[one.name] = true end
