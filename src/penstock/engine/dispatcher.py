@@ -114,9 +114,14 @@ class Dispatcher:
         permits = self._bench.services.permits
         load = settler.take()
         freed = _freed(load)
-        gives_way = want is not None and want.lanes > 0 and permits.comes_first(freed)
-        if want is not None and gives_way:
-            want = want._replace(lanes=0)
+        gives_way = False
+        if want is not None and load.returned:
+            # Slots go to whoever waits: to jobs in line with this trip, else to requests after it.
+            gives_way = permits.comes_first(freed)
+            self._may_claim_lanes = True
+            want = want._replace(lanes=0) if gives_way else self._want()
+        elif want is not None and want.lanes and freed and permits.comes_first(freed):
+            gives_way, want = True, want._replace(lanes=0)
         if want is not None:
             # Before the trip: a wake-up that comes meanwhile must count.
             self._may_claim = self._may_claim and not want.limit

@@ -91,8 +91,7 @@ class LaneLine:
         """The lane, this or its parent, that has no slot left; '': something else is waited for."""
         self.timed = False
         """It waits for the rate: nothing but time can help."""
-        self.comes_first = False
-        """The last slot that was freed here was for it, and not for jobs that have not begun."""
+        self._came_first = False
         self._asked_at = 0.0
         self._width = FIRST_WIDTH
         self._overtaken = False
@@ -146,9 +145,7 @@ class LaneLine:
         self._length -= len(taken)
         return taken
 
-    def learn(
-        self, granted: int, refused: list[Busy], now: float, poll: float, lag: float
-    ) -> None:
+    def learn(self, granted: int, refused: list[Busy], now: float, poll: float, lag: float) -> None:
         """What came of asking: when to ask again, and for how many."""
         if granted:
             self._overtaken = False
@@ -167,6 +164,11 @@ class LaneLine:
             lead = self.ahead(lag) if self._overtaken else lag + AHEAD_SECONDS / 2
             at = min(busy.until - lead, now + poll)
         self.look_at = max(at, now + MOMENT)
+
+    def next_turn(self) -> bool:
+        """Whether the slot that is freed next is for it, and not for jobs that have not begun."""
+        self._came_first = self.slot_only or not self._came_first
+        return self._came_first
 
     def look(self, now: float) -> None:
         """Something has changed: ask soon, but not without a pause."""

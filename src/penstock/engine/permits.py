@@ -168,16 +168,12 @@ class PermitDesk:
         """Whether slots of these lanes are for requests that wait here, before jobs that have not
         begun are claimed for them: every other time, and always where a job that has begun needs
         its slot again to go on."""
-        full = [line for line in self._lines.values() if line.full]
+        full = [line for line in self._lines.values() if line and line.full]
         if not full:
             return False
         lanes = set().union(*map(self.family, freed))
-        first = False
-        for line in full:
-            if line.full in lanes:
-                line.comes_first = line.slot_only or not line.comes_first
-                first = first or line.comes_first
-        return first
+        turns = [line.next_turn() for line in full if line.full in lanes]
+        return any(turns)
 
     def _look(self, now: float) -> None:
         """Ask for those whose time has come; look again when it comes for others."""
