@@ -176,8 +176,10 @@ def ask(
     patience: float = 1.0,
     ref: int | None = None,
     job: int = 0,
+    slot_only: bool = False,
 ) -> PermitRequest:
-    return PermitRequest(lane, next(_refs) if ref is None else ref, rate_only, patience, job)
+    ref = next(_refs) if ref is None else ref
+    return PermitRequest(lane, ref, rate_only, patience, job, slot_only)
 
 
 async def permit(member: Member, lane: str = LANE, **options: Any) -> Permit | Busy:

@@ -63,7 +63,10 @@ function rules.permit(step, at)
   local held = {}
   for _, name in ipairs(step.held) do held[name] = true end
   local granted, busy = permit.ask(some, step.request, step.holder, held, at)
-  if granted then return {granted.start_at, granted.void_at, granted.timeout or 'none'} end
+  if granted then
+    local void_at = granted.void_at < math.huge and granted.void_at or 'never'
+    return {granted.start_at, void_at, granted.timeout or 'none'}
+  end
   return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false}
 end
 
