@@ -170,7 +170,7 @@ class LaneLine:
         self._came_first = self.slot_only or not self._came_first
         return self._came_first
 
-    def look(self, now: float) -> None:
+    def look(self, pause: float) -> None:
         """Something has changed: ask soon, but not without a pause."""
         if not self.timed:
-            self.look_at = min(self.look_at, self._asked_at + MOMENT)
+            self.look_at = min(self.look_at, self._asked_at + pause)

@@ -43,6 +43,8 @@ log = logging.getLogger("penstock")
 
 FLUSH_SECONDS = 5.0
 """How long a stop tries to store the last outcomes."""
+HEARD_SECONDS = 0.05
+"""Between two looks for permits because something happened somewhere."""
 CHORE_UPKEEPS = 4
 """Chores are done once in this many times of upkeep: nobody's job waits for them."""
 
@@ -111,7 +113,7 @@ class JobOrchestrator:
 
     @property
     def status(self) -> dict[str, Any]:
-        """busy and stuck workers, jobs parked (they wait for others, without a worker) and
+        """busy and stuck workers, jobs parked (without a worker, for others or for permits) and
         claimed ahead, whether it drains or is degraded; how late its event loop is; trips to the
         queue, the tally of its runs, periodic kinds and their ticks."""
         return {
@@ -371,7 +373,7 @@ class JobOrchestrator:
             while True:
                 await listener.wait(None)
                 self._dispatcher.ready()
-                self._bench.services.permits.changed()
+                self._bench.services.permits.changed(pause=HEARD_SECONDS)
         finally:
             listener.close()
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
-from penstock.engine.lane_line import Asker, LaneLine, Turn
+from penstock.engine.lane_line import MOMENT, Asker, LaneLine, Turn
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run
 from penstock.model.errors import (
@@ -155,14 +155,14 @@ class PermitDesk:
         parent = self._lane_config(lane).parent
         return {lane} if parent is None else {lane, parent}
 
-    def changed(self, lane: str | None = None) -> None:
-        """Slots may have been freed, or blocks lifted; in `lane`, or in any."""
+    def changed(self, lane: str | None = None, pause: float = MOMENT) -> None:
+        """Slots may have been freed, or blocks lifted; in `lane`, or in any. `pause` is for news
+        that come often, and mostly concern others."""
         if self._lines:
-            now = self._member().now()
             for line in self._lines.values():
                 if lane is None or line.lane == lane:
-                    line.look(now)
-            self._look(now)
+                    line.look(pause)
+            self._look(self._member().now())
 
     def comes_first(self, freed: Iterable[str]) -> bool:
         """Whether slots of these lanes are for requests that wait here, before jobs that have not
