@@ -103,6 +103,7 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
                 draw(SECONDS),
                 draw(JOBS),
                 draw(st.sampled_from([False, False, True])),
+                draw(st.sampled_from([0.0, 0.02, 3.0])),
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
         case "judge":

@@ -43,7 +43,7 @@ log = logging.getLogger("penstock")
 
 FLUSH_SECONDS = 5.0
 """How long a stop tries to store the last outcomes."""
-HEARD_SECONDS = 0.05
+HEARD_SECONDS = 0.01
 """Between two looks for permits because something happened somewhere."""
 CHORE_UPKEEPS = 4
 """Chores are done once in this many times of upkeep: nobody's job waits for them."""

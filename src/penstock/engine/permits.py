@@ -234,7 +234,7 @@ class PermitDesk:
         ahead = max(0.0, min(line.ahead(self._lag), turn.end - self._member().now()))
         own = turn.own and asker.slot_lane == lane
         job = asker.number if turn.own else 0
-        return PermitRequest(lane, next(self._refs), own, ahead, job, line.slot_only)
+        return PermitRequest(lane, next(self._refs), own, ahead, job, line.slot_only, self._lag)
 
     def _hear(self, line: LaneLine, answers: list[tuple[Turn, Permit | Busy]]) -> None:
         now = self._member().now()

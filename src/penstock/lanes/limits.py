@@ -17,10 +17,12 @@ def grant(
     *,
     ahead: float = AHEAD_SECONDS,
     held: Collection[str] = (),
+    lead: float = 0.0,
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
-    can take within `ahead` seconds. The lanes are charged for them; those named by `held` only
-    for the rate, because the slot is held already."""
+    can take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes
+    are charged for them; those named by `held` only for the rate, because the slot is held
+    already."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
     needed = [lane for lane in lanes if lane.name not in held]
@@ -29,7 +31,7 @@ def grant(
         most = min(most, 1)  # one try at a time
     starts: list[float] = []
     while len(starts) < most:
-        start = _next_start(lanes, now, ahead)
+        start = _next_start(lanes, now, ahead, lead)
         if start is None:
             break
         starts.append(start)
@@ -40,9 +42,9 @@ def grant(
     return starts
 
 
-def _next_start(lanes: list[LaneState], now: float, ahead: float) -> float | None:
+def _next_start(lanes: list[LaneState], now: float, ahead: float, lead: float) -> float | None:
     """When all of `lanes` can take one more start, if that is soon enough."""
-    own, *parents = (max(now, lane.next_start) if lane.pace else now for lane in lanes)
+    own, *parents = (max(now + lead, lane.next_start) if lane.pace else now for lane in lanes)
     start = max(own, *parents) if parents else own
     if start > now + ahead:
         return None

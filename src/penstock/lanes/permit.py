@@ -29,7 +29,7 @@ def ask(
     if lane.name in held and (trial, lane.trial_holder) == (request.job, holder):
         # The job that makes the try may make all its requests: it is one try to its end.
         lane.trial, lane.retry_at = None, min(retry_at, now)
-    starts = grant(lanes, 1, now, ahead=request.patience, held=held)
+    starts = grant(lanes, 1, now, ahead=request.patience, held=held, lead=request.lead)
     lane.trial, lane.retry_at = trial, retry_at
     if not starts:
         return _why_not(lanes, held, now)

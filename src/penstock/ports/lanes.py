@@ -48,6 +48,8 @@ class PermitRequest(NamedTuple):
     in this process like a ref: a visit to a service. 0: nobody who holds a slot."""
     slot_only: bool = False
     """It makes no request: a job that has begun wants a slot of its lane again, to go on."""
+    lead: float = 0.0
+    """A start sooner than in so many seconds would be over before the answer is there."""
 
 
 class Permit(NamedTuple):

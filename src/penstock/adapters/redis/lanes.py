@@ -82,6 +82,7 @@ def request_ask(request: PermitRequest) -> dict[str, Any]:
         "patience": request.patience,
         "job": request.job,
         "slot_only": request.slot_only,
+        "lead": request.lead,
     }
 
 

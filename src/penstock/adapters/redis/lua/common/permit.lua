@@ -53,7 +53,7 @@ function permit.ask(lanes, request, holder, held, now)
     -- The job that makes the try may make all its requests: it is one try to its end.
     lane.trial, lane.retry_at = nil, math.min(retry_at, now)
   end
-  local start = limits.grant(lanes, 1, now, request.patience, names)[1]
+  local start = limits.grant(lanes, 1, now, request.patience, names, request.lead)[1]
   lane.trial, lane.retry_at = trial, retry_at
   if not start then return nil, why_not(lanes, held, now) end
   if lane_state.open(lane) and not held[lane.name] then
