@@ -286,6 +286,8 @@ class JobContext:
 
         run = self._run
         call = asyncio.run_coroutine_threadsafe(wait(), self._services.loop)
+        if run.calls is None:
+            run.calls = set()
         run.calls.add(call)
         try:
             # Until the run is cut short, which cancels it. In a thread that goes on all the same

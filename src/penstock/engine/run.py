@@ -116,8 +116,8 @@ class Run:
         self.waits = self.for_others = self.for_permits = 0
         """How many tasks of the handler go without a worker; of them, those that wait for other
         jobs, and those whose request had to wait for its permit, until it is over."""
-        self.calls: set[Future[Any]] = set()
-        """What its thread waits for on the event loop."""
+        self.calls: set[Future[Any]] | None = None
+        """What its thread waits for on the event loop; made when that asks for something."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
 
@@ -138,9 +138,10 @@ class Run:
     @property
     def next_look(self) -> float:
         """When to look whether it is to be cut short, unless its clock is started before."""
-        if not self._stops:
-            return self.deadline
-        return inf if self.lease.deadline is None else self.lease.deadline
+        absolute = self.lease.deadline
+        if self._stops:
+            return inf if absolute is None else absolute
+        return self._timeout_at if absolute is None else min(self._timeout_at, absolute)
 
     def stop_clock(self) -> None:
         """From here on it waits for its turn, which does not count toward its timeout."""
@@ -179,7 +180,7 @@ class Run:
         if self.interrupted is None:
             self.interrupted = reason
             self.task.cancel()
-            for call in list(self.calls):
+            for call in list(self.calls or ()):
                 call.cancel()
             loop = self.task.get_loop()
             self._timer = loop.call_later(CANCEL_SECONDS, self._give_up, self)
