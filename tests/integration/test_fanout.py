@@ -389,6 +389,9 @@ async def test_no_more_are_claimed_than_can_wait(
             await until(lambda: engine.status["parked"] == 5, "as many to wait as may")
             await look_on(0.3)
             assert begun == 5
+            free = await app.enqueue("noop")
+            done = await app.wait(free.id, timeout=PATIENCE)
+            assert done.state is JobState.COMPLETED, "other kinds go on"
         for job in jobs:
             assert ended_well(await app.wait(job.id, timeout=PATIENCE))
 

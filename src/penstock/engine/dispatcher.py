@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from penstock.engine import parking
@@ -56,6 +57,8 @@ class Dispatcher:
         """When there will be, if not before."""
         self._ordinary_left = self._lanes_left = 0
         """Room that the last claim did not fill: asking again for it is no use."""
+        self._left_out: set[str] = set()
+        """Kinds that are not claimed at the moment, because too many of their jobs wait here."""
         self._claiming = True
         self._finishing = False
         self.degraded: str | None = None
@@ -225,6 +228,7 @@ class Dispatcher:
     def _want(self) -> Want:
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         ordinary, room = self._ordinary_room(), self._lane_room()
+        kinds, most = self._kinds_and_room()
         # What was left behind for want of room may fit now.
         if ordinary is not None and ordinary > self._ordinary_left:
             self._may_claim = self._may_claim_lanes = True
@@ -246,19 +250,33 @@ class Dispatcher:
         # What is handed over comes beside what the next trip claims: reserved workers would not
         # stay free.
         later = max(0, free) if ordinary is None else 0
-        room = self._room()
-        lanes, limit, later = min(lanes, room), min(limit, room), min(later, room)
-        return Want(limit, self._kinds, not bench.crashed, lanes, ordinary, later)
+        if len(kinds) < len(self._kinds):
+            later = 0
+        lanes, limit, later = min(lanes, most), min(limit, most), min(later, most)
+        return Want(limit, kinds, not bench.crashed, lanes, ordinary, later)
 
-    def _room(self) -> int:
-        """How many more jobs may be here so that all of them can wait for permits at a time. Those
-        that wait for other jobs do not count: what they wait for has to be claimed."""
-        bench = self._bench
+    def _kinds_and_room(self) -> tuple[dict[str, KindDefaults], int]:
+        """What may be claimed, and how much, so that all that is here can wait for permits at a
+        time. When that is much, kinds of which many wait are left out: other kinds go on. Jobs that
+        wait for other jobs do not count: what they wait for has to be claimed."""
+        bench, workers = self._bench, self._settings.max_workers
         here = len(bench.runs) + bench.internal_queue.qsize() + len(self._timers)
-        most = max(parking.MOST, self._settings.max_workers)
-        if here + bench.internal_queue.maxsize + self._settings.max_workers > most:
-            here -= sum(bench.runs[ref].for_others > 0 for ref in bench.parked)
-        return max(0, most - here)
+        most = max(parking.MOST, workers)
+        left_out: set[str] = set()
+        if here + bench.internal_queue.maxsize + workers > most:
+            runs = [bench.runs[ref] for ref in bench.parked]
+            waiting = Counter(run.lease.kind for run in runs if not run.for_others)
+            here -= len(runs) - waiting.total()
+            if here >= most:
+                most *= 2
+                left_out = {kind for kind, count in waiting.items() if count > workers}
+        if self._left_out - left_out:
+            self._may_claim = self._may_claim_lanes = True
+        self._left_out = left_out
+        if not left_out:
+            return self._kinds, max(0, most - here)
+        kinds = {kind: known for kind, known in self._kinds.items() if kind not in left_out}
+        return kinds, max(0, most - here) if kinds else 0
 
     def _ordinary_room(self) -> int | None:
         """How many more jobs below high priority fit without the reserved workers."""

@@ -19,7 +19,8 @@ from penstock.model.errors import JobNotFound, RunLater
 from penstock.model.job import Job
 
 MOST = 1000
-"""Jobs parked in one process; each takes memory, and a slot in its life file."""
+"""Jobs parked in one process; each takes memory, and a slot in its life file. When so many are here
+in all, kinds of which many wait for permits are not claimed; twice as many is the end of it."""
 LATER_SECONDS = 5.0
 """One that would be too many is run again after this time; others go first meanwhile."""
 
@@ -69,7 +70,7 @@ class Parking:
         """The run waits for a permit, and has no worker until `reclaim`: also while it makes the
         request, which its lane bounds. Where too many are parked it keeps its worker."""
         run.stop_clock()
-        if run.placed and self._is_under_way(run) and len(self._bench.parked) < MOST:
+        if run.placed and self._is_under_way(run) and len(self._bench.parked) < 2 * MOST:
             self._leave(run)
         run.waits += 1
 
