@@ -26,6 +26,7 @@ async def main(folder: str) -> None:
         await orchestrator.stop(grace=25)
         assert not orchestrator.running
         assert orchestrator.workers == []
+        assert orchestrator.dispatcher_task is not None
         assert orchestrator.dispatcher_task.done()
 
         states = [(await app.get(job.id)).state for job in jobs]

@@ -174,9 +174,10 @@ def ask(
     ref: int | None = None,
     job: int = 0,
     question: bool = False,
+    slot_only: bool = False,
 ) -> PermitRequest:
     ref = new_ref() if ref is None else ref
-    return PermitRequest(lane, ref, rate_only, patience, job, question)
+    return PermitRequest(lane, ref, rate_only, patience, job, slot_only, question=question)
 
 
 async def permit(member: Member, lane: str = LANE, **options: Any) -> Permit | Busy:

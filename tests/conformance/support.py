@@ -174,7 +174,7 @@ class PostgresBackend:
 
     def ahead(self, url: str, seconds: float) -> None:
         for statement in AHEAD:
-            _psql(url, statement, seconds)
+            psql(url, statement, seconds)
 
 
 def psql(url: str, statement: str, *values: Any) -> None:

@@ -112,6 +112,32 @@ async def test_for_its_own_lane_a_job_takes_rate_only(ledger: Ledger) -> None:
     assert (await info(queue)).in_flight == 0
 
 
+async def test_job_that_goes_on_takes_a_slot_and_no_start(ledger: Ledger) -> None:
+    """It has given its own back while it waited for a permit in another lane."""
+    queue = await open_lanes(
+        ledger,
+        api={"parent": "all", "min_interval_seconds": 30.0, "requests_per_day": 2},
+        all={"max_parallel": 2},
+    )
+    member = await ledger.join(queue)
+    await add(queue, 1, lane=LANE)
+    lease = await claim_one_in_lane(member)
+    await give_back(member, [Permit(LANE, lease.seq, lease.start_at)], None, lease)
+    assert [(await info(queue, name)).in_flight for name in (LANE, "all")] == [0, 0]
+    await queue.steer(LANE, Steer.PAUSE)
+    again = await permitted(member, slot_only=True)
+
+    assert [(await info(queue, name)).in_flight for name in (LANE, "all")] == [1, 1]
+    assert (await info(queue)).used_today == 1, "it makes no request"
+    await permitted(member, "all")
+    busy = await permit(member, slot_only=True)
+    assert isinstance(busy, Busy)
+    assert (busy.lane, busy.until) == ("all", None), "limits hold"
+    await give_back(member, [again])
+    await end(member, up(lease))
+    assert (await info(queue)).in_flight == 0
+
+
 async def test_rate_of_the_parent_binds_a_job_that_asks_for_its_own_lane(ledger: Ledger) -> None:
     queue = await open_lanes(
         ledger, api={"parent": "all"}, all={"min_interval_seconds": 30.0, "max_parallel": 1}

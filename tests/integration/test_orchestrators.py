@@ -36,6 +36,17 @@ def assert_stopped(orchestrator: JobOrchestrator) -> None:
     assert orchestrator.internal_queue.empty()
 
 
+def test_what_others_look_at_is_there_before_the_start() -> None:
+    async def work(ctx: JobContext) -> None:
+        pass
+
+    orchestrator = JobOrchestrator(Penstock("sqlite:///none.db").queue, {"work": work}, 7)
+    assert orchestrator.dispatcher_task is None
+    assert orchestrator.max_workers == 7
+    assert (orchestrator.internal_queue.qsize(), orchestrator.internal_queue.maxsize) == (0, 100)
+    assert not orchestrator.running
+
+
 async def test_stopping_twice_and_at_once_is_one_stop(farm: Farm) -> None:
     app = with_work(farm)
     async with app:

@@ -68,6 +68,7 @@ async def at_rest_in_trouble(orchestrator: JobOrchestrator, patience: float) -> 
     await until(lambda: orchestrator.degraded, "the worker to be degraded", patience)
     assert orchestrator.running
     assert await cpu_share(1.0) < 0.3
+    assert orchestrator.dispatcher_task is not None
     assert not orchestrator.dispatcher_task.done()
 
 

@@ -101,7 +101,14 @@ def a_step(draw: st.DrawFn) -> dict[str, Any]:
             step["ok"] = draw(st.booleans())
         case "permit":
             request = PermitRequest(
-                "child", -draw(JOBS), draw(st.booleans()), draw(SECONDS), draw(JOBS), draw(QUESTION)
+                "child",
+                -draw(JOBS),
+                draw(st.booleans()),
+                draw(SECONDS),
+                draw(JOBS),
+                draw(st.sampled_from([False, False, True])),
+                draw(st.sampled_from([0.0, 0.02, 3.0])),
+                draw(QUESTION),
             )
             step |= {"holder": draw(st.integers(1, 2)), "held": draw(HELD), "request": request}
         case "judge":
@@ -193,7 +200,8 @@ def _permit(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
     answer = permit.ask(lanes, step["request"], step["holder"], step["held"], now)
     if isinstance(answer, Permit):
         timeout = "none" if answer.timeout is None else answer.timeout
-        return [answer.start_at, answer.void_at, timeout, answer.trial]
+        void_at = "never" if answer.void_at == math.inf else answer.void_at
+        return [answer.start_at, void_at, timeout, answer.trial]
     return [
         answer.lane,
         "none" if answer.until is None else answer.until,

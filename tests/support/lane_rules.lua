@@ -66,7 +66,8 @@ function rules.permit(step, at)
   for _, name in ipairs(step.held) do held[name] = true end
   local granted, busy = permit.ask(some, step.request, step.holder, held, at)
   if granted then
-    return {granted.start_at, granted.void_at, granted.timeout or 'none', granted.trial}
+    local void_at = granted.void_at < math.huge and granted.void_at or 'never'
+    return {granted.start_at, void_at, granted.timeout or 'none', granted.trial}
   end
   return {busy.lane, busy.until_ or 'none', busy.why, busy.give_up or false}
 end

@@ -95,6 +95,7 @@ async def _serve(
             async with serving(librarian, member.asking, app.queue.now, ready, config) as served:
                 _announce(app, served.address, as_json=as_json)
                 told = asyncio.create_task(signals.stop.wait())
+                assert member.dispatcher_task is not None
                 ends: list[asyncio.Future[Any]] = [told, member.dispatcher_task]
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 told.cancel()

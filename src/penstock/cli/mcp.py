@@ -101,7 +101,7 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
         serving = asyncio.create_task(Stdio(server, stopping, pipes).serve())
         told = asyncio.create_task(signals.stop.wait())
         ends: list[asyncio.Future[Any]] = [told, serving]
-        if orchestrator is not None:
+        if orchestrator is not None and orchestrator.dispatcher_task is not None:
             ends.append(orchestrator.dispatcher_task)
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         stopping.begin()

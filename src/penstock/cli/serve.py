@@ -94,7 +94,7 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
                 _announce(app, serving.address, workers=workers, as_json=as_json)
                 told = asyncio.create_task(signals.stop.wait())
                 ends: list[asyncio.Future[Any]] = [told, serving.done]
-                if orchestrator is not None:
+                if orchestrator is not None and orchestrator.dispatcher_task is not None:
                     ends.append(orchestrator.dispatcher_task)
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 told.cancel()

@@ -24,7 +24,8 @@ from penstock import tracing
 from penstock.engine.enqueuer import When, absolute
 from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
-from penstock.engine.permits import JobLanes, PermitDesk
+from penstock.engine.job_lanes import JobLanes, Lending
+from penstock.engine.permits import PermitDesk
 from penstock.engine.run import Run
 from penstock.model.errors import RunLater
 from penstock.model.ids import child_id
@@ -84,6 +85,7 @@ class Services:
     client: HttpClient
     finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
     parked: Callable[[Run], AbstractAsyncContextManager[None]]
+    lending: Lending
     timed: Callable[[str, str, float], None]
     """How long a stage of a run of this kind took."""
     loop: asyncio.AbstractEventLoop
@@ -92,14 +94,18 @@ class Services:
 class JobContext:
     """One run's view of the engine."""
 
-    __slots__ = ("_children", "_run", "_services", "deadline")
+    __slots__ = ("_children", "_run", "_services")
 
     def __init__(self, run: Run, services: Services) -> None:
         self._run = run
         self._services = services
         self._children: Counter[tuple[str, str]] | None = None
-        self.deadline = run.deadline
-        """When this run is cut short: the job's timeout or its deadline, seconds since 1970."""
+
+    @property
+    def deadline(self) -> float:
+        """When this run is cut short: the job's timeout or its deadline, seconds since 1970. The
+        timeout moves on while the job waits for permits."""
+        return self._run.deadline
 
     @property
     def job(self) -> Job:
@@ -163,7 +169,7 @@ class JobContext:
     @property
     def lanes(self) -> JobLanes:
         """`async with ctx.lanes.permit("embedder"): ...` for each outside request."""
-        return JobLanes(self._services.permits, self._run)
+        return JobLanes(self._services.permits, self._run, self._services.lending)
 
     @property
     def http(self) -> JobHttp:
@@ -181,7 +187,7 @@ class JobContext:
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
-        return max(0.0, self.deadline - self._run.member.now())
+        return max(0.0, self._run.left())
 
     def permit_lasts(self, seconds: float) -> bool:
         """Whether a request may as well be made so much later: the permit this job was started
@@ -286,14 +292,23 @@ class JobContext:
         return self._services.parked(self._run)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
-        """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result."""
+        """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result. It is
+        cancelled when the run is cut short."""
 
         async def wait() -> T:
             return await awaitable
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._services.loop).result(
-            self.remaining()
-        )
+        run = self._run
+        call = asyncio.run_coroutine_threadsafe(wait(), self._services.loop)
+        if run.calls is None:
+            run.calls = set()
+        run.calls.add(call)
+        try:
+            # Until the run is cut short, which cancels it. In a thread that goes on all the same
+            # nobody does.
+            return call.result(None if run.interrupted is None else self.remaining())
+        finally:
+            run.calls.discard(call)
 
     def run_later(self, delay: float = 1.0, reason: str = "") -> None:
         """End this run and be run again after `delay` seconds, without spending an attempt."""

@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 
+from penstock.engine import parking
 from penstock.engine.bench import Bench
 from penstock.engine.counting import count_runs
 from penstock.engine.log_fields import tell
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
+from penstock.engine.settler import Load
 from penstock.model.errors import QueueError
 from penstock.model.job import Priority
-from penstock.ports.queue import Exchange, KindDefaults, Lease, Ref, Settlement, Want
+from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Ref, Settlement, Want
 
 log = logging.getLogger("penstock")
 
@@ -54,6 +57,8 @@ class Dispatcher:
         """When there will be, if not before."""
         self._ordinary_left = self._lanes_left = 0
         """Room that the last claim did not fill: asking again for it is no use."""
+        self._left_out: set[str] = set()
+        """Kinds that are not claimed at the moment, because too many of their jobs wait here."""
         self._claiming = True
         self._finishing = False
         self.degraded: str | None = None
@@ -109,7 +114,17 @@ class Dispatcher:
             await self._sleep()
             return False
         settler, member = self._bench.settler, self._bench.member
+        permits = self._bench.services.permits
         load = settler.take()
+        freed = _freed(load)
+        gives_way = False
+        if want is not None and load.returned:
+            # Slots go to whoever waits: to jobs in line with this trip, else to requests after it.
+            gives_way = permits.comes_first(freed)
+            self._may_claim_lanes = True
+            want = want._replace(lanes=0) if gives_way else self._want()
+        elif want is not None and want.lanes and freed and permits.comes_first(freed):
+            gives_way, want = True, want._replace(lanes=0)
         if want is not None:
             # Before the trip: a wake-up that comes meanwhile must count.
             self._may_claim = self._may_claim and not want.limit
@@ -144,6 +159,10 @@ class Dispatcher:
             self._may_claim = self._may_claim_lanes = True
         count_runs(self._bench.tally, load.settlements, exchange)
         self._after(load.settlements, exchange)
+        if freed:
+            permits.changed()
+            if gives_way:
+                await asyncio.sleep(0)  # it asks before the next claim
         return True
 
     def take(self, leases: list[Lease]) -> None:
@@ -227,6 +246,7 @@ class Dispatcher:
     def _want(self) -> Want:
         bench, waiting = self._bench, self._bench.internal_queue.qsize()
         ordinary, room = self._ordinary_room(), self._lane_room()
+        kinds, most = self._kinds_and_room()
         # What was left behind for want of room may fit now.
         if ordinary is not None and ordinary > self._ordinary_left:
             self._may_claim = self._may_claim_lanes = True
@@ -248,7 +268,33 @@ class Dispatcher:
         # What is handed over comes beside what the next trip claims: reserved workers would not
         # stay free.
         later = max(0, free) if ordinary is None else 0
-        return Want(limit, self._kinds, not bench.crashed, lanes, ordinary, later)
+        if len(kinds) < len(self._kinds):
+            later = 0
+        lanes, limit, later = min(lanes, most), min(limit, most), min(later, most)
+        return Want(limit, kinds, not bench.crashed, lanes, ordinary, later)
+
+    def _kinds_and_room(self) -> tuple[dict[str, KindDefaults], int]:
+        """What may be claimed, and how much, so that all that is here can wait for permits at a
+        time. When that is much, kinds of which many wait are left out: other kinds go on. Jobs that
+        wait for other jobs do not count: what they wait for has to be claimed."""
+        bench, workers = self._bench, self._settings.max_workers
+        here = len(bench.runs) + bench.internal_queue.qsize() + len(self._timers)
+        most = max(parking.MOST, workers)
+        left_out: set[str] = set()
+        if here + bench.internal_queue.maxsize + workers > most:
+            runs = [bench.runs[ref] for ref in bench.parked]
+            waiting = Counter(run.lease.kind for run in runs if not run.for_others)
+            here -= len(runs) - waiting.total()
+            if here >= most:
+                most *= 2
+                left_out = {kind for kind, count in waiting.items() if count > workers}
+        if self._left_out - left_out:
+            self._may_claim = self._may_claim_lanes = True
+        self._left_out = left_out
+        if not left_out:
+            return self._kinds, max(0, most - here)
+        kinds = {kind: known for kind, known in self._kinds.items() if kind not in left_out}
+        return kinds, max(0, most - here) if kinds else 0
 
     def _ordinary_room(self) -> int | None:
         """How many more jobs below high priority fit without the reserved workers."""
@@ -313,3 +359,11 @@ class Dispatcher:
             if timeout == self._settings.poll_seconds:
                 self._may_claim = self._may_claim_lanes = True
         self._wake.clear()
+
+
+def _freed(load: Load) -> set[str]:
+    """The lanes in which the trip frees slots."""
+    freed = {settlement.lease.lane for settlement, _ in load.settlements}
+    freed.update(one.permit.lane for one in load.returned)
+    freed.discard(NO_LANE)
+    return freed

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     import httpx2
 
 HOPS = 5
-HOP_PATIENCE = 5.0
-"""Seconds that a redirect waits for the lane of its host: longer than hosts are spaced by, because
-most lead to the same one."""
-HOP_TURNS = 3
-"""The same, for a host that is known to be spaced more widely: others may be in front."""
 BROUGHT = (200, 203)
 CODINGS = ("", "identity", "gzip", "deflate")
 """One at a time: packed twice, a few bytes are hours of unpacking."""
@@ -58,23 +53,20 @@ class JobFetch:
         *,
         most: int,
         lane_of: Callable[[str], Awaitable[str]] | None = None,
-        before: Callable[[WebAddress], Awaitable[float]] | None = None,
+        before: Callable[[WebAddress], Awaitable[None]] | None = None,
     ) -> AsyncIterator[Fetched]:
         """At most `most` bytes, packed and unpacked. Its time is the job's. `lane_of` names the
         lane of a host where that is not `host:` and its name. `before` is awaited before every
-        hop: it raises if that is not to be made, and says how far apart that host's requests are,
-        in seconds, so that a hop waits long enough for its turn."""
+        hop: it raises if that is not to be made."""
         options: dict[str, Any] = {"headers": self._headers, "most_bytes": most}
         address = web_address(url)
         for _ in range(HOPS + 1):
             check(address, self._allow)
-            spacing = 0.0 if before is None else await before(address)
-            patience = max(HOP_PATIENCE, HOP_TURNS * spacing)
+            if before is not None:
+                await before(address)
             lane = host_lane(address.host) if lane_of is None else await lane_of(address.host)
             try:
-                async with self._http.exchange(
-                    "GET", address.url, lane, options, patience
-                ) as response:
+                async with self._http.exchange("GET", address.url, lane, options) as response:
                     target = response.headers.get("location")
                     if response.status_code not in REDIRECTS or not target:
                         _check_answer(response, lane, most)

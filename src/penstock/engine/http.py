@@ -10,7 +10,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from penstock.engine.permits import PATIENCE
 from penstock.engine.run import Ongoing
 from penstock.engine.spans import answered, naming, requesting
 from penstock.engine.web_address import Allow
@@ -146,11 +145,11 @@ class JobHttp:
         *,
         lane: str | None = None,
         max_bytes: int = BODY_LIMIT,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         **options: Any,
     ) -> httpx2.Response:
         """The response with its body read. Reads are tried again briefly, writes never.
-        `patience` is how many seconds each permit is waited for before LaneBusy is raised."""
+        Each permit is waited for until the deadline, or for `patience` seconds; then LaneBusy."""
         method = method.upper()
         tries = READ_TRIES if method in ("GET", "HEAD") else 1
         for attempt in range(1, tries + 1):
@@ -173,7 +172,7 @@ class JobHttp:
         lane: str | None = None,
         max_bytes: int = BODY_LIMIT,
         silence: float | None = None,
-        patience: float = PATIENCE,
+        patience: float | None = None,
         **options: Any,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body as it comes, under one permit that is held until the block ends. Nothing is
@@ -194,7 +193,7 @@ class JobHttp:
         url: str,
         lane: str | None,
         limit: int,
-        patience: float,
+        patience: float | None,
         options: dict[str, Any],
     ) -> httpx2.Response:
         """Follow redirects, each hop with a permit in the lane of its host."""
@@ -221,7 +220,7 @@ class JobHttp:
         url: str,
         lane: str | None,
         limit: int,
-        patience: float,
+        patience: float | None,
         options: dict[str, Any],
     ) -> httpx2.Response:
         name = lane or host_lane(_host(url))
@@ -237,7 +236,7 @@ class JobHttp:
         url: str,
         lane: str,
         options: dict[str, Any],
-        patience: float = PATIENCE,
+        patience: float | None = None,
     ) -> AsyncIterator[httpx2.Response]:
         """One request under a permit, its answer still to be read. What goes wrong until the
         block ends is raised as what it means."""

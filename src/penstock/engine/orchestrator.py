@@ -19,6 +19,7 @@ from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
+from penstock.engine.job_lanes import Lending
 from penstock.engine.loop_lag import LoopLag
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
@@ -43,6 +44,8 @@ log = logging.getLogger("penstock")
 
 FLUSH_SECONDS = 5.0
 """How long a stop tries to store the last outcomes."""
+HEARD_SECONDS = 0.01
+"""Between two looks for permits because something happened somewhere."""
 CHORE_UPKEEPS = 4
 """Chores are done once in this many times of upkeep: nobody's job waits for them."""
 
@@ -65,7 +68,6 @@ class JobOrchestrator:
     _renewer: Renewer
     _waiters: JobWaiters
     _clean: Context
-    dispatcher_task: asyncio.Task[None]
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class JobOrchestrator:
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
         self._settings = settings
-        self._max_workers = settings.max_workers if works else 0
+        self.max_workers = settings.max_workers if works else 0
         if works and not handlers:
             raise ConfigError("no handlers: register one with @app.job(...) first")
         self._queue = queue
@@ -97,6 +99,8 @@ class JobOrchestrator:
         self._freed = asyncio.Event()
         self._hasten = asyncio.Event()
         self.running = False
+        self.dispatcher_task: asyncio.Task[None] | None = None
+        """Made by `start`."""
         self.internal_queue = InternalQueue(maxsize=settings.internal_queue)
         self.workers: list[Worker] = []
         """`max_workers`, and for each job that waits for others its own."""
@@ -111,7 +115,7 @@ class JobOrchestrator:
 
     @property
     def status(self) -> dict[str, Any]:
-        """busy and stuck workers, jobs parked (they wait for others, without a worker) and
+        """busy and stuck workers, jobs parked (without a worker, for others or for permits) and
         claimed ahead, whether it drains or is degraded; how late its event loop is; trips to the
         queue, the tally of its runs, periodic kinds and their ticks."""
         return {
@@ -148,7 +152,12 @@ class JobOrchestrator:
             services=Services(
                 note=settler.note,
                 enqueue=self._enqueue,
-                permits=PermitDesk(lambda: bench.member, settler.give_back, self._queue.listen),
+                permits=PermitDesk(
+                    lambda: bench.member,
+                    settler.give_back,
+                    self._queue.lane_config,
+                    self._settings.poll_seconds,
+                ),
                 client=HttpClient(
                     parse_allow(self._settings.fetch_allow),
                     self._settings.contact,
@@ -157,6 +166,11 @@ class JobOrchestrator:
                 timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),
                 parked=lambda run: parking.parked(run),
+                lending=Lending(
+                    lambda run: parking.lend(run),
+                    lambda run: parking.go_on(run),
+                    lambda run: parking.reclaim(run),
+                ),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,
@@ -169,7 +183,7 @@ class JobOrchestrator:
         self._clean = copy_context()
         self._waiters = JobWaiters(self._queue)
         parking = Parking(bench, self._waiters, self._add_worker)
-        for _ in range(self._max_workers):
+        for _ in range(self.max_workers):
             self._add_worker()
         if not self.workers:
             dispatcher.stop_claiming()
@@ -252,8 +266,9 @@ class JobOrchestrator:
         dispatcher.stop_claiming()
         for lease in dispatcher.take_waiting():
             bench.hand_back(lease)
-        for ref in bench.parked:  # what they wait for may never run here
-            bench.runs[ref].interrupt(Interrupt.STOPPING)
+        for run in [bench.runs[ref] for ref in bench.parked]:
+            if run.for_others:  # they may never run here
+                run.interrupt(Interrupt.STOPPING)
         await self._until_no_runs(grace)
         self._hasten.clear()
         if bench.runs:
@@ -269,6 +284,7 @@ class JobOrchestrator:
             await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
         self.workers.clear()
         dispatcher.finish()
+        assert self.dispatcher_task is not None
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.gather(self.dispatcher_task)
@@ -316,7 +332,7 @@ class JobOrchestrator:
 
     async def _join(self) -> Member:
         return await self._queue.join(
-            sorted(self._handlers), self._max_workers, self._settings.lease_seconds, self._on_handed
+            sorted(self._handlers), self.max_workers, self._settings.lease_seconds, self._on_handed
         )
 
     def _start_renewer(self, member: Member) -> None:
@@ -378,6 +394,7 @@ class JobOrchestrator:
             while True:
                 await listener.wait(None)
                 self._dispatcher.ready()
+                self._bench.services.permits.changed(pause=HEARD_SECONDS)
         finally:
             listener.close()
 

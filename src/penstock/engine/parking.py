@@ -1,4 +1,4 @@
-"""Jobs that wait for other jobs, and give up their worker meanwhile.
+"""Jobs that wait for other jobs, or for permits, and give up their worker meanwhile.
 
 A handler runs in its worker's own task, so a job that waits keeps that task and another worker is
 started in its stead. When the job comes back it stands first in the internal queue; the worker
@@ -13,13 +13,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from penstock.engine.bench import Bench
-from penstock.engine.run import Interrupt, Run
+from penstock.engine.run import Interrupt, Run, undisturbed
 from penstock.engine.waiters import JobWaiters
 from penstock.model.errors import JobNotFound, RunLater
 from penstock.model.job import Job
 
 MOST = 1000
-"""Jobs parked in one process; each takes memory, and a slot in its life file."""
+"""Jobs parked in one process; each takes memory, and a slot in its life file. When so many are here
+in all, kinds of which many wait for permits are not claimed; twice as many is the end of it."""
 LATER_SECONDS = 5.0
 """One that would be too many is run again after this time; others go first meanwhile."""
 
@@ -53,15 +54,57 @@ class Parking:
         """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
         while any of them does."""
         if run.placed and self._is_under_way(run):
+            if len(self._bench.parked) >= MOST:
+                raise RunLater(LATER_SECONDS, f"{MOST} jobs wait for others in this process")
             self._leave(run)
         run.waits += 1
+        run.for_others += 1
+        self._let_others_run(run)
         try:
             yield
         finally:
-            run.waits -= 1
-            # A run that is cut short ends at once, worker or not.
-            if not run.waits and not run.placed and run.interrupted is None:
-                await self._come_back(run)
+            run.for_others -= 1
+            await self._end_wait(run)
+
+    def lend(self, run: Run) -> None:
+        """The run waits for a permit, and has no worker until `reclaim`: also while it makes the
+        request, which its lane bounds. Where too many are parked it keeps its worker."""
+        run.stop_clock()
+        if run.placed and self._is_under_way(run) and len(self._bench.parked) < 2 * MOST:
+            self._leave(run)
+        run.waits += 1
+
+    def go_on(self, run: Run) -> None:
+        """It has its permit, or none is to be had."""
+        run.start_clock()
+        if self._is_under_way(run) and run.interrupted is None:
+            self._bench.watchdog.watch(run)
+            run.mark()
+
+    async def reclaim(self, run: Run) -> None:
+        """Its request is over. To wait for a worker costs it no time."""
+        run.stop_clock()
+        try:
+            await self._end_wait(run)
+        finally:
+            run.start_clock()
+            if self._is_under_way(run):
+                self._bench.watchdog.watch(run)
+
+    async def _end_wait(self, run: Run) -> None:
+        run.waits -= 1
+        # A run that is cut short ends at once, worker or not.
+        if not run.waits and not run.placed and run.interrupted is None:
+            await self._come_back(run)
+
+    def _let_others_run(self, run: Run) -> None:
+        bench = self._bench
+        if run.lease.crashes:
+            # What it waits for may have been running beside it, and have a crash on record, too.
+            bench.crashed.discard(run.lease.ref)
+            bench.ready()
+        if bench.draining and self._is_under_way(run):  # they may never run here
+            asyncio.get_running_loop().call_soon(run.interrupt, Interrupt.STOPPING)
 
     def _is_under_way(self, run: Run) -> bool:
         """A task that the handler has left behind waits on its own account."""
@@ -69,20 +112,12 @@ class Parking:
 
     def _leave(self, run: Run) -> None:
         bench, lease = self._bench, run.lease
-        if len(bench.parked) >= MOST:
-            raise RunLater(LATER_SECONDS, f"{MOST} jobs wait for others in this process")
         run.placed = False
         run.unmark()  # it does nothing that could kill the process, and pays for no such death
         bench.parked.add(lease.ref)
         bench.busy -= 1
-        if lease.crashes:
-            # What it waits for may have been running beside it, and have a crash on record, too.
-            bench.crashed.discard(lease.ref)
-            bench.ready()
         self._stand_in()
         bench.freed()
-        if bench.draining:
-            asyncio.get_running_loop().call_soon(run.interrupt, Interrupt.STOPPING)
 
     async def _come_back(self, run: Run) -> None:
         """Wait for a worker to end in favour of this job. A cancellation by the handler itself
@@ -94,12 +129,7 @@ class Parking:
         if lease.crashes:
             bench.crashed.add(lease.ref)
         place = bench.internal_queue.come_back()
-        cancelled: asyncio.CancelledError | None = None
-        while not place.done() and run.interrupted is None:
-            try:
-                await asyncio.wait([place])
-            except asyncio.CancelledError as error:
-                cancelled = error
+        cancelled = await undisturbed(run, place)
         if not place.done():
             bench.internal_queue.withdraw(place)
         elif not self._is_under_way(run):
@@ -111,5 +141,7 @@ class Parking:
                 run.mark()
             if run.waits:
                 self._leave(run)
+            if run.for_others:
+                self._let_others_run(run)
         if cancelled is not None:
             raise cancelled

@@ -1,132 +1,149 @@
-"""`ctx.lanes.permit(name)`: the right to make one request, for code inside a job."""
+"""Permits for requests made inside jobs: asked for together, waited for in turn."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
+from penstock.engine.lane_line import MOMENT, Asker, LaneLine, Turn
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run
-from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.model.errors import (
     AuthenticationError,
     HttpError,
     LaneBusy,
-    RateLimited,
+    QueueUnavailable,
     Unavailable,
 )
 from penstock.model.ids import new_ref
+from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
-from penstock.ports.queue import Member, Topic, Wakeup
+from penstock.ports.queue import Member
 
-MOMENT = 0.005
-PATIENCE = 1.0
-"""Seconds a permit is waited for inside a job; longer waits are the engine's, not a worker's."""
+LONGEST_LAG = 0.5
 
 
 class PermitDesk:
-    """Asks the queue for permits, all that are wanted at the moment in one trip."""
+    """Asks the queue for permits, for all lanes in one trip. Who is refused stands in the line of
+    its lane, and only those in front are asked for again."""
 
     def __init__(
         self,
         member: Callable[[], Member],
         give_back: Callable[[Returned], None],
-        listen: Callable[[Topic], Wakeup],
+        lane_config: Callable[[str], LaneConfig],
+        poll_seconds: float,
     ) -> None:
         self._member = member
         self._give_back = give_back
-        self._listen = listen
+        self._lane_config = lane_config
+        self._poll_seconds = poll_seconds
         self._refs = iter(new_ref, 0)  # which it never is
-        self._asked: list[tuple[PermitRequest, asyncio.Future[Permit | Busy]]] = []
+        self._lines: dict[tuple[str, bool, bool], LaneLine] = {}
         self._trip: asyncio.Task[None] | None = None
-        self._freed = asyncio.Event()
+        self._lag = 0.0
+        """Seconds that the queue has lately taken to answer: a start that comes sooner is lost."""
+        self._timer: asyncio.TimerHandle | None = None
 
-    async def take(
-        self, lane: str, job: int, *, rate_only: bool, patience: float, question: bool = False
-    ) -> Permit:
-        """A permit whose start time has come. LaneBusy when it would take too long."""
-        now = self._member().now
-        end = now() + patience
+    async def take(self, lane: str, turn: Turn, *, slot_only: bool = False) -> Permit:
+        """A permit whose start time has come. LaneBusy when that would be after the turn's end, or
+        the lane is in trouble."""
         while True:
-            left = max(0.0, end - now())
-            request = PermitRequest(lane, next(self._refs), rate_only, left, job, question)
-            future: asyncio.Future[Permit | Busy] = asyncio.get_running_loop().create_future()
-            self._asked.append((request, future))
-            if self._trip is None:
-                self._trip = asyncio.create_task(self._ask(), name="penstock-permits")
+            permit = await self._answer(lane, turn, slot_only)
+            now = self._member().now
             try:
-                answer = await asyncio.shield(future)
+                await asyncio.sleep(permit.start_at - now())
             except asyncio.CancelledError:
-                # The answer may be on its way: whoever comes for it finds nobody, so it goes back.
-                future.add_done_callback(self._unwanted)
+                self._unused(permit, turn)
                 raise
-            if isinstance(answer, Permit):
-                try:
-                    await asyncio.sleep(answer.start_at - now())
-                except asyncio.CancelledError:
-                    self._give_back(Returned(answer, None, 0, 0))
-                    raise
-                if now() <= answer.void_at:
-                    return answer
-                # Too late: it would crowd the next one. Take another.
-                self._give_back(Returned(answer, None, 0, 0))
-                continue
-            at = now()
-            late = answer.until is not None and answer.until > end
-            if at >= end or late or answer.give_up:
-                until = at + PATIENCE if answer.until is None else answer.until
-                raise LaneBusy(answer.lane, until, answer.why)
-            if answer.until is None:
-                await self._until_freed(end)
-            else:
-                await asyncio.sleep(max(MOMENT, answer.until - AHEAD_SECONDS - at))
+            if now() <= permit.void_at:
+                return permit
+            # Too late: it would crowd the next one. Take another.
+            self._unused(permit, turn)
+            turn.answer = asyncio.get_running_loop().create_future()
+
+    async def _answer(self, lane: str, turn: Turn, slot_only: bool) -> Permit:
+        key = (lane, slot_only, turn.asker.question)
+        line = self._lines.setdefault(key, LaneLine(lane, slot_only))
+        line.add(turn, first=turn.waits)
+        now = self._member().now()
+        if line.look_at > now:
+            turn.wait(lane)
+        self._look(now)
+        patience: asyncio.TimerHandle | None = None
+        if turn.end < math.inf:
+            loop = asyncio.get_running_loop()
+            patience = loop.call_later(max(0.0, turn.end - now), self._give_up, line, turn)
+        try:
+            return await turn.answer
+        except asyncio.CancelledError:
+            line.remove(turn)
+            if turn.answer.done() and not turn.answer.cancelled() and not turn.answer.exception():
+                self._unused(turn.answer.result(), turn)
+            raise
+        finally:
+            if patience is not None:
+                patience.cancel()
+
+    def _give_up(self, line: LaneLine, turn: Turn) -> None:
+        """Its patience is at an end. One that is just asked for, or has not been yet, hears so with
+        the answer."""
+        if turn.waits and line.remove(turn):
+            busy = turn.busy or Busy(line.lane, None, "others wait for it")
+            turn.answer.set_exception(_busy(busy, self._member().now()))
+
+    def _unused(self, permit: Permit, turn: Turn) -> None:
+        turn.leave_slot()
+        self._give_back(Returned(permit, None, 0, 0))
 
     @asynccontextmanager
     async def hold(
-        self,
-        lane: str,
-        job: int,
-        token: int,
-        *,
-        rate_only: bool,
-        patience: float,
-        job_id: str = "",
-        question: bool = False,
+        self, lane: str, asker: Asker, *, end: float = math.inf
     ) -> AsyncIterator[Permit]:
         """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
         it ended; a connection error or time-out inside becomes Unavailable."""
-        permit = await self.take(
-            lane, job, rate_only=rate_only, patience=patience, question=question
-        )
-        report: Report | None = None
+        turn = Turn(asker, end)
         try:
-            async with asyncio.timeout(permit.timeout):
-                yield permit
-            report = Report(News.SUCCESS)
-        except (Unavailable, AuthenticationError, HttpError) as error:
-            error.lane = error.lane or lane
-            report = report_of(error)
-            error.told = True
-            raise
-        except (ConnectionError, TimeoutError) as error:
-            report = Report(News.UNAVAILABLE)
-            problem = Unavailable(f"{type(error).__name__}: {error}")
-            problem.lane, problem.told = lane, True
-            raise problem from error
-        except Exception as error:
-            report = report_of(error)
-            raise
+            try:
+                permit = await self.take(lane, turn)
+            finally:
+                if turn.waits:
+                    asker.goes_on()
+            report: Report | None = None
+            limits = [one for one in (permit.timeout, asker.limit) if one is not None]
+            try:
+                async with asyncio.timeout(min(limits, default=None)):
+                    yield permit
+                report = Report(News.SUCCESS)
+            except (Unavailable, AuthenticationError, HttpError) as error:
+                error.lane = error.lane or lane
+                report = report_of(error)
+                error.told = True
+                raise
+            except (ConnectionError, TimeoutError) as error:
+                report = Report(News.UNAVAILABLE)
+                problem = Unavailable(f"{type(error).__name__}: {error}")
+                problem.lane, problem.told = lane, True
+                raise problem from error
+            except Exception as error:
+                report = report_of(error)
+                raise
+            finally:
+                self.give_back(Returned(permit, report, asker.number, asker.token, asker.id))
+                turn.leave_slot()
         finally:
-            self.returned(Returned(permit, report, job, token, job_id))
+            if turn.waits:
+                await asker.back(lane)
 
     def new_number(self) -> int:
         """For somebody who asks and is no job: no job and no permit has it."""
         return next(self._refs)
 
-    def returned(self, returned: Returned) -> None:
+    def give_back(self, returned: Returned) -> None:
         self._give_back(returned)
-        self._freed.set()
 
     def tell(self, run: Run, report: Report | None) -> None:
         """How a request went that was made with the permit of its job: that permit stays."""
@@ -134,99 +151,132 @@ class PermitDesk:
         nothing = Permit(lease.lane, next(self._refs), lease.start_at)
         self._give_back(Returned(nothing, report, lease.seq, lease.token, lease.id))
 
-    def _unwanted(self, future: asyncio.Future[Permit | Busy]) -> None:
-        if not future.cancelled() and future.exception() is None:
-            answer = future.result()
-            if isinstance(answer, Permit):
-                self._give_back(Returned(answer, None, 0, 0))
+    def family(self, lane: str) -> set[str]:
+        """The lane and its parent: those whose slots a request in it takes."""
+        parent = self._lane_config(lane).parent
+        return {lane} if parent is None else {lane, parent}
+
+    def changed(self, lane: str | None = None, pause: float = MOMENT) -> None:
+        """Slots may have been freed, or blocks lifted; in `lane`, or in any. `pause` is for news
+        that come often, and mostly concern others."""
+        if self._lines:
+            for line in self._lines.values():
+                if lane is None or line.lane == lane:
+                    line.look(pause)
+            self._look(self._member().now())
+
+    def comes_first(self, freed: Iterable[str]) -> bool:
+        """Whether slots of these lanes are for requests that wait here, before jobs that have not
+        begun are claimed for them: every other time, and always where a job that has begun needs
+        its slot again to go on."""
+        full = [line for line in self._lines.values() if line and line.full]
+        if not full:
+            return False
+        lanes = set().union(*map(self.family, freed))
+        turns = [line.next_turn() for line in full if line.full in lanes]
+        return any(turns)
+
+    def _look(self, now: float) -> None:
+        """Ask for those whose time has come; look again when it comes for others."""
+        if self._trip is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        at = min((line.look_at for line in self._lines.values() if line), default=math.inf)
+        if at <= now:
+            self._trip = asyncio.create_task(self._ask(), name="penstock-permits")
+        elif at < math.inf:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(at - now, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._look(self._member().now())
 
     async def _ask(self) -> None:
         try:
-            while self._asked:
-                asked, self._asked = self._asked, []
+            while asked := self._due():
+                requests = [request for _, turns in asked for _, request in turns]
+                begun = time.monotonic()
                 try:
-                    answers = await self._member().permits([request for request, _ in asked])
+                    answers = iter(await self._member().permits(requests))
+                except QueueUnavailable as error:
+                    # Who waits goes on waiting: to begin anew would repeat what has been done.
+                    self._put_off(asked, error)
                 except Exception as error:
-                    for _, future in asked:
-                        future.set_exception(error)
-                    continue
-                for (_, future), answer in zip(asked, answers, strict=True):
-                    future.set_result(answer)
+                    for _, turns in asked:
+                        for turn, _ in turns:
+                            turn.leave_slot()
+                            if not turn.answer.done():
+                                turn.answer.set_exception(error)
+                else:
+                    lag = min(time.monotonic() - begun, LONGEST_LAG)
+                    self._lag = max(lag, self._lag * 0.8)
+                    for line, turns in asked:
+                        self._hear(line, [(turn, next(answers)) for turn, _ in turns])
         finally:
             self._trip = None
+            self._look(self._member().now())
 
-    async def _until_freed(self, end: float) -> None:
-        """Wait for a slot to be given back, here or elsewhere."""
-        listener = self._listen(Topic.READY)
-        try:
-            self._freed.clear()
-            here = asyncio.create_task(self._freed.wait())
-            there = asyncio.create_task(listener.wait(None))
-            try:
-                await asyncio.wait(
-                    {here, there},
-                    timeout=max(0.0, end - self._member().now()),
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-            finally:
-                here.cancel()
-                there.cancel()
-        finally:
-            listener.close()
+    def _due(self) -> list[tuple[LaneLine, list[tuple[Turn, PermitRequest]]]]:
+        now = self._member().now()
+        asked = []
+        for key, line in list(self._lines.items()):
+            if not line and line.look_at <= now:
+                del self._lines[key]
+            elif line and line.look_at <= now:
+                asked.append((line, [(turn, self._request(line, turn)) for turn in line.take(now)]))
+        return asked
+
+    def _request(self, line: LaneLine, turn: Turn) -> PermitRequest:
+        asker, lane = turn.asker, line.lane
+        turn.own = not line.slot_only and asker.take_slot(lane)
+        ahead = max(0.0, min(line.ahead(self._lag), turn.end - self._member().now()))
+        own = turn.own and asker.slot_lane == lane
+        job = asker.number if turn.own else 0
+        ref, question = next(self._refs), asker.question
+        return PermitRequest(lane, ref, own, ahead, job, line.slot_only, self._lag, question)
+
+    def _hear(self, line: LaneLine, answers: list[tuple[Turn, Permit | Busy]]) -> None:
+        now = self._member().now()
+        granted, refused, again = 0, [], []
+        for turn, answer in answers:
+            if turn.answer.done():  # cancelled meanwhile
+                turn.leave_slot()
+                if isinstance(answer, Permit):
+                    self._give_back(Returned(answer, None, 0, 0))
+            elif isinstance(answer, Permit):
+                granted += 1
+                turn.answer.set_result(answer)
+            else:
+                turn.busy = answer
+                late = max(now, answer.until or 0.0) >= turn.end
+                # A lane in trouble lets its try be made by one job, with all its requests.
+                trying = not turn.own and turn.asker.shares_slot(line.lane)
+                turn.leave_slot()
+                if late or (answer.give_up and not trying):
+                    turn.answer.set_exception(_busy(answer, now))
+                else:
+                    refused.append(answer)
+                    again.append(turn)
+        for turn in reversed(again):
+            line.add(turn, first=True)
+        line.learn(granted, refused, now, self._poll_seconds, self._lag)
+        if refused:
+            for turn in line:
+                turn.wait(line.lane)
+
+    def _put_off(
+        self, asked: list[tuple[LaneLine, list[tuple[Turn, PermitRequest]]]], error: Exception
+    ) -> None:
+        now = self._member().now()
+        for line, turns in asked:
+            answers: list[tuple[Turn, Permit | Busy]] = [
+                (turn, Busy(line.lane, now + self._poll_seconds, str(error))) for turn, _ in turns
+            ]
+            self._hear(line, answers)
 
 
-class JobLanes:
-    """The lanes as one job sees them."""
-
-    __slots__ = ("_desk", "_run")
-
-    def __init__(self, desk: PermitDesk, run: Run) -> None:
-        self._desk = desk
-        self._run = run
-
-    def leave(self) -> None:
-        """Give back the slot in the job's own lane before the job ends, because what is left to do
-        needs no request. Should one be needed after all, it takes a permit as in any other lane."""
-        run = self._run
-        if run.in_lane:
-            run.in_lane = False
-            lease = run.lease
-            report = Report(News.SUCCESS) if run.permit_used else None
-            permit = Permit(lease.lane, lease.seq, lease.start_at)
-            self._desk.returned(Returned(permit, report, lease.seq, lease.token, lease.id))
-
-    @asynccontextmanager
-    async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
-        """As `permit`, but the first one in the job's own lane is that which the job was started
-        with."""
-        run = self._run
-        own = name == run.lease.lane and run.in_lane and not run.permit_used
-        if own and run.member.now() <= run.lease.void_at:
-            run.permit_used = True
-            try:
-                yield
-            except RateLimited as error:
-                # Now, and not with the job's end: its handler may make something else of it.
-                error.lane = name
-                self._desk.tell(run, report_of(error))
-                error.told = True
-                raise
-            return
-        async with self.permit(name, patience=patience):
-            yield
-
-    @asynccontextmanager
-    async def permit(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[Permit]:
-        """Hold the right to make one request in lane `name`, for the lane's timeout at most.
-
-        For the job's own lane it takes rate only: the job has its slot already. Waits up to a
-        second (`patience`), else raises LaneBusy. A connection error or time-out inside becomes
-        Unavailable.
-        """
-        lease = self._run.lease
-        patience = min(patience, max(0.0, self._run.deadline - self._run.member.now()))
-        own = name == lease.lane and self._run.in_lane
-        async with self._desk.hold(
-            name, lease.seq, lease.token, rate_only=own, patience=patience, job_id=lease.id
-        ) as permit:
-            yield permit
+def _busy(busy: Busy, now: float) -> LaneBusy:
+    return LaneBusy(busy.lane, now + 1.0 if busy.until is None else busy.until, busy.why)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from enum import Enum
-from typing import Protocol
+from math import inf
+from typing import Any, Protocol
 
 from penstock.model.errors import DeadlineExceeded, JobTimeout, PenstockError
+from penstock.ports.lanes import Permit
 from penstock.ports.queue import Lease, Member, Settlement
 
 CANCEL_SECONDS = 1.0
@@ -47,17 +50,26 @@ class Run:
     __slots__ = (
         "_give_up",
         "_slot",
+        "_stopped_at",
+        "_stops",
+        "_timeout_at",
         "_timer",
-        "deadline",
+        "calls",
         "ended",
+        "for_others",
+        "for_permits",
         "given_up",
         "in_lane",
         "interrupted",
         "lease",
+        "lent_slot",
         "limit",
         "member",
         "permit_used",
         "placed",
+        "slot_again",
+        "slot_coming",
+        "slot_used",
         "started_at",
         "task",
         "waits",
@@ -70,7 +82,6 @@ class Run:
         member: Member,
         task: asyncio.Task[None],
         started_at: float,
-        deadline: float,
         limit: float,
         give_up: Callable[[Run], None],
     ) -> None:
@@ -78,8 +89,10 @@ class Run:
         self.member = member
         self.task = task
         self.started_at = started_at
-        self.deadline = deadline
         self.limit = limit
+        self._timeout_at = started_at + limit
+        self._stops = 0
+        self._stopped_at = 0.0
         self._slot: int | None = member.mark_started(lease)
         self.interrupted: Interrupt | None = None
         self.ended: Settlement | None = None
@@ -87,20 +100,60 @@ class Run:
         self.given_up = False
         """Settled while its handler went on in spite of being cancelled."""
         self.permit_used = False
-        self.in_lane = bool(lease.lane)
-        """Whether it has the slot in its lane that it was started with."""
         """The permit the job was started with has paid for a request."""
+        self.in_lane = bool(lease.lane)
+        """Whether it has a slot in its lane."""
+        self.slot_used = False
+        """A request of it goes by that slot at the moment."""
+        self.lent_slot = False
+        """It has given the slot back only while it waits for permits in other lanes."""
+        self.slot_again: Permit | None = None
+        """The slot it has had since; None: the one it was started with, or none."""
+        self.slot_coming: asyncio.Future[None] | None = None
         self.placed = True
-        """Whether it has a worker; not while it waits for other jobs."""
+        """Whether it has a worker; not while it waits for other jobs, or for permits."""
         self.worker_since = started_at
-        self.waits = 0
-        """How many tasks of the handler wait for other jobs."""
+        self.waits = self.for_others = self.for_permits = 0
+        """How many tasks of the handler go without a worker; of them, those that wait for other
+        jobs, and those whose request had to wait for its permit, until it is over."""
+        self.calls: set[Future[Any]] | None = None
+        """What its thread waits for on the event loop; made when that asks for something."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def lane(self) -> str:
         return self.lease.lane
+
+    @property
+    def deadline(self) -> float:
+        """When it is cut short: by its timeout, unless it waits for permits again, or by the
+        deadline of its job."""
+        at = self._timeout_at
+        if self._stops:
+            at += self.member.now() - self._stopped_at
+        absolute = self.lease.deadline
+        return at if absolute is None or at < absolute else absolute
+
+    @property
+    def next_look(self) -> float:
+        """When to look whether it is to be cut short, unless its clock is started before."""
+        absolute = self.lease.deadline
+        if self._stops:
+            return inf if absolute is None else absolute
+        return self._timeout_at if absolute is None else min(self._timeout_at, absolute)
+
+    def stop_clock(self) -> None:
+        """From here on it waits for its turn, which does not count toward its timeout."""
+        if not self._stops:
+            self._stopped_at = self.member.now()
+        self._stops += 1
+
+    def start_clock(self) -> None:
+        """One of its waits is over; the clock goes on after the last one."""
+        self._stops -= 1
+        if not self._stops:
+            self._timeout_at += self.member.now() - self._stopped_at
 
     def left(self) -> float:
         return self.deadline - self.member.now()
@@ -127,6 +180,8 @@ class Run:
         if self.interrupted is None:
             self.interrupted = reason
             self.task.cancel()
+            for call in list(self.calls or ()):
+                call.cancel()
             loop = self.task.get_loop()
             self._timer = loop.call_later(CANCEL_SECONDS, self._give_up, self)
 
@@ -134,3 +189,15 @@ class Run:
         """The handler has ended."""
         if self._timer is not None:
             self._timer.cancel()
+
+
+async def undisturbed(run: Run, work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait for `work`, no longer than the run lasts, although the handler itself cancels it
+    meanwhile (its own time-out): the handler goes on after that. Returns what is to be raised."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done() and run.interrupted is None:
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled

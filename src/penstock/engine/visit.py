@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from penstock.engine.http import HttpClient, JobHttp
-from penstock.engine.permits import PATIENCE, PermitDesk
+from penstock.engine.lane_line import Asker
+from penstock.engine.permits import PermitDesk
 from penstock.model.errors import DeadlineExceeded, PenstockError
 
 
@@ -36,7 +37,7 @@ class Visit:
         self._now = now
         self.tenant = tenant
         self.deadline = deadline
-        self.lanes = VisitLanes(desk, self.remaining, question)
+        self.lanes = VisitLanes(desk, now, deadline, question)
 
     @property
     def http(self) -> JobHttp:
@@ -54,36 +55,31 @@ class Visit:
         return DeadlineExceeded("its deadline passed between two requests")
 
 
-class VisitLanes:
+class VisitLanes(Asker):
     """The lanes as one visit sees them. With `question` jobs leave it a slot."""
 
-    __slots__ = ("_desk", "_number", "_question", "_remaining", "trying")
-
-    def __init__(self, desk: PermitDesk, remaining: Callable[[], float], question: bool) -> None:
+    def __init__(
+        self, desk: PermitDesk, now: Callable[[], float], deadline: float, question: bool
+    ) -> None:
         self._desk = desk
-        self._number = desk.new_number()
-        self._remaining = remaining
-        self._question = question
+        self._now = now
+        self._deadline = deadline
+        self.number = desk.new_number()
+        self.question = question
         self.trying: asyncio.Event | None = None
         """Set once a request of it is the one try of a lane in trouble."""
 
     @asynccontextmanager
-    async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
+    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
         """Hold the right to make one request in lane `name`.
 
-        It waits for a slot, or for the rate, as long as the visit lasts, whatever `patience` says:
-        a job that gives up early makes room for another, but nobody can have a visit's place.
-        LaneBusy where the lane is in trouble, or its turn comes too late.
+        It waits for its turn as long as the visit lasts, or for `patience` seconds. LaneBusy where
+        the lane is in trouble, or its turn comes too late.
         """
-        hold = self._desk.hold(
-            name,
-            self._number,
-            0,
-            rate_only=False,
-            patience=self._remaining(),
-            question=self._question,
-        )
-        async with hold as permit:
+        end = self._deadline
+        if patience is not None:
+            end = min(end, self._now() + patience)
+        async with self._desk.hold(name, self, end=end) as permit:
             if permit.trial and self.trying is not None:
                 self.trying.set()
             yield

@@ -19,8 +19,9 @@ class Watchdog:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, run: Run) -> None:
-        if run.deadline < self._next:
-            self._set(run.deadline)
+        at = run.next_look
+        if at < self._next:
+            self._set(at)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -40,11 +41,12 @@ class Watchdog:
         for run in list(self._runs()):
             if run.interrupted is not None:
                 continue
-            if run.deadline <= now:
+            at = run.next_look
+            if at <= now:
                 absolute = run.lease.deadline
                 late = absolute is not None and absolute <= now
                 run.interrupt(Interrupt.DEADLINE if late else Interrupt.TIMEOUT)
             else:
-                earliest = min(earliest, run.deadline)
+                earliest = min(earliest, at)
         if earliest < math.inf:
             self._set(earliest)

@@ -17,7 +17,7 @@ from penstock.engine.run import Interrupt, Run
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
 from penstock.model.payload import encode_result
-from penstock.ports.lanes import News, Report
+from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Lease, Outcome, Settlement
 
 log = logging.getLogger("penstock")
@@ -92,10 +92,7 @@ class Worker:
         member = self._bench.member
         now = member.now()
         limit = lease.timeout or self._bench.handlers[lease.kind].timeout
-        deadline = now + limit
-        if lease.deadline is not None and lease.deadline < deadline:
-            deadline = lease.deadline
-        return Run(lease, member, self.task, now, deadline, limit, self._give_up)
+        return Run(lease, member, self.task, now, limit, self._give_up)
 
     async def _do(self, run: Run) -> None:
         bench, lease, task = self._bench, run.lease, self.task
@@ -186,6 +183,9 @@ class Worker:
             self._bench.holds[lease.ref] = lease
 
     def _settle(self, run: Run, settlement: Settlement | None) -> None:
+        if run.slot_again is not None:
+            self._bench.settler.give_back(Returned(run.slot_again, None, 0, 0))
+            run.slot_again = None
         if settlement is not None:
             run.ended = settlement
             self._bench.settler.add(settlement, run)

@@ -23,7 +23,7 @@ MEGABYTE = 1_000_000
 NEVER_READ = ("audio", "video", "font")
 """Types that are refused before they are fetched. Of others the content tells what they are."""
 
-Before = Callable[[WebAddress], Awaitable[float]]
+Before = Callable[[WebAddress], Awaitable[None]]
 """See `JobFetch`."""
 
 

@@ -35,7 +35,7 @@ WAIT_SECONDS = 0.01
 QUICK_SECONDS = 0.5
 """An embedder that takes longer is slow."""
 PATIENCE_SECONDS = 1.0
-"""How long an answer is waited for outside the lane, as for a permit."""
+"""How long an answer is waited for outside the lane."""
 LONELY_SECONDS = 1.0
 """Nobody is waited for where no two jobs have embedded at once for so long."""
 

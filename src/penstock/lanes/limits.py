@@ -17,12 +17,13 @@ def grant(
     *,
     ahead: float = AHEAD_SECONDS,
     held: Collection[str] = (),
+    lead: float = 0.0,
     question: bool = False,
 ) -> list[float]:
     """Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent)
-    can take within `ahead` seconds. The lanes are charged for them; those named by `held` only
-    for the rate, because the slot is held already. A `question` may have the slot that jobs leave
-    to it."""
+    can take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes
+    are charged for them; those named by `held` only for the rate, because the slot is held
+    already. A `question` may have the slot that jobs leave to it."""
     if any(not lane.may_start(now) for lane in lanes):
         return []
     needed = [lane for lane in lanes if lane.name not in held]
@@ -32,7 +33,7 @@ def grant(
         most = min(most, 1)  # one try at a time
     starts: list[float] = []
     while len(starts) < most:
-        start = _next_start(lanes, now, ahead)
+        start = _next_start(lanes, now, ahead, lead)
         if start is None:
             break
         starts.append(start)
@@ -48,9 +49,9 @@ def slots_free(lane: LaneState, now: float, *, question: bool) -> int:
     return lane.slots_for_questions() if question else lane.slots_for_jobs(now)
 
 
-def _next_start(lanes: list[LaneState], now: float, ahead: float) -> float | None:
+def _next_start(lanes: list[LaneState], now: float, ahead: float, lead: float) -> float | None:
     """When all of `lanes` can take one more start, if that is soon enough."""
-    own, *parents = (max(now, lane.next_start) if lane.pace else now for lane in lanes)
+    own, *parents = (max(now + lead, lane.next_start) if lane.pace else now for lane in lanes)
     start = max(own, *parents) if parents else own
     if start > now + ahead:
         return None

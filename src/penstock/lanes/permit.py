@@ -11,11 +11,13 @@ from collections.abc import Collection, Container, Sequence
 
 from penstock.lanes.limits import grant, slots_free
 from penstock.lanes.state import QUESTIONS, LaneState
-from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.lanes import RATE, Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Ref
 
 RESERVED_SECONDS = 10.0
 """How long after a question jobs leave a slot to the next one."""
+WAITING_SECONDS = 1.0
+"""How long they leave the only one to a question that waits: it asks again before that."""
 
 
 def ask(
@@ -28,6 +30,8 @@ def ask(
     job in a lane of one slot, or under a parent of one, would wait for itself.
     """
     lane = lanes[0]
+    if request.slot_only:
+        return _slot_only(lanes, request, now)
     if request.rate_only:
         held = [one.name for one in lanes]
     trial, retry_at = lane.trial, lane.retry_at
@@ -35,12 +39,14 @@ def ask(
         # The job that makes the try may make all its requests: it is one try to its end.
         lane.trial, lane.retry_at = None, min(retry_at, now)
     question = request.question
-    starts = grant(lanes, 1, now, ahead=request.patience, held=held, question=question)
+    starts = grant(
+        lanes, 1, now, ahead=request.patience, held=held, lead=request.lead, question=question
+    )
     lane.trial, lane.retry_at = trial, retry_at
     if not starts:
         busy = _why_not(lanes, held, now, question=question)
         if question and busy == _full(lane):
-            lane.asked_until = max(lane.asked_until, now + request.patience)
+            lane.asked_until = max(lane.asked_until, now + WAITING_SECONDS)
         return busy
     if question:
         lane.asked_until = now + RESERVED_SECONDS if lane.max_parallel > 1 else 0.0
@@ -83,6 +89,16 @@ def _full(lane: LaneState) -> Busy:
     return Busy(lane.name, None, "all its slots are taken")
 
 
+def _slot_only(lanes: list[LaneState], request: PermitRequest, now: float) -> Permit | Busy:
+    """No request is started: neither rate nor breaker has a say."""
+    for lane in lanes:
+        if slots_free(lane, now, question=False) == 0:
+            return _full(lane)
+    for lane in lanes:
+        lane.in_flight += 1
+    return Permit(request.lane, request.ref, now)
+
+
 def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, question: bool) -> Busy:
     for lane in lanes:
         if lane.blocked_until > now:
@@ -95,4 +111,4 @@ def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, quest
         if lane.left_today(now) < 1:
             return Busy(lane.name, lane.day_after(now), "its daily limit is used up")
     latest = max(lanes, key=lambda lane: lane.next_start)
-    return Busy(latest.name, latest.next_start, "its rate")
+    return Busy(latest.name, latest.next_start, RATE)

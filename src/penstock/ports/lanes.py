@@ -45,7 +45,11 @@ class PermitRequest(NamedTuple):
     """Seconds it is worth waiting for the start."""
     job: int = 0
     """The job that asks (its seq): where it holds a slot already, it takes none. Negative, and new
-    like a ref: a visit to a service."""
+    like a ref: a visit to a service. 0: nobody who holds a slot."""
+    slot_only: bool = False
+    """It makes no request: a job that has begun wants a slot of its lane again, to go on."""
+    lead: float = 0.0
+    """A start sooner than in so many seconds would be over before the answer is there."""
     question: bool = False
     """Somebody waits for the answer: jobs leave it a slot."""
 
@@ -62,6 +66,10 @@ class Permit(NamedTuple):
     """The lane's limit for one request."""
     trial: bool = False
     """The lane's breaker is open, and this is the one try."""
+
+
+RATE = "its rate"
+"""Why a lane gives no permit: nothing but time helps."""
 
 
 class Busy(NamedTuple):

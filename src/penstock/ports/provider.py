@@ -21,7 +21,7 @@ class Http(Protocol):
         *,
         lane: str | None = None,
         max_bytes: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
         **options: Any,
     ) -> httpx2.Response: ...
 
@@ -31,7 +31,7 @@ class Http(Protocol):
         *,
         lane: str | None = None,
         max_bytes: int = ...,
-        patience: float = ...,
+        patience: float | None = ...,
         **options: Any,
     ) -> httpx2.Response: ...
 
@@ -43,7 +43,7 @@ class Http(Protocol):
         lane: str | None = None,
         max_bytes: int = ...,
         silence: float | None = None,
-        patience: float = ...,
+        patience: float | None = ...,
         **options: Any,
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 
@@ -51,7 +51,9 @@ class Http(Protocol):
 class Lanes(Protocol):
     """How a provider that makes requests in its own way takes a permit for each."""
 
-    def request(self, name: str, *, patience: float = ...) -> AbstractAsyncContextManager[None]: ...
+    def request(
+        self, name: str, *, patience: float | None = ...
+    ) -> AbstractAsyncContextManager[None]: ...
 
 
 class Asking(Protocol):

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority
+from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
 from penstock.ports.operators import Operated
 
@@ -338,6 +339,11 @@ class JobQueue(Operated, Protocol):
 
     @property
     def url(self) -> str: ...
+
+    @property
+    def lane_config(self) -> Callable[[str], LaneConfig]:
+        """What is configured of a lane."""
+        ...
 
     async def open(self) -> None: ...
 

@@ -78,11 +78,10 @@ async def fetch_page(
         ctx.lanes.leave()
         return known
 
-    async def ask(address: WebAddress) -> float:
+    async def ask(address: WebAddress) -> None:
         decision = await robots.allowed(ctx, address, library.lane_of)
         if not decision.allowed:
             raise RobotsRefused(decision.reason)
-        return decision.delay
 
     brought = await library.bring(ctx, url, before=ask)
     ctx.lanes.leave()

@@ -23,7 +23,7 @@ class ProcessOut(BaseModel):
     kinds: list[str]
     max_workers: int
     busy: int
-    parked: int = Field(description="Jobs that wait for others, without a worker.")
+    parked: int = Field(description="Jobs that wait for others or for permits, without a worker.")
     stuck: int = Field(description="Workers whose thread runs past its timeout.")
     joined_at: float
     heartbeat_at: float

@@ -199,7 +199,7 @@ DESCRIBED = (
         "penstock_process_parked",
         "gauge",
         PROCESS,
-        "Jobs of it that wait for others, without a worker.",
+        "Jobs of it that wait for others or for permits, without a worker.",
         _status("parked"),
     ),
     Described(

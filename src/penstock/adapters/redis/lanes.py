@@ -83,6 +83,8 @@ def request_ask(request: PermitRequest) -> dict[str, Any]:
         "rate_only": request.rate_only,
         "patience": request.patience,
         "job": request.job,
+        "slot_only": request.slot_only,
+        "lead": request.lead,
         "question": request.question,
     }
 

@@ -33,7 +33,7 @@ from penstock.model.retry_after import retry_after
 from penstock.ports.provider import Asking
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import Row, link
-from penstock.research.providers.paged import PATIENCE, Rows, checked, collect, offset_of
+from penstock.research.providers.paged import Rows, checked, collect, offset_of
 
 READ = (Path(__file__).parent / "result_page.js").read_text()
 CLICK = "selector => document.querySelector(selector).click()"
@@ -152,7 +152,7 @@ class _Visit:
     async def _show(self, move: Callable[[], Awaitable[None]]) -> Row:
         """Come to a page, with a permit of its own, and read it."""
         provider = self._provider
-        async with self._asking.lanes.request(provider.lane, patience=PATIENCE):
+        async with self._asking.lanes.request(provider.lane):
             try:
                 async with asyncio.timeout(provider.timeout):
                     await move()

@@ -14,9 +14,6 @@ from penstock.model.finding import Finding, Page
 from penstock.model.text import storable
 from penstock.ports.provider import Asking, Http
 
-PATIENCE = 5.0
-"""Seconds that a page waits for its permit: longer than providers are spaced by, else a search of
-two pages would begin anew each time it comes to the second."""
 SPARE_PAGES = 2
 """So many more are asked for where rows of the others were of no use or came twice. It bounds
 what a search can cost, whatever a provider answers."""
@@ -67,7 +64,6 @@ class PagedProvider(ABC):
             headers={"user-agent": user_agent(), **self.key_headers()},
             lane=self.lane,
             max_bytes=MOST_BYTES,
-            patience=PATIENCE,
         )
         return response.content
 

@@ -18,10 +18,10 @@ local function any(lanes, condition)
 end
 
 -- When all of `lanes` can take one more start, if that is soon enough.
-local function next_start(lanes, now, ahead)
+local function next_start(lanes, now, ahead, lead)
   local at = {}
   for n, lane in ipairs(lanes) do
-    at[n] = lane_state.pace(lane) > 0 and math.max(now, lane.next_start) or now
+    at[n] = lane_state.pace(lane) > 0 and math.max(now + lead, lane.next_start) or now
   end
   local own, parent = at[1], at[2]
   local start = parent and math.max(own, parent) or own
@@ -43,10 +43,11 @@ local function charge(lane, start)
 end
 
 -- Start times for up to `wanted` requests that every one of `lanes` (a lane and its parent) can
--- take within `ahead` seconds. The lanes are charged for them; those named by `held` only for the
--- rate, because the slot is held already. A `question` may have the slot that jobs leave to it.
-function limits.grant(lanes, wanted, now, ahead, held, question)
-  ahead, held = ahead or AHEAD_SECONDS, set(held or {})
+-- take within `ahead` seconds; not before `lead` seconds where starts are spaced. The lanes are
+-- charged for them; those named by `held` only for the rate, because the slot is held already. A
+-- `question` may have the slot that jobs leave to it.
+function limits.grant(lanes, wanted, now, ahead, held, lead, question)
+  ahead, held, lead = ahead or AHEAD_SECONDS, set(held or {}), lead or 0
   if any(lanes, function(lane) return not lane_state.may_start(lane, now) end) then return {} end
   local most = wanted
   for _, lane in ipairs(lanes) do
@@ -55,7 +56,7 @@ function limits.grant(lanes, wanted, now, ahead, held, question)
   end
   local starts = {}
   while #starts < most do
-    local start = next_start(lanes, now, ahead)
+    local start = next_start(lanes, now, ahead, lead)
     if start == nil then break end
     starts[#starts + 1] = start
     for _, lane in ipairs(lanes) do

@@ -1,6 +1,6 @@
 -- Permits asked for inside a job: the twin of penstock/lanes/permit.py, which says more.
 
-local RESERVED_SECONDS = 10
+local RESERVED_SECONDS, WAITING_SECONDS = 10, 1
 local FULL = 'all its slots are taken'
 
 local permit = {}
@@ -30,10 +30,20 @@ local function why_not(lanes, held, now, question)
   return {lane = latest.name, until_ = latest.next_start, why = 'its rate'}
 end
 
+-- No request is started: neither rate nor breaker has a say.
+local function slot_only(lanes, now)
+  for _, lane in ipairs(lanes) do
+    if limits.slots_free(lane, now, false) == 0 then return nil, {lane = lane.name, why = FULL} end
+  end
+  for _, lane in ipairs(lanes) do lane.in_flight = lane.in_flight + 1 end
+  return {start_at = now, void_at = math.huge, trial = false}
+end
+
 -- Ask a lane and its parent: {start_at, void_at, timeout, trial}, or {lane, until_, why, give_up}. They
 -- are charged for a permit. `held` names the lanes whose slot the job that asks has already.
 function permit.ask(lanes, request, holder, held, now)
   local lane, names = lanes[1], {}
+  if request.slot_only then return slot_only(lanes, now) end
   if request.rate_only then
     held = {}
     for _, one in ipairs(lanes) do held[one.name] = true end
@@ -45,12 +55,12 @@ function permit.ask(lanes, request, holder, held, now)
     lane.trial, lane.retry_at = nil, math.min(retry_at, now)
   end
   local question = request.question
-  local start = limits.grant(lanes, 1, now, request.patience, names, question)[1]
+  local start = limits.grant(lanes, 1, now, request.patience, names, request.lead, question)[1]
   lane.trial, lane.retry_at = trial, retry_at
   if not start then
     local busy = why_not(lanes, held, now, question)
     if question and busy.lane == lane.name and busy.why == FULL then
-      lane.asked_until = math.max(lane.asked_until, now + request.patience)
+      lane.asked_until = math.max(lane.asked_until, now + WAITING_SECONDS)
     end
     return nil, busy
   end

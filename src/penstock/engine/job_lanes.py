@@ -1,0 +1,167 @@
+"""`ctx.lanes.permit(name)`: the right to make one request, for code inside a job."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from penstock.engine.lane_line import Asker, Turn
+from penstock.engine.permits import PermitDesk
+from penstock.engine.reports import report_of
+from penstock.engine.run import Run, undisturbed
+from penstock.model.errors import RateLimited
+from penstock.ports.lanes import News, Permit, Report, Returned
+
+
+class Lending(NamedTuple):
+    """What becomes of a run's worker while it waits for a permit; see `Parking`."""
+
+    lend: Callable[[Run], None]
+    go_on: Callable[[Run], None]
+    reclaim: Callable[[Run], Awaitable[None]]
+
+
+class JobLanes(Asker):
+    """The lanes as one job sees them. While one of its requests waits for its turn the job has no
+    worker, and its time does not count toward its timeout; while it waits in another lane than
+    its own it has no slot in its own lane either, so that no two jobs wait for each other."""
+
+    def __init__(self, desk: PermitDesk, run: Run, lending: Lending) -> None:
+        self._desk = desk
+        self._run = run
+        self._lending = lending
+        self.number, self.token, self.id = run.lease.seq, run.lease.token, run.lease.id
+        self.slot_lane, self.limit = run.lease.lane, run.limit
+
+    def leave(self) -> None:
+        """Give back the slot in the job's own lane before the job ends, because what is left to do
+        needs no request. Should one be needed after all, it takes a permit as in any other lane."""
+        run = self._run
+        run.lent_slot = False
+        if run.in_lane:
+            self._return_slot(Report(News.SUCCESS) if run.permit_used else None)
+
+    @asynccontextmanager
+    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
+        """As `permit`, but the first one in the job's own lane is that which the job was started
+        with."""
+        run = self._run
+        own = name == run.lease.lane and run.in_lane and not (run.permit_used or run.slot_used)
+        if own and run.member.now() <= run.lease.void_at:
+            run.permit_used = run.slot_used = True
+            try:
+                yield
+            except RateLimited as error:
+                # Now, and not with the job's end: its handler may make something else of it.
+                error.lane = name
+                self._desk.tell(run, report_of(error))
+                error.told = True
+                raise
+            finally:
+                self.free_slot()
+            return
+        async with self.permit(name, patience=patience):
+            yield
+
+    @asynccontextmanager
+    async def permit(self, name: str, *, patience: float | None = None) -> AsyncIterator[Permit]:
+        """Hold the right to make one request in lane `name`, for the lane's timeout at most.
+
+        Waits for its turn as long as the job's deadline allows, without a worker. In the job's own
+        lane one request at a time goes by the slot that the job has; others take further ones.
+        LaneBusy where the lane's breaker is open, or its turn would come after the deadline or
+        after `patience` seconds. A connection error or time-out inside becomes Unavailable.
+        """
+        run = self._run
+        end = math.inf if run.lease.deadline is None else run.lease.deadline
+        if patience is not None:
+            end = min(end, run.member.now() + max(0.0, patience))
+        async with self._desk.hold(name, self, end=end) as permit:
+            yield permit
+
+    def take_slot(self, lane: str) -> bool:
+        run = self._run
+        if run.slot_used or not self.shares_slot(lane):
+            return False
+        run.slot_used = True
+        return True
+
+    def free_slot(self) -> None:
+        run = self._run
+        run.slot_used = False
+        if run.for_permits and run.in_lane:
+            self._lend_slot()
+        if self.slot_lane:
+            self._desk.changed(self.slot_lane)
+
+    def shares_slot(self, lane: str) -> bool:
+        if not self._run.in_lane:
+            return False
+        own = self.slot_lane
+        return lane == own or bool(self._desk.family(lane) & self._desk.family(own))
+
+    def waits(self, lane: str) -> None:
+        run = self._run
+        self._lending.lend(run)
+        if lane != self.slot_lane:
+            run.for_permits += 1
+            if run.in_lane and not run.slot_used:
+                self._lend_slot()
+
+    def goes_on(self) -> None:
+        self._lending.go_on(self._run)
+
+    async def back(self, lane: str) -> None:
+        run = self._run
+        if lane != self.slot_lane:
+            run.for_permits -= 1
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            if run.lent_slot and not run.for_permits and run.interrupted is None:
+                cancelled = await self._take_slot_again()
+        finally:
+            await self._lending.reclaim(run)
+        if cancelled is not None:
+            raise cancelled
+
+    def _lend_slot(self) -> None:
+        self._run.lent_slot = True
+        self._return_slot(None)
+
+    def _return_slot(self, report: Report | None) -> None:
+        run = self._run
+        lease, again = run.lease, run.slot_again
+        permit = again or Permit(lease.lane, lease.seq, lease.start_at)
+        run.in_lane, run.slot_again = False, None
+        self._desk.give_back(Returned(permit, report, lease.seq, lease.token, lease.id))
+
+    async def _take_slot_again(self) -> asyncio.CancelledError | None:
+        """Wait for a slot in the job's own lane. A start it does not need: it makes no request."""
+        run = self._run
+        run.stop_clock()
+        try:
+            if run.slot_coming is None:
+                run.slot_coming = asyncio.create_task(self._slot_comes(), name="penstock-slot")
+            coming = run.slot_coming
+            cancelled = await undisturbed(run, coming)
+            if not coming.done():
+                coming.cancel()
+            elif not coming.cancelled():
+                coming.result()
+            return cancelled
+        finally:
+            run.start_clock()
+
+    async def _slot_comes(self) -> None:
+        run = self._run
+        try:
+            slot = await self._desk.take(self.slot_lane, Turn(Asker()), slot_only=True)
+            if run.lent_slot and not run.for_permits and run.interrupted is None and not run.ended:
+                run.in_lane, run.lent_slot, run.slot_again = True, False, slot
+            else:
+                self._desk.give_back(Returned(slot, None, 0, 0))
+        finally:
+            run.slot_coming = None

@@ -1,0 +1,137 @@
+"""Permits are asked for together, waited for in turn, and never lost."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from penstock.engine.lane_line import Asker
+from penstock.engine.permits import PermitDesk
+from penstock.model.errors import LaneBusy, QueueUnavailable
+from penstock.model.lane import LaneConfig
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import Member
+
+FULL = Busy("api", None, "all its slots are taken")
+
+
+class Queue:
+    """One lane of `slots`, which takes a moment to answer."""
+
+    def __init__(self, slots: int = 1) -> None:
+        self.slots = slots
+        self.asked: list[list[PermitRequest]] = []
+        self.held: set[int] = set()
+        self.most = 0
+        self.trouble: list[Exception | Busy] = []
+        self.desk = PermitDesk(
+            lambda: cast(Member, self), self.give_back, lambda name: LaneConfig(), 0.05
+        )
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
+        self.asked.append(list(requests))
+        await asyncio.sleep(0.001)
+        answers: list[Permit | Busy] = []
+        for request in requests:
+            if self.trouble:
+                trouble = self.trouble.pop(0)
+                if isinstance(trouble, Exception):
+                    raise trouble
+                answers.append(trouble)
+            elif len(self.held) < self.slots:
+                self.held.add(request.ref)
+                answers.append(Permit(request.lane, request.ref, self.now()))
+            else:
+                answers.append(FULL)
+        self.most = max(self.most, len(self.held))
+        await asyncio.sleep(0.001)
+        return answers
+
+    def give_back(self, returned: Returned) -> None:
+        self.held.remove(returned.permit.ref)
+        asyncio.get_running_loop().call_soon(self.desk.changed)
+
+
+class Noted(Asker):
+    """Notes what it is told."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.told: list[str] = []
+
+    def waits(self, lane: str) -> None:
+        self.told.append("waits")
+
+    def goes_on(self) -> None:
+        self.told.append("goes on")
+
+    async def back(self, lane: str) -> None:
+        self.told.append("back")
+
+
+async def use(queue: Queue, asker: Asker, seconds: float = 0.0, **options: Any) -> None:
+    async with queue.desk.hold("api", asker, **options):
+        await asyncio.sleep(seconds)
+
+
+async def test_all_that_are_wanted_at_the_moment_are_asked_for_in_one_trip() -> None:
+    queue = Queue(slots=20)
+    await asyncio.gather(*(use(queue, Noted(n)) for n in range(20)))
+    assert [len(requests) for requests in queue.asked] == [20]
+
+
+async def test_only_who_is_refused_waits_and_is_told_when_that_is_over() -> None:
+    queue = Queue()
+    first, second = Noted(1), Noted(2)
+    await asyncio.gather(use(queue, first, 0.01), use(queue, second))
+    assert first.told == []
+    assert second.told == ["waits", "goes on", "back"]
+
+
+async def test_who_waits_goes_on_waiting_while_the_queue_cannot_be_reached() -> None:
+    queue = Queue()
+    queue.trouble = [QueueUnavailable("away"), QueueUnavailable("still away")]
+    async with asyncio.timeout(10):
+        await use(queue, Noted(1))
+    assert len(queue.asked) == 3
+
+
+async def test_lane_in_trouble_is_not_waited_for_by_any_in_line() -> None:
+    queue = Queue()
+    askers = [Noted(n) for n in range(3)]
+    async with queue.desk.hold("api", Noted(9)):
+        waiting = [asyncio.create_task(use(queue, asker)) for asker in askers]
+        while not all(asker.told for asker in askers):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        queue.trouble = [Busy("api", None, "its breaker is open", give_up=True)] * 3
+        queue.desk.changed()
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in ended] == [LaneBusy] * 3
+    assert queue.held == set()
+
+
+async def test_turn_that_would_come_too_late_is_refused_at_once() -> None:
+    queue = Queue()
+    queue.trouble = [Busy("api", queue.now() + 60, "its rate")]
+    with pytest.raises(LaneBusy, match="its rate"):
+        await use(queue, Noted(1), end=queue.now() + 30)
+
+
+async def test_cancelling_at_any_moment_loses_no_permit() -> None:
+    queue, dice = Queue(slots=3), random.Random(7)
+    for _ in range(15):
+        tasks = [asyncio.create_task(use(queue, Noted(n % 5), 0.002)) for n in range(20)]
+        for task in dice.sample(tasks, 12):
+            await asyncio.sleep(dice.random() * 0.002)
+            task.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*tasks, return_exceptions=True)
+    async with asyncio.timeout(10):
+        while queue.held:  # noqa: ASYNC110 (the last answer may be on its way)
+            await asyncio.sleep(0.001)
+    assert queue.most == 3
