@@ -119,6 +119,21 @@ async def test_graceful_stop_lets_running_jobs_store_their_results(home: Farm) -
         assert (await app.wait(more.id, timeout=60)).result == 7
 
 
+async def test_whole_stop_lets_a_job_finish_with_its_children(home: Farm) -> None:
+    async with home.app("family") as app:
+        await home.start("family", max_workers=2)
+        mother = await app.enqueue("mother", {"gate": str(home.gate)}, task="paper")
+        await until(lambda: len(home.side.notes(kind="son")) == 2, "two sons to run")
+        others = await app.enqueue_many("son", [_son(home, 5)] * 2, task="paper")
+
+        assert await app.stop_task("paper", whole=True) == (2, 4)
+
+        home.gate.touch()
+        assert (await app.wait(mother.id, timeout=20)).result == [0, 1, 2]
+        assert await states(app, others) == [JobState.CANCELLED] * 2
+        await app.drain(timeout=10)
+
+
 async def test_immediate_stop_ends_running_jobs_at_once_and_workers_go_on(home: Farm) -> None:
     async with home.app("family") as app:
         jobs, other = await begin(home, app)
