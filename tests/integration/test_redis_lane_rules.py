@@ -139,7 +139,7 @@ def a_burst(draw: st.DrawFn) -> list[dict[str, Any]]:
     for n in range(count):
         job = 1 + n % most
         if permits and n % permits == 0:
-            request = PermitRequest("child", -job, False, 1.0, job, n % 3 == 0)
+            request = PermitRequest("child", -job, False, 1.0, job, question=n % 3 == 0)
             held = ["child"] if own else []
             steps.append({**common, "rule": "permit", "held": held, "request": request})
         who = {"ref": job if own else -job, "job": job, "token": n, "report": report}

@@ -23,7 +23,7 @@ end
 local rules = {}
 
 function rules.grant(step, at)
-  return limits.grant(some, step.wanted, at, step.ahead, step.held, step.question)
+  return limits.grant(some, step.wanted, at, step.ahead, step.held, nil, step.question)
 end
 
 function rules.next_chance(_, at) return {limits.next_chance(some, at)} end

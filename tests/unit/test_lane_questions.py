@@ -24,7 +24,7 @@ def lane_of(slots: int, **values: float) -> LaneState:
 
 
 def ask(lane: LaneState, now: float = NOON, *, question: bool = True) -> Permit | Busy:
-    request = PermitRequest(lane.name, -1, False, PATIENCE, -1, question)
+    request = PermitRequest(lane.name, -1, False, PATIENCE, -1, question=question)
     return permit.ask([lane], request, HOLDER, (), now)
 
 
@@ -76,13 +76,14 @@ def test_the_only_slot_goes_to_the_question_that_waits_and_then_to_a_job() -> No
     assert start_jobs(lane) == 1
 
 
-def test_a_question_that_went_away_keeps_jobs_out_no_longer_than_it_would_have_waited() -> None:
+def test_a_question_that_went_away_keeps_jobs_out_no_longer_than_until_it_had_asked_again() -> None:
     lane = lane_of(1, in_flight=1)
     ask(lane)
     lane.in_flight = 0
-    assert next_chance([lane], NOON + 1) == NOON + PATIENCE
-    assert line.look_again([lane], NOON + 1) == (NOON + PATIENCE, "embedder")
-    assert start_jobs(lane, now=NOON + PATIENCE) == 1
+    over = NOON + permit.WAITING_SECONDS
+    assert next_chance([lane], NOON) == over
+    assert line.look_again([lane], NOON) == (over, "embedder")
+    assert start_jobs(lane, now=over) == 1
 
 
 def test_permits_of_jobs_leave_the_slot_to_questions_as_jobs_do() -> None:

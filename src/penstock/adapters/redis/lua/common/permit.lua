@@ -1,6 +1,7 @@
 -- Permits asked for inside a job: the twin of penstock/lanes/permit.py, which says more.
 
-local RESERVED_SECONDS, WAITING_SECONDS = 10, 1
+local RESERVED_SECONDS = 10
+local WAITING_SECONDS = 1
 local FULL = 'all its slots are taken'
 
 local permit = {}
