@@ -33,7 +33,7 @@ from penstock.model.errors import (
     TaskStopped,
     Unavailable,
 )
-from penstock.model.ids import child_id, new_id
+from penstock.model.ids import new_id
 from penstock.model.intake import KafkaConfig
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ class Receiver:
         if isinstance(request, JobRequest):
             return await _enqueue(desk, request, key, holder)
 
-        async def make() -> None:
+        async def make(made: str) -> None:
             try:
-                await _carry_out(desk, request, child_id(tenant, "kafka", key, 1))
+                await _carry_out(desk, request, made)
             except (PermanentError, TaskStopped) as error:
                 raise Refused("refused", str(error)) from error
 
@@ -225,7 +225,7 @@ async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bo
 async def _carry_out(
     desk: Desk, request: DocumentRequest | DeleteRequest | SearchRequest, made: str
 ) -> None:
-    """`made` is the id of what is made; the same for the same message."""
+    """`made` is the id of what is made; the same whenever the message is carried out again."""
     tenant = desk.tenant
     match request:
         case DocumentRequest():

@@ -5,6 +5,7 @@ Whoever asks may hang up: the answer is made all the same, and is found by its i
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Annotated
@@ -18,6 +19,7 @@ from penstock.answers.snapshots import AnswerView
 from penstock.desk import Desk
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.errors import WaitTimeout
+from penstock.research.tasks import new_task_id
 from penstock.server.actions import acting, named
 from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
 from penstock.server.answers import at, reply
@@ -25,7 +27,7 @@ from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.events import event
-from penstock.server.once import REPLAYED, digest, fingerprint, made_id, once
+from penstock.server.once import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.streams import END, Resume, check_room, described, stream, version_of
@@ -60,12 +62,11 @@ async def ask(
     require(request, "application/json")
     body = await whole(request)
     new = parse(body, Ask)
-    made = made_id(request, desk.tenant)
     streamed = SSE in request.headers.get("accept", "").lower()
     if streamed:
         check_room(request)  # nothing is made for who cannot be told
 
-    async def make() -> Response:
+    async def make(made: str) -> Response:
         await request.app.state.depth.check()
         await desk.answers.ask(
             new.question,
@@ -78,7 +79,9 @@ async def ask(
         return reply({"answer_id": made}, 201)
 
     # Only the asking is done once: who asks again gets the answer as it stands now.
-    asked = await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    same = fingerprint(request, digest(body))
+    asked = await once(request, desk.tenant, same, make, new_task_id())
+    made = json.loads(bytes(asked.body))["answer_id"]
     headers = {"Location": at("answers", made)}
     headers |= {name: asked.headers[name] for name in REPLAYED if name in asked.headers}
     if streamed:

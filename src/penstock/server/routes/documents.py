@@ -64,9 +64,8 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     if (new.text is None) == (new.url is None):
         raise Problem(422, "invalid", "send either `text` or `url`")
     said = new.model_dump(include={"title", "collection", "metadata", "priority"})
-    made = new.id or new.url or digest((new.text or "").encode())[:16]
 
-    async def make() -> Response:
+    async def make(_made: str) -> Response:
         await request.app.state.depth.check()
         if new.url is not None:
             document = await desk.corpus.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
@@ -77,21 +76,20 @@ async def add(request: Request, desk: WriteDesk) -> Response:
             )
         return _accepted([document])
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
 
 
 async def _add_files(request: Request, desk: Desk) -> Response:
     async with receive(request, desk) as received:
         new, files = received.said(), received.files
         seen = [[name, blob.key[:64]] for name, blob in files]
-        made = new.id or files[0][0] or files[0][1].key[:16]
 
-        async def make() -> Response:
+        async def make(_made: str) -> Response:
             await request.app.state.depth.check()
             return _accepted(await received.accept(new))
 
         said = sorted(received.fields.items())
-        return await once(request, desk.tenant, fingerprint(request, seen, said), made, make)
+        return await once(request, desk.tenant, fingerprint(request, seen, said), make)
 
 
 def _accepted(documents: list[Document]) -> Response:
@@ -165,14 +163,14 @@ async def retry(
     """Try a failed document again, from its original. What went wrong stays on it until then."""
     ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
 
-    async def make() -> Response:
+    async def make(_made: str) -> Response:
         async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
             await request.app.state.depth.check()
             again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
-        where = at("documents", document_id) + _in(collection)
+        where = at("documents", ref.id) + _in(ref.collection)
         return reply(again.as_dict(), 202, location=where)
 
-    return await once(request, desk.tenant, fingerprint(request), document_id, make)
+    return await once(request, desk.tenant, fingerprint(request), make)
 
 
 @routes.put(

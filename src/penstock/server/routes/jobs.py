@@ -11,6 +11,7 @@ from starlette.responses import Response
 from penstock.desk import Changed, Desk, What, dead_letters
 from penstock.model.access import Caller
 from penstock.model.errors import WaitTimeout
+from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
@@ -18,7 +19,7 @@ from penstock.server.answers import at, reply, written
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
@@ -60,9 +61,8 @@ async def enqueue(request: Request, desk: WriteDesk) -> Response:
     require(request, "application/json")
     body = await whole(request)
     new = parse(body, NewJob)
-    made = made_id(request, desk.tenant)
 
-    async def make() -> Response:
+    async def make(made: str) -> Response:
         await request.app.state.depth.check()
         job = await desk.enqueue(
             new.kind,
@@ -77,7 +77,7 @@ async def enqueue(request: Request, desk: WriteDesk) -> Response:
         )
         return reply(job.as_dict(), 202, location=at("jobs", job.id))
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_id())
 
 
 @routes.get("/v1/jobs", responses={200: {"model": JobPage}})
@@ -166,16 +166,15 @@ async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Resp
 async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
     parent, stays as it is."""
-    made = made_id(request, desk.tenant)
 
-    async def make() -> Response:
+    async def make(made: str) -> Response:
         async with acting(request, caller, "job.again", named(job_id)) as deed:
             await request.app.state.depth.check()
             new = await desk.again(job_id, new_id=made)
             deed.detail["new"] = new.id
         return reply(new.as_dict(), 202, location=at("jobs", new.id))
 
-    return await once(request, desk.tenant, fingerprint(request), made, make)
+    return await once(request, desk.tenant, fingerprint(request), make, new_id())
 
 
 @routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
