@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from penstock.model.access import EVERYTHING, KeyScope, hash_of, new_key
 from penstock.model.server import ServerConfig
 from penstock.server.api import build
 from penstock.server.draining import Draining
+from penstock.server.run import bind, listening
 
 
 class Site:
@@ -21,16 +23,29 @@ class Site:
 
     def __init__(self, app: Penstock, config: ServerConfig | None = None) -> None:
         self.app = app
-        self.api = build(app, config or ServerConfig(), Draining())
+        self.config = replace(config or ServerConfig(), port=0)
+        self.api = build(app, self.config, Draining())
 
     async def client(self, tenant: str = "default", *scopes: KeyScope) -> httpx.AsyncClient:
-        key, secret = new_key("test", tenant=tenant, scopes=scopes or EVERYTHING)
-        await self.app.access.add_key(key, hash_of(secret.reveal()))
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(self.api),
             base_url="http://localhost",
-            headers={"Authorization": f"Bearer {secret.reveal()}"},
+            headers={"Authorization": f"Bearer {await self.secret(tenant, *scopes)}"},
         )
+
+    @asynccontextmanager
+    async def listening(self, **changes: Any) -> AsyncIterator[str]:
+        """On a port of its own, with other settings of the server; its address."""
+        config = replace(self.config, **changes)
+        with bind(config) as bound:
+            async with listening(self.app, config, Draining(), bound) as serving:
+                yield serving.address
+
+    async def secret(self, tenant: str = "default", *scopes: KeyScope) -> str:
+        """That of a new key; for everything unless scopes are given."""
+        key, secret = new_key("test", tenant=tenant, scopes=scopes or EVERYTHING)
+        await self.app.access.add_key(key, hash_of(secret.reveal()))
+        return secret.reveal()
 
     async def work(self) -> None:
         """Until nothing is left to do."""

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import Enum
 from ipaddress import ip_address
 
 from penstock.model.errors import ConfigError
+
+
+class Anonymous(Enum):
+    """Who may call without a key."""
+
+    NOBODY = "nobody"
+    OWN_USER = "own user"
+    """The user of this machine that the server runs as, as the kernel knows them."""
+    ALL = "all"
+    """Whoever reaches the port, on loopback."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,6 +31,10 @@ class ServerConfig:
     """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
     require_key: bool = False
     """Ask for a key also on loopback, as behind a proxy on the same machine."""
+    allow_anonymous: bool = False
+    """On loopback, take whoever reaches the port without a key for an admin of the tenant
+    `default`: other users of this machine too, and all that a tunnel brings. Unless set, that is
+    the user who runs the server alone."""
     deadline_seconds: float = 90.0
     """How long a synchronous upsert is waited for, whatever its caller does; and an answer."""
     wait_seconds: float = 300.0
@@ -64,6 +79,17 @@ class ServerConfig:
                 raise ConfigError(f"{field.name} must be over 0, not {value!r}")
         if self.port > 65535:
             raise ConfigError(f"port must be at most 65535, not {self.port}")
+        if self.allow_anonymous and (self.require_key or not is_loopback(self.host)):
+            raise ConfigError(
+                "allow_anonymous is for a server on loopback without require_key; elsewhere "
+                "everybody needs a key: `penstock keys create NAME` makes one"
+            )
+
+    @property
+    def anonymous(self) -> Anonymous:
+        if self.require_key or not is_loopback(self.host):
+            return Anonymous.NOBODY
+        return Anonymous.ALL if self.allow_anonymous else Anonymous.OWN_USER
 
 
 KEYS = {field.name: str(field.type) for field in fields(ServerConfig)}

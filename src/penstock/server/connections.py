@@ -13,7 +13,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from penstock.model.server import ServerConfig
+from penstock.model.server import Anonymous, ServerConfig
+from penstock.server.callers import OWN_USER
+from penstock.server.peers import is_own_user
 from penstock.server.problems import MEDIA_TYPE, Problem, busy
 
 log = logging.getLogger("penstock.server")
@@ -59,10 +61,13 @@ class Connection(HttpToolsProtocol):
         """Bytes since the last that meant something: of a head, of what follows a body."""
         self._head = 0
         self._too_large = False
+        self._own_user = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         lobby = self._lobby
+        if lobby.config.anonymous is Anonymous.OWN_USER:
+            self._own_user = is_own_user(transport)
         lobby.idle[self] = None
         self._hurry()
         if len(self.connections) > lobby.most:
@@ -89,6 +94,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._head = 0
         super().on_message_begin()
+        self.scope["state"][OWN_USER] = self._own_user
 
     def on_url(self, url: bytes) -> None:
         self._count(url)
