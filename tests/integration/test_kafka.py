@@ -198,7 +198,8 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
     intake = KafkaIntake(app, cluster.config(topic))
     print_of = hashlib.sha256(raw(said) or b"").hexdigest()
     async with app, asyncio.timeout(30):
-        await app.access.begin("default", ROUTE, "id:one", print_of, "dead", "made", lease_seconds=1.0)
+        dead = ("default", ROUTE, "id:one", print_of, "dead", "made")
+        await app.access.begin(*dead, lease_seconds=1.0)
         if accepted:
             await app.corpus.add("text", id="a")
         begun = time.monotonic()

@@ -94,4 +94,4 @@ async def test_a_store_that_does_not_answer_is_given_up_on(tmp_path: Path) -> No
                 await access.begin("default", ROUTE, "k", "body", "r1", "j1")
             assert time.monotonic() - begun < 5 * COMMAND_SECONDS
             proxy.resume()
-            assert await access.begin("default", ROUTE, "k", "body", "r2") == Begun()
+            assert await access.begin("default", ROUTE, "k", "body", "r2", "j2") == Begun("j2")
