@@ -67,11 +67,12 @@ class ToolDesk(Desk):
         return 0.0 if self.tasks else min(asked, MOST_WAIT)
 
 
-def desk_for(asked: ServerRequestContext[Service, Any], scope: KeyScope | None) -> ToolDesk:
-    """Refused where the caller lacks the scope; None: it was asked for before."""
+def desk_for(asked: ServerRequestContext[Service, Any], *scopes: KeyScope) -> ToolDesk:
+    """Refused where the caller lacks one of the scopes; without any they were asked for before."""
     caller = asked.lifespan_context.caller_of(asked.request)
-    if scope is not None and (lacks := caller.lacks(scope)) is not None:
-        raise Refused("forbidden", lacks)
+    for scope in scopes:
+        if (lacks := caller.lacks(scope)) is not None:
+            raise Refused("forbidden", lacks)
     return ToolDesk(asked.lifespan_context, caller, tasks=takes_tasks(asked))
 
 
@@ -94,5 +95,11 @@ async def _writing(context: Context[Service, Any]) -> ToolDesk:
     return desk_for(context.request_context, KeyScope.WRITE)
 
 
+async def _asking(context: Context[Service, Any]) -> ToolDesk:
+    return desk_for(context.request_context, KeyScope.WRITE, KeyScope.READ)
+
+
 ReadDesk = Annotated[ToolDesk, Resolve(_reading)]
 WriteDesk = Annotated[ToolDesk, Resolve(_writing)]
+AskDesk = Annotated[ToolDesk, Resolve(_asking)]
+"""Has something made of what is stored, and is told it."""

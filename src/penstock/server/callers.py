@@ -122,13 +122,14 @@ async def known(request: Request) -> Caller:
 Known = Annotated[Caller, Depends(known)]
 
 
-def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
-    """A dependency: the caller, who has this scope and requests left."""
+def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
+    """A dependency: the caller, who has these scopes and requests left."""
 
     async def check(request: Request) -> Caller:
         caller = await known(request)
-        if (lacks := caller.lacks(scope)) is not None:
-            raise Problem(403, "forbidden", lacks)
+        for scope in scopes:
+            if (lacks := caller.lacks(scope)) is not None:
+                raise Problem(403, "forbidden", lacks)
         return caller
 
     return check
@@ -136,4 +137,6 @@ def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
 
 Reader = Annotated[Caller, Depends(allowed(KeyScope.READ))]
 Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
+Asker = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
+"""Has something made of what is stored, and is told it."""
 Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]

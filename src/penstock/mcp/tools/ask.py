@@ -17,7 +17,7 @@ from penstock.answers.snapshots import AnswerView
 from penstock.answers.wording import cited_evidence, in_words
 from penstock.mcp.answers import NOTICE, Answer, Notice, Untrusted
 from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import ReadDesk, Service, ToolDesk, WriteDesk
+from penstock.mcp.desk import AskDesk, ReadDesk, Service, ToolDesk
 from penstock.mcp.progress import Progress
 from penstock.mcp.tools.corpus import Name
 from penstock.mcp.tools.define import define
@@ -107,7 +107,7 @@ def _quoted(passage: CitedPassage) -> str:
 
 
 async def ask(
-    desk: WriteDesk,
+    desk: AskDesk,
     context: Context[Service, Any],
     question: Annotated[
         str,

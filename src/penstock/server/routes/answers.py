@@ -22,10 +22,10 @@ from penstock.model.errors import WaitTimeout
 from penstock.research.tasks import new_task_id
 from penstock.server.actions import acting, named
 from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
-from penstock.server.answers import at, reply
+from penstock.server.answers import at, for_caller, reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
-from penstock.server.desk import ReadDesk, WriteDesk
+from penstock.server.desk import AskDesk, ReadDesk, WriteDesk
 from penstock.server.events import event
 from penstock.server.once import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import takes
@@ -50,7 +50,7 @@ SETTLE_SECONDS = 5.0
 )
 async def ask(
     request: Request,
-    desk: WriteDesk,
+    desk: AskDesk,
     wait: Annotated[
         float,
         Query(ge=0, le=86400, description="Seconds; then the answer as it stands. Not of streams."),
@@ -132,10 +132,11 @@ async def answer(
 
 @routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerOut}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, answer_id: str) -> Response:
-    """Give a question up; the answer as it stands then, which may have been over just before."""
+    """Give a question up; the answer as it stands then, which may have been over just before. A key
+    without the scope `read` is told its `answer_id` and `state`."""
     async with acting(request, caller, "answer.cancel", named(answer_id)):
         await desk.answers.cancel(answer_id, tenant=desk.tenant)
-    return reply((await desk.answer(answer_id)).as_dict())
+    return for_caller(reply((await desk.answer(answer_id)).as_dict()), caller)
 
 
 @routes.get("/v1/answers/{answer_id:name}/events", responses=STREAM, response_class=Response)

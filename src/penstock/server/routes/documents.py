@@ -12,7 +12,7 @@ from penstock.desk import Desk
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
 from penstock.server.actions import acting
-from penstock.server.answers import at, reply
+from penstock.server.answers import at, for_caller, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
@@ -160,7 +160,8 @@ async def retry(
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
-    """Try a failed document again, from its original. What went wrong stays on it until then."""
+    """Try a failed document again, from its original. What went wrong stays on it until then. A key
+    without the scope `read` is told its `id`, `collection` and `state`."""
     ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
 
     async def make(_made: str) -> Response:
@@ -170,7 +171,8 @@ async def retry(
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(again.as_dict(), 202, location=where)
 
-    return await once(request, desk.tenant, fingerprint(request), make)
+    again = await once(request, desk.tenant, fingerprint(request), make)
+    return for_caller(again, caller)
 
 
 @routes.put(

@@ -15,7 +15,7 @@ from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
-from penstock.server.answers import at, reply, written
+from penstock.server.answers import at, for_caller, reply, written
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
@@ -56,8 +56,9 @@ Wait = Annotated[
     responses={202: {"model": JobOut}},
     openapi_extra=takes(NewJob),
 )
-async def enqueue(request: Request, desk: WriteDesk) -> Response:
-    """Store a job. Once this answers 202 it is never lost."""
+async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+    """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
+    its `id` and `state`."""
     require(request, "application/json")
     body = await whole(request)
     new = parse(body, NewJob)
@@ -77,7 +78,8 @@ async def enqueue(request: Request, desk: WriteDesk) -> Response:
         )
         return reply(job.as_dict(), 202, location=at("jobs", job.id))
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_id())
+    stored = await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_id())
+    return for_caller(stored, caller)
 
 
 @routes.get("/v1/jobs", responses={200: {"model": JobPage}})
@@ -147,12 +149,13 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
 
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
-    """Cancel a job; the job as it stands then, which may have finished just before."""
+    """Cancel a job; the job as it stands then, which may have finished just before. A key without
+    the scope `read` is told its `id` and `state`."""
     async with acting(request, caller, "job.cancel", named(job_id)) as deed:
         await desk.job(job_id)
         job = await desk.cancel(job_id)
         deed.detail["state"] = str(job.state)
-    return reply(job.as_dict())
+    return for_caller(reply(job.as_dict()), caller)
 
 
 @routes.post("/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(Which))
@@ -165,7 +168,7 @@ async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Resp
 @routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobOut}})
 async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
-    parent, stays as it is."""
+    parent, stays as it is. A key without the scope `read` is told its `id` and `state`."""
 
     async def make(made: str) -> Response:
         async with acting(request, caller, "job.again", named(job_id)) as deed:
@@ -174,7 +177,8 @@ async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) 
             deed.detail["new"] = new.id
         return reply(new.as_dict(), 202, location=at("jobs", new.id))
 
-    return await once(request, desk.tenant, fingerprint(request), make, new_id())
+    stored = await once(request, desk.tenant, fingerprint(request), make, new_id())
+    return for_caller(stored, caller)
 
 
 @routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
