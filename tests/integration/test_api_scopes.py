@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from mcp_types import Tool
 
 from penstock import JobContext
 from penstock.model.access import KeyScope
@@ -112,7 +113,7 @@ async def call(
     url = path
     for name, known in ids.items():
         url = url.replace(name, known)
-    query = {
+    query: dict[str, dict[str, Any]] = {
         "/v1/pages": {"document": "secret", "collection": "default"},
         "/v1/answers": {"wait": 0},
     }
@@ -150,6 +151,7 @@ async def test_each_tool_needs_its_scopes(site: Site) -> None:
     }
     async with site.listening(require_key=True) as address:
         refused: dict[KeyScope, set[str]] = {}
+        tools: list[Tool] = []
         for scope, key in keys.items():
             async with over_http(address, key=key) as client:
                 tools = (await client.list_tools()).tools

@@ -120,7 +120,7 @@ class Receiver:
             request = read(record, self._config.accept, self._config.message_bytes)
             tenant = self._tenant(record)
             key = identity(record, origin)
-            await self._room(ending)
+            await self._room(tenant, ending)
             first = await self._store(request, tenant, key, record, holder)
         except Refused as refused:
             await self._bury(record, refused, origin)
@@ -135,9 +135,9 @@ class Receiver:
         named = None if header is None else record.text_header(header, TENANT_LIMIT)
         return named or self._config.tenant
 
-    async def _room(self, ending: asyncio.Event) -> None:
+    async def _room(self, tenant: str, ending: asyncio.Event) -> None:
         """Wait while the queue is full. Meanwhile the partition's line fills, and is paused."""
-        while not await self._depth.room():
+        while await self._depth.full(tenant) is not None:
             if ending.is_set():
                 raise Left
             if not self._full:

@@ -27,7 +27,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 """The extension whose clients take tasks."""
 
 
-async def admit_all() -> None:
+async def admit_all(tenant: str) -> None:
     """For who has no limit to what is queued."""
 
 
@@ -39,8 +39,8 @@ class Service:
     caller_of: Callable[[Any], Caller]
     """Who makes an HTTP request; on stdio there is none, and the caller is always the same."""
     stopping: Stopping
-    admit: Callable[[], Awaitable[None]] = admit_all
-    """Raises Refused where there is no room for more work."""
+    admit: Callable[[str], Awaitable[None]] = admit_all
+    """Raises Refused where there is no room for more work of a tenant."""
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Around every wait, for who counts them."""
 
@@ -55,7 +55,7 @@ class ToolDesk(Desk):
 
     async def admit(self) -> None:
         """Before anything is made: Refused where the queue is full."""
-        await self._service.admit()
+        await self._service.admit(self.tenant)
 
     async def unless_stopping(self, wait: Awaitable[T]) -> T | None:
         """What is waited for; None when the server is told to stop first."""

@@ -55,12 +55,16 @@ class ServerConfig:
     """How long a stop waits for requests."""
     requests_per_minute: int = 6000
     """Of one key, where the key has no limit of its own."""
-    max_queued: int = 100_000
+    max_queued: int = 1_000_000
     """With more jobs queued than this, new work is refused."""
+    max_queued_per_tenant: int = 100_000
+    """With more jobs of one tenant queued than this, its new work is refused."""
     max_connections: int = 10_000
     """Open at a time; with more, the one that has been idle for longest is closed."""
-    max_streams: int = 2000
+    max_streams: int = 4000
     """Streams open at a time."""
+    max_streams_per_tenant: int = 1000
+    """Of one tenant."""
     head_bytes: int = 65_536
     """What comes before the body of a request."""
     upload_bytes: int = 500_000_000

@@ -68,8 +68,8 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.penstock = app
     state.config = config
     state.draining = draining
-    state.metrics = Metrics()
-    state.depth = Door(app, config.max_queued)
+    state.metrics = Metrics(app.handlers)
+    state.depth = Door(app, config.max_queued, config.max_queued_per_tenant)
     state.looks = Looks(app)
     state.access = app.access
     state.history = History(app)

@@ -116,6 +116,7 @@ async def known(request: Request) -> Caller:
         )
     # Put on the answer by the outermost layer, whatever the answer turns out to be.
     request.state.headers = headers
+    request.state.caller = caller
     return caller
 
 

@@ -67,7 +67,7 @@ async def ask(
         check_room(request)  # nothing is made for who cannot be told
 
     async def make(made: str) -> Response:
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(desk.tenant)
         await desk.answers.ask(
             new.question,
             sources=new.sources,

@@ -66,7 +66,7 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     said = new.model_dump(include={"title", "collection", "metadata", "priority"})
 
     async def make(_made: str) -> Response:
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(desk.tenant)
         if new.url is not None:
             document = await desk.corpus.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
         else:
@@ -85,7 +85,7 @@ async def _add_files(request: Request, desk: Desk) -> Response:
         seen = [[name, blob.key[:64]] for name, blob in files]
 
         async def make(_made: str) -> Response:
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(desk.tenant)
             return _accepted(await received.accept(new))
 
         said = sorted(received.fields.items())
@@ -166,7 +166,7 @@ async def retry(
 
     async def make(_made: str) -> Response:
         async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(desk.tenant)
             again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(again.as_dict(), 202, location=where)
@@ -187,7 +187,7 @@ async def upsert(
     itself with any other content type. Past the server's deadline it answers 202 with the job that
     goes on; a caller that hangs up changes nothing about that."""
     state = request.app.state
-    await state.depth.check()
+    await state.depth.check(desk.tenant)
     where: dict[str, Any] = {"id": document_id, "collection": collection, "tenant": desk.tenant}
     if media_type(request) == JSON:
         new = parse(await whole(request), Upsert)

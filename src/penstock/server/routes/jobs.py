@@ -64,7 +64,7 @@ async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response
     new = parse(body, NewJob)
 
     async def make(made: str) -> Response:
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(desk.tenant)
         job = await desk.enqueue(
             new.kind,
             new.payload,
@@ -172,7 +172,7 @@ async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) 
 
     async def make(made: str) -> Response:
         async with acting(request, caller, "job.again", named(job_id)) as deed:
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(desk.tenant)
             new = await desk.again(job_id, new_id=made)
             deed.detail["new"] = new.id
         return reply(new.as_dict(), 202, location=at("jobs", new.id))
@@ -208,7 +208,7 @@ async def groups(desk: ReadDesk) -> Response:
 async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
-    await request.app.state.depth.check()
+    await request.app.state.depth.check(desk.tenant)
     return _changed("redriven", await change_jobs(request, desk, caller, "redrive", where))
 
 

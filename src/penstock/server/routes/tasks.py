@@ -85,7 +85,7 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
     new = parse(body, NewSearches)
 
     async def make(_made: str) -> Response:
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(desk.tenant)
         queued = await desk.research.queue_searches(
             task_id,
             new.queries,
@@ -151,7 +151,7 @@ async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) 
 async def resume(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
     """Go on with what is unfinished. Harmless for a task that is not paused."""
     async with acting(request, caller, "task.resume", named(task_id)):
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(desk.tenant)
         resumed = await desk.research.resume(task_id, tenant=desk.tenant)
     return reply(resumed.as_dict())
 
