@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from penstock import depth as module
 from penstock.depth import Depth
 
 
@@ -50,7 +49,7 @@ async def test_what_is_let_pass_counts_until_the_next_look(monkeypatch: pytest.M
     assert [await depth.full("bob") is None for _ in range(4)] == [True, True, False, False]
     assert queue.asked == [None, "bob"], "one look of each"
     queue.tenants["bob"] = 0
-    monkeypatch.setattr(module.time, "monotonic", lambda: float("inf"))
+    monkeypatch.setattr("penstock.depth.time.monotonic", lambda: float("inf"))
     assert await depth.full("bob") is None
 
 

@@ -125,8 +125,8 @@ DESCRIBED = (
         "penstock_jobs",
         "gauge",
         ("kind", "state"),
-        "Jobs that there are. Of kinds that no process handles a hundred are told by name, the rest "
-        "as `other`.",
+        "Jobs that there are. Of kinds that no process handles a hundred are told by name, and the "
+        "rest as `other`.",
         _jobs,
     ),
     Described(
