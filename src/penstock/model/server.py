@@ -45,8 +45,8 @@ class ServerConfig:
     """A caller that sends nothing of a body for so long is given up, and so is one that sends less
     than 1,000 bytes a second after that time."""
     heartbeat_seconds: float = 15.0
-    """A stream with nothing to tell sends a sign of life this often. Every stream ends within this
-    time, and five seconds more, of its key being revoked."""
+    """A stream with nothing to tell sends a sign of life this often. Every stream and every long
+    poll ends within this time, and five seconds more, of its key being revoked."""
     stream_seconds: float = 3600.0
     """A stream ends after so long, and its reader comes again, perhaps to another server."""
     stall_seconds: float = 20.0
@@ -66,7 +66,7 @@ class ServerConfig:
     max_streams_per_tenant: int = 1000
     """Of one tenant."""
     head_bytes: int = 65_536
-    """What comes before the body of a request."""
+    """What comes before the body of a request, which has 200 headers at most."""
     upload_bytes: int = 500_000_000
     """One request with files, all together."""
     upload_files: int = 100

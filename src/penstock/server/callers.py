@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
+from penstock.model.errors import QueueUnavailable
 from penstock.model.server import Anonymous
 from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem
@@ -118,6 +120,14 @@ async def known(request: Request) -> Caller:
     request.state.headers = headers
     request.state.caller = caller
     return caller
+
+
+async def check_still_allowed(request: Request) -> None:
+    """For who is told something long after asking: a Problem once the key is revoked."""
+    # What the stores of keys raise, wherever they are: nobody is sent away because they cannot be
+    # asked.
+    with suppress(QueueUnavailable):
+        await request.app.state.callers.caller(request)
 
 
 Known = Annotated[Caller, Depends(known)]

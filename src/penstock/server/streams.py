@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request
 
-from penstock.model.errors import QueueUnavailable
+from penstock.server.callers import check_still_allowed
 from penstock.server.events import EventStream
 from penstock.server.problems import Problem, busy
 
@@ -78,11 +78,9 @@ def stream(
 
     async def allowed() -> bool:
         try:
-            await state.callers.caller(request)
+            await check_still_allowed(request)
         except Problem:
             return False
-        except QueueUnavailable:  # what the stores of keys raise, wherever they are
-            pass  # nobody is sent away because it cannot be asked
         return True
 
     counted = state.metrics.stream(request.state.caller.tenant)

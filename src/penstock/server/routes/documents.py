@@ -19,6 +19,7 @@ from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
+from penstock.server.queries import long_poll
 from penstock.server.schemas import (
     Chunks,
     DocumentOut,
@@ -203,14 +204,14 @@ async def upsert(
 async def _searchable(request: Request, desk: Desk, accepted: Document) -> Response:
     state, ref = request.app.state, accepted.ref
     try:
-        done = await state.draining.unless(
+        done = await long_poll(
+            request,
             desk.corpus.wait(
                 ref.id,
                 collection=ref.collection,
                 tenant=ref.tenant,
                 timeout=state.config.deadline_seconds,
             ),
-            request.receive,
         )
     except WaitTimeout:
         done = None
