@@ -74,6 +74,15 @@ async def test_no_request_keeps_the_server_from_all_others(site: Site) -> None:
         wire.close()
 
 
+async def test_a_page_of_large_jobs_does_not_either(site: Site) -> None:
+    for number in range(30):
+        await site.app.enqueue("other", {"numbers": [0.5] * 60_000, "number": number})
+    async with await site.client() as client, bursts() as seen:
+        page = await client.get("/v1/jobs?limit=1000")
+    assert len(page.json()["jobs"]) == 30
+    assert seen.longest < MOST_BURST
+
+
 async def test_what_is_too_long_is_told_with_its_limit(site: Site) -> None:
     async with await site.client() as client:
         answer = await client.post("/v1/documents", json=DOCUMENT | {"title": "x" * 1001})
