@@ -12,7 +12,7 @@ from penstock.adapters.postgres.database import Database
 from penstock.adapters.postgres.store import PostgresStore
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.store import SqliteStore
-from penstock.ports.access import AccessStore, Beginning
+from penstock.ports.access import AccessStore, Beginning, Begun, InProgress
 from penstock.ports.store import Store
 from tests.support.servers import postgres_url
 
@@ -54,7 +54,19 @@ async def begin(
     body: str = BODY,
     lease: float = 60.0,
 ) -> Beginning:
-    return await access.begin(tenant, route, key, body, request, lease_seconds=lease)
+    """What it makes is called `of r1`."""
+    made = f"of {request}"
+    return await access.begin(tenant, route, key, body, request, made, lease_seconds=lease)
+
+
+def begun(request: str = "r1") -> Begun:
+    """To carry out, under the id that this request was begun with."""
+    return Begun(f"of {request}")
+
+
+def going_on(request: str, first: str | None = None) -> InProgress:
+    """Carried out by this request, which may have taken over from another."""
+    return InProgress(request, f"of {first or request}")
 
 
 async def finish(
@@ -70,3 +82,7 @@ async def finish(
 
 async def abandon(access: AccessStore, key: str = "k", request: str = "r1") -> bool:
     return await access.abandon("default", ROUTE, key, request)
+
+
+async def release(access: AccessStore, key: str = "k", request: str = "r1") -> bool:
+    return await access.release("default", ROUTE, key, request)

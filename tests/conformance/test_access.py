@@ -1,9 +1,11 @@
 """What every store promises of API keys and idempotent requests."""
 
 import asyncio
+import sqlite3
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,19 @@ import pytest
 from penstock.model.access import Action, Ending, KeyScope, hash_of, new_key
 from penstock.model.errors import ValidationError
 from penstock.model.ids import new_id
-from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done, InProgress
+from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done
 from tests.conformance.access_support import (
     BODY,
     ROUTE,
     abandon,
     access_at,
     begin,
+    begun,
     finish,
+    going_on,
+    release,
 )
+from tests.support.postgres import psql
 from tests.support.waiting import PATIENCE, PAUSE
 
 REPO = Path(__file__).parents[2]
@@ -135,9 +141,9 @@ async def test_the_last_use_of_a_key_is_noted(access: AccessStore, other: Access
 async def test_the_first_request_begins_and_the_like_are_told_its_id(
     access: AccessStore, other: AccessStore
 ) -> None:
-    assert await begin(access, request="r1") == Begun()
-    assert await begin(access, request="r2") == InProgress("r1")
-    assert await begin(other, request="r3") == InProgress("r1")
+    assert await begin(access, request="r1") == begun("r1")
+    assert await begin(access, request="r2") == going_on("r1")
+    assert await begin(other, request="r3") == going_on("r1")
 
 
 async def test_an_answer_is_given_again_byte_by_byte(
@@ -160,7 +166,7 @@ async def test_another_body_under_the_same_key_is_a_conflict_at_any_time(
 ) -> None:
     await begin(access, lease=0.0)  # over already, and still the key of that body
     assert await begin(access, request="r2", body="other") == Conflict()
-    assert await begin(access, request="r3", lease=60.0) == Begun(lost="r1")
+    assert await begin(access, request="r3", lease=60.0) == begun("r1")
     assert await begin(access, request="r4", body="other") == Conflict()
     await finish(access, request="r3")
     assert await begin(access, request="r5", body="other") == Conflict()
@@ -169,17 +175,55 @@ async def test_another_body_under_the_same_key_is_a_conflict_at_any_time(
 async def test_an_abandoned_key_is_free_also_for_another_body(access: AccessStore) -> None:
     await begin(access)
     assert await abandon(access)
-    assert await begin(access, request="r2", body="other") == Begun()
+    assert await begin(access, request="r2", body="other") == begun("r2")
+
+
+async def test_a_released_key_is_taken_over_at_once_under_the_same_id(access: AccessStore) -> None:
+    await begin(access)
+    assert await release(access)
+    assert await begin(access, request="r2", body="other") == Conflict()
+    assert await begin(access, request="r3") == begun("r1")
+    assert not await release(access)
+
+
+async def test_a_forgotten_key_is_a_new_one(access: AccessStore) -> None:
+    await begin(access)
+    await finish(access)
+    assert await access.purge(time.time() + 600) == 1
+    assert await begin(access, request="r2", body="other") == begun("r2")
+
+
+async def test_a_key_that_the_version_before_has_stored_is_still_known(
+    store_name: str, url: str, access: AccessStore
+) -> None:
+    columns = "tenant, route, key, fingerprint, id, at, status, headers, body"
+    holder = "0" * 32
+    rows = [
+        f"('default', '{ROUTE}', 'done', '{BODY}', 'job1:{holder}', 1, 202, '[]', 'x')",
+        f"('default', '{ROUTE}', 'lost', '{BODY}', 'job2:{holder}', 1, NULL, NULL, NULL)",
+        f"('default', '{ROUTE}', 'kafka', '{BODY}', '{holder}', 1, NULL, NULL, NULL)",
+    ]
+    insert = f"INSERT INTO penstock.api_requests ({columns}) VALUES {', '.join(rows)}"
+    if store_name == "sqlite":
+        path = url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(insert.replace("penstock.", "").replace("'x'", "x'78'"))
+    else:
+        async with psql(url) as look:
+            await look.execute(insert)
+    assert await begin(access, "done") == Done(202, (), b"x")
+    assert await begin(access, "lost") == Begun("job2")
+    assert await begin(access, "kafka") == begun("r1")
 
 
 async def test_tenants_and_routes_are_apart(access: AccessStore) -> None:
     await begin(access)
-    assert await begin(access, request="r2", tenant="kim") == Begun()
-    assert await begin(access, request="r3", route="POST /v1/documents") == Begun()
+    assert await begin(access, request="r2", tenant="kim") == begun("r2")
+    assert await begin(access, request="r3", route="POST /v1/documents") == begun("r3")
     assert not await finish(access, tenant="kim")  # r1 is not kim's
     assert await finish(access, request="r2", tenant="kim", body=b"of kim")
-    assert await begin(access, request="r4") == InProgress("r1")
-    assert await begin(access, request="r5", tenant="lee", body="other") == Begun()
+    assert await begin(access, request="r4") == going_on("r1")
+    assert await begin(access, request="r5", tenant="lee", body="other") == begun("r5")
 
 
 async def test_of_many_at_once_exactly_one_begins(access: AccessStore, other: AccessStore) -> None:
@@ -187,9 +231,9 @@ async def test_of_many_at_once_exactly_one_begins(access: AccessStore, other: Ac
         outcomes = await asyncio.gather(
             *(begin((access, other)[i % 2], f"k{n}", f"r{i}") for i in range(8))
         )
-        (first,) = [i for i, one in enumerate(outcomes) if one == Begun()]
+        (first,) = [i for i, one in enumerate(outcomes) if isinstance(one, Begun)]
         others = [one for i, one in enumerate(outcomes) if i != first]
-        assert others == [InProgress(f"r{first}")] * 7
+        assert others == [going_on(f"r{first}")] * 7
 
 
 async def test_of_many_that_take_over_exactly_one_does(
@@ -200,9 +244,9 @@ async def test_of_many_that_take_over_exactly_one_does(
         outcomes = await asyncio.gather(
             *(begin((access, other)[i % 2], f"k{n}", f"r{i}") for i in range(8))
         )
-        (first,) = [i for i, one in enumerate(outcomes) if one == Begun(lost="lost")]
+        (first,) = [i for i, one in enumerate(outcomes) if one == begun("lost")]
         others = [one for i, one in enumerate(outcomes) if i != first]
-        assert others == [InProgress(f"r{first}")] * 7
+        assert others == [going_on(f"r{first}", "lost")] * 7
 
 
 async def test_of_several_processes_exactly_one_begins_each_request(
@@ -214,11 +258,11 @@ async def test_of_several_processes_exactly_one_begins_each_request(
     ]
     for process in processes:
         process.go()
-    begun = [await process.begun() for process in processes]
-    assert [sum(each) for each in zip(*begun, strict=True)] == [1] * len(keys)
+    flags = [await process.begun() for process in processes]
+    assert [sum(each) for each in zip(*flags, strict=True)] == [1] * len(keys)
     for n, key in enumerate(keys):
-        winner = next(i for i, flags in enumerate(begun) if flags[n])
-        assert await begin(access, key, "late") == InProgress(f"process{winner}")
+        winner = next(i for i, each in enumerate(flags) if each[n])
+        assert await begin(access, key, "late") == going_on(f"process{winner}")
 
 
 async def test_a_request_whose_server_died_is_taken_over_after_its_lease(
@@ -230,11 +274,11 @@ async def test_a_request_whose_server_died_is_taken_over_after_its_lease(
     assert await process.begun() == [1]
     outcomes: list[Beginning] = []
     give_up = time.monotonic() + PATIENCE
-    while not outcomes or outcomes[-1] == InProgress("dead"):
+    while not outcomes or outcomes[-1] == going_on("dead"):
         assert time.monotonic() < give_up
         outcomes.append(await begin(access, request="r2"))
         await asyncio.sleep(PAUSE)
-    assert outcomes[-1] == Begun(lost="dead")
+    assert outcomes[-1] == begun("dead")
     assert time.monotonic() - started > 0.9  # not before
 
 
@@ -242,10 +286,11 @@ async def test_whoever_was_taken_over_cannot_end_the_request(
     access: AccessStore, other: AccessStore
 ) -> None:
     await begin(access, lease=0.0)
-    assert await begin(other, request="r2") == Begun(lost="r1")
+    assert await begin(other, request="r2") == begun("r1")
     assert not await finish(access, request="r1", body=b"late")
     assert not await abandon(access, request="r1")
-    assert await begin(access, request="r3") == InProgress("r2")
+    assert not await release(access, request="r1")
+    assert await begin(access, request="r3") == going_on("r2", "r1")
     assert await finish(other, request="r2", body=b"right")
     assert await begin(access, request="r4") == Done(202, (("location", "/x"),), b"right")
 
@@ -267,7 +312,7 @@ async def test_what_is_answered_stays_so(access: AccessStore) -> None:
 async def test_ending_what_was_never_begun_changes_nothing(access: AccessStore) -> None:
     assert not await finish(access)
     assert not await abandon(access)
-    assert await begin(access) == Begun()
+    assert await begin(access) == begun("r1")
 
 
 async def test_purge_forgets_what_was_answered_or_lost_before(access: AccessStore) -> None:
@@ -279,9 +324,9 @@ async def test_purge_forgets_what_was_answered_or_lost_before(access: AccessStor
     assert await access.purge(now - 600) == 0
     assert isinstance(await begin(access, "answered", "r2"), Done)
     assert await access.purge(now + 600) == 2
-    assert await begin(access, "answered", "r3", body="other") == Begun()
-    assert await begin(access, "lost", "r3", body="other") == Begun()
-    assert await begin(access, "running", "r3") == InProgress("r1")
+    assert await begin(access, "answered", "r3", body="other") == begun("r3")
+    assert await begin(access, "lost", "r3", body="other") == begun("r3")
+    assert await begin(access, "running", "r3") == going_on("r1")
 
 
 async def test_purge_forgets_more_than_one_batch(access: AccessStore) -> None:
@@ -301,8 +346,8 @@ async def test_a_key_that_cannot_be_stored_is_refused(access: AccessStore, key: 
 async def test_the_longest_names_are_stored(access: AccessStore) -> None:
     widest = "\N{GRINNING FACE}"
     key, tenant, route = widest * 255, widest * 240, "POST /v1/documents/{id}/retry"
-    assert await access.begin(tenant, route, key, BODY, "r1") == Begun()
-    assert await access.begin(tenant, route, key, BODY, "r2") == InProgress("r1")
+    assert await access.begin(tenant, route, key, BODY, "r1", "of r1") == begun("r1")
+    assert await access.begin(tenant, route, key, BODY, "r2", "of r2") == going_on("r1")
 
 
 def action(tenant: str = "default", at: float = 0.0, **values: Any) -> Action:

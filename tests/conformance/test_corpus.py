@@ -1,6 +1,7 @@
 """Documents, their versions, and search over them, on every corpus."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -125,6 +126,17 @@ async def test_slow_first_version_never_publishes_over_the_second(corpus: Corpus
     assert not await corpus.mark(slow, state=DocumentState.FAILED, stage="embed", progress=0.5)
     assert (await there(corpus, ref)).state is DocumentState.COMPLETED
     assert texts(await find(corpus, "sun moon")) == ["moon"]
+
+
+async def test_a_generation_tells_when_and_not_how_much_others_upload(corpus: Corpus) -> None:
+    """It was a count over all tenants."""
+    versions = [await accept(corpus, ref_of("a"), "one")]
+    for number in range(20):
+        await accept(corpus, ref_of(f"{number}", tenant="other"), "theirs")
+    versions.append(await accept(corpus, ref_of("a"), "two"))
+    for version in versions:
+        assert version.generation / 1e6 == pytest.approx(time.time(), abs=120)
+    assert versions[1].generation > versions[0].generation
 
 
 async def test_slow_version_never_publishes_over_a_delete_or_what_came_after_it(

@@ -180,6 +180,25 @@ async def test_counts_per_kind_and_state(queue: JobQueue, member: Member) -> Non
     assert (await queue.counts())[1].oldest_queued_at is None
 
 
+async def test_queued_jobs_are_counted_also_those_for_later(
+    queue: JobQueue, member: Member
+) -> None:
+    assert await queue.queued() == await queue.queued("a") == 0
+    await add(queue, 4, tenant="a")
+    await add(queue, 2, tenant="b", lane="slow")
+    await add(queue, 3, tenant="b", kind="later", run_at=time.time() + 100)
+    leases = await claim(member, 2)
+    await settle(member, completed(leases[0]))
+    await queue.cancel(one((await queue.find(JobFilter(kind="later"), 1))[0]))
+
+    for tenant in ("a", "b", None):
+        counts = await queue.counts(tenant)
+        queued = sum(one.states.get(JobState.QUEUED, 0) for one in counts)
+        assert await queue.queued(tenant) == queued
+    assert await queue.queued() == 6
+    assert await queue.queued("nobody") == 0
+
+
 async def test_counts_of_a_tenant_are_its_own(queue: JobQueue, member: Member) -> None:
     others = await add(queue, 3, tenant="a")
     first = await add_one(queue, tenant="b")

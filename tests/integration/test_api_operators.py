@@ -1,64 +1,17 @@
 """The API for those who look after a queue. In this process: the wire is tested elsewhere."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2 as httpx
 import pytest
 
-from penstock import JobContext, Penstock
-from penstock.model.access import EVERYTHING, Action, KeyScope, hash_of, new_key
+from penstock import Penstock
+from penstock.model.access import Action, KeyScope
 from penstock.model.errors import StoreUnavailable
-from penstock.model.server import ServerConfig
-from penstock.server.api import build
-from penstock.server.draining import Draining
+from tests.support.site import Site, site_in
 
 READ, WRITE = KeyScope.READ, KeyScope.WRITE
-
-
-class Site:
-    """An app, its API, and clients with keys."""
-
-    def __init__(self, app: Penstock) -> None:
-        self.app = app
-        self._api = build(app, ServerConfig(), Draining())
-
-    async def client(self, tenant: str = "default", *scopes: KeyScope) -> httpx.AsyncClient:
-        key, secret = new_key("test", tenant=tenant, scopes=scopes or EVERYTHING)
-        await self.app.access.add_key(key, hash_of(secret.reveal()))
-        return httpx.AsyncClient(
-            transport=httpx.ASGITransport(self._api),
-            base_url="http://localhost",
-            headers={"Authorization": f"Bearer {secret.reveal()}"},
-        )
-
-    async def work(self) -> None:
-        """Until nothing is left to do."""
-        async with self.app.running():
-            await self.app.drain(timeout=30)
-
-
-@asynccontextmanager
-async def site_in(folder: Path, **settings: Any) -> AsyncIterator[Site]:
-    app = Penstock(f"sqlite:///{folder}/jobs.db", durable=False, max_retries=0, **settings)
-    _ = app.access
-
-    @app.job("add")
-    async def add(ctx: JobContext, a: int = 0, b: int = 0) -> int:
-        return a + b
-
-    @app.job("fail")
-    async def fail(ctx: JobContext, why: str = "broken") -> None:
-        raise ValueError(why)
-
-    @app.job("called", lane="openalex")
-    async def called(ctx: JobContext) -> None:
-        return None
-
-    async with app:
-        yield Site(app)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
 from penstock.model.errors import ConfigError, DocumentNotFound, IntakeError, StoreUnavailable
 from penstock.model.intake import KafkaConfig
+from penstock.ports.queue import JobFilter
 from tests.support.kafka import Cluster, Value, drained, raw, reading
 from tests.support.waiting import until
 
@@ -199,13 +200,14 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
     print_of = hashlib.sha256(raw(said) or b"").hexdigest()
     async with app, asyncio.timeout(30):
         begun = time.monotonic()
-        await app.access.begin("default", ROUTE, "id:one", print_of, "dead", lease_seconds=1.0)
+        dead = ("default", ROUTE, "id:one", print_of, "dead", "made")
+        await app.access.begin(*dead, lease_seconds=1.0)
         if accepted:
             await app.corpus.add("text", id="a")
         await intake.run(asyncio.Event(), drain=True)
         assert time.monotonic() - begun >= 1.0
         assert intake.tally.stored == 1
-        assert (await app.corpus.get("a")).generation == 1
+        assert len(await app.queue.find(JobFilter(kind="ingest.parse"), 10)) == 1
 
 
 async def test_request_or_answer_of_the_store_that_is_lost_repeats_nothing(
@@ -230,7 +232,7 @@ async def test_request_or_answer_of_the_store_that_is_lost_repeats_nothing(
     intake = await drained(app, cluster.config(topic))
     assert intake.tally.stored + intake.tally.duplicates == 2
     async with app:
-        assert (await app.corpus.get("a")).generation == 2
+        assert len(await app.queue.find(JobFilter(kind="ingest.parse"), 10)) == 2
 
 
 async def test_message_that_fails_for_no_known_reason_is_a_dead_letter_in_the_end(

@@ -96,8 +96,9 @@ async def test_a_foreign_resource_looks_like_one_that_is_not_there(era: str, hos
         mine = await listed(client)
         assert [title for _, title in mine[:-1]] == questions[::-1], "tasks first, the newest first"
         assert len(mine) == len(questions) + 1
-        with pytest.raises(MCPError, match="cursor is that of the page before"):
-            await client.list_resources(cursor="x")
+        for cursor in ("x", f"d{'9' * 30}", "d-1", "t\x00", f"t{'a' * 10_000}"):
+            with pytest.raises(MCPError, match="cursor is that of the page before"):
+                await client.list_resources(cursor=cursor)
     async with over_http(served, era, key=theirs) as client:
         assert await listed(client) == []
         nothing = [

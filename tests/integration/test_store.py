@@ -22,7 +22,7 @@ async def test_access_registers_no_jobs_and_needs_nothing_of_documents() -> None
     access = app.access
     assert list(app.handlers) == []
     async with app:
-        assert await access.begin("default", ROUTE, "k", "body", "r1") == Begun()
+        assert await access.begin("default", ROUTE, "k", "body", "r1", "j1") == Begun("j1")
 
 
 async def test_what_is_asked_for_too_late_says_so(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_a_store_that_does_not_answer_is_given_up_on(tmp_path: Path) -> No
             proxy.silence()
             begun = time.monotonic()
             with pytest.raises(QueueUnavailable):
-                await access.begin("default", ROUTE, "k", "body", "r1")
+                await access.begin("default", ROUTE, "k", "body", "r1", "j1")
             assert time.monotonic() - begun < 5 * COMMAND_SECONDS
             proxy.resume()
-            assert await access.begin("default", ROUTE, "k", "body", "r2") == Begun()
+            assert await access.begin("default", ROUTE, "k", "body", "r2", "j2") == Begun("j2")

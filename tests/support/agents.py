@@ -61,10 +61,14 @@ class Agents:
 
 
 @asynccontextmanager
-async def over_http(served: Served, era: str = "new", key: str | None = None) -> AsyncIterator[Any]:
+async def over_http(
+    served: Served | str, era: str = "new", key: str | None = None
+) -> AsyncIterator[Any]:
+    """Of a server, or of an address."""
+    address = served if isinstance(served, str) else served.url
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http:
-        transport = streamable_http_client(f"{served.url}/mcp", http_client=http)
+        transport = streamable_http_client(f"{address}/mcp", http_client=http)
         async with Client(transport, mode=MODES[era]) as client:
             yield client
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.corpus.query import query_terms
-from penstock.corpus.snippet import Snippet, snippet
+from penstock.corpus.snippet import Snippet, _best, _Match, _matches, snippet
 
 ENGLISH = (
     "The pump moves water. It is old and has been repaired three times since the flood. "
@@ -99,3 +102,53 @@ def test_it_is_a_bounded_part_of_the_text_with_marks_inside(
     ends = [place for mark in found.marks for place in mark]
     assert ends == sorted(ends)
     assert all(0 <= start < end <= len(found.text) for start, end in found.marks)
+
+
+def best_of_all(matches: Sequence[_Match], weights: Mapping[str, float], length: int) -> Any:
+    """What `_best` finds, by looking at all that follow each match."""
+    best, span = 0.0, (0, 0)
+    for at, first in enumerate(matches):
+        held: set[str] = set()
+        end = first.start
+        for match in matches[at:]:
+            if match.end - first.start > length:
+                break
+            if match.terms - held:
+                held |= match.terms
+                end = match.end
+        weight = sum(weights[term] for term in held)
+        if weight > best:
+            best, span = weight, (first.start, end)
+    return span
+
+
+@given(
+    st.lists(st.sampled_from(["pump", "물은 ", "東京", "京都", ". ", " ", "v1.2", "v1"])).map(
+        "".join
+    ),
+    st.integers(1, 40),
+)
+def test_the_heaviest_part_is_found(text: str, length: int) -> None:
+    terms = query_terms("東京都の物 물 pump v1.2").terms
+    weights = {term: 2.0**-place for place, term in enumerate(terms)}  # sums without rounding
+    matches = list(_matches(text, weights))
+    assert _best(matches, weights, length) == best_of_all(matches, weights, length)
+
+
+class Watched(list[_Match]):
+    """Counts the items that are looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.looks += len(found) if isinstance(place, slice) else 1
+        return found
+
+
+def test_where_every_character_matches_the_work_grows_with_the_text() -> None:
+    weights = dict.fromkeys("東京都水門", 1.0) | dict.fromkeys(["東京", "水門"], 2.0)
+    matches = Watched(_matches("東京都水門" * 800, weights))
+    _best(matches, weights, 240)
+    assert len(matches) > 4000
+    assert matches.looks < 4 * len(matches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +14,12 @@ from penstock.ports.access import Beginning, Conflict, Done, InProgress
 USE_SECONDS = 60.0
 """How exactly a key's last use is known: no more than one write a minute for it."""
 KEY_LIMIT = 255
-"""Characters of an Idempotency-Key: it is part of an index, whose entries are not to be long."""
+"""Characters of an Idempotency-Key."""
 PURGE_BATCH = 1000
 """Records forgotten in one transaction, so that nobody waits long for it."""
 
 KEY_COLUMNS = "id, tenant, name, scopes, created_at, revoked_at, last_used_at, requests_per_minute"
-REQUEST_COLUMNS = "fingerprint, id, status, headers, body"
+REQUEST_COLUMNS = "fingerprint, id, status, headers, body, made"
 
 
 LAST = "g"
@@ -27,9 +28,14 @@ ACTION_COLUMNS = "id, at, tenant, key_id, key_name, action, subject, detail, out
 
 
 def check_key(key: str) -> None:
-    """ValidationError unless an Idempotency-Key can be stored."""
+    """ValidationError unless it is an Idempotency-Key."""
     if not 0 < len(key) <= KEY_LIMIT or not key.isprintable():
         raise ValidationError(f"an Idempotency-Key is 1 to {KEY_LIMIT} printable characters")
+
+
+def hashed_key(tenant: str, route: str, key: str) -> str:
+    """What is stored of an Idempotency-Key: it is only compared, and may name a person."""
+    return hashlib.sha256(f"{tenant}\x1f{route}\x1f{key}".encode()).hexdigest()
 
 
 def scopes_text(key: ApiKey) -> str:
@@ -59,7 +65,7 @@ def beginning_of(row: Sequence[Any], fingerprint: str) -> Beginning:
     if row[0] != fingerprint:
         return Conflict()
     if row[2] is None:
-        return InProgress(row[1])
+        return InProgress(row[1], row[5])
     headers = tuple((name, value) for name, value in json.loads(row[3]))
     return Done(row[2], headers, row[4])
 

@@ -35,6 +35,13 @@ def run_server(
     no_workers: Annotated[
         bool, typer.Option("--no-workers", help="Run no jobs: other processes do.")
     ] = False,
+    allow_anonymous: Annotated[
+        bool,
+        typer.Option(
+            "--allow-anonymous",
+            help="Take all who reach the port on this machine, not only its own user.",
+        ),
+    ] = False,
     log_format: LogFormatOption = None,
     queue: QueueOption = None,
     config: ConfigOption = None,
@@ -42,8 +49,8 @@ def run_server(
 ) -> None:
     """Serve the HTTP API, with workers in the same process.
 
-    On this machine alone it needs no key. To be reached from elsewhere (--host 0.0.0.0) it needs
-    one: `penstock keys create NAME`. /openapi.json describes the API.
+    The user who runs it needs no key on this machine. Everybody else does, and so does everybody
+    from elsewhere (--host 0.0.0.0): `penstock keys create NAME`. /openapi.json describes the API.
 
     It ends on SIGTERM or Ctrl-C: no new requests, streams and long polls end so that callers can
     resume, requests and running jobs finish within their limits. A second signal ends it at once.
@@ -62,7 +69,7 @@ def run_server(
     app = load_for_work(target, queue, config)
     # With what they use; they have to be asked for before the app is opened.
     _ = app.answers, app.access
-    given: dict[str, Any] = {"host": host, "port": port}
+    given: dict[str, Any] = {"host": host, "port": port, "allow_anonymous": allow_anonymous or None}
     server = replace(
         app.config.server, **{name: value for name, value in given.items() if value is not None}
     )

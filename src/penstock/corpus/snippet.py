@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.corpus.terms import RUN, TIE, index_terms, is_hangul, is_unspaced, normal
 
 LENGTH = 240
+ROUNDING = 1e-9
+"""Weights of the same terms, added and taken away in another order, differ by less."""
 _SENTENCE_START = re.compile(r"[.!?]\s+(?=\S)|[。！？]\s*(?=\S)|\n\s*(?=\S)")  # noqa: RUF001
 
 
@@ -94,20 +97,35 @@ def _pieces(run: str) -> Iterator[tuple[int, int, frozenset[str]]]:
 
 def _best(matches: Sequence[_Match], weights: Mapping[str, float], length: int) -> tuple[int, int]:
     """From where to where the heaviest matches are that fit into `length`; the first if equal."""
-    best, span = 0.0, (0, 0)
+    best, found = 0.0, (0, 0)
+    held: Counter[str] = Counter()
+    weight, after = 0.0, 0
     for at, first in enumerate(matches):
-        held: set[str] = set()
-        end = first.start
-        for match in matches[at:]:
-            if match.end - first.start > length:
-                break
-            if match.terms - held:
-                held |= match.terms
-                end = match.end
-        weight = sum(weights[term] for term in held)
-        if weight > best:
-            best, span = weight, (first.start, end)
-    return span
+        while after < len(matches) and matches[after].end - first.start <= length:
+            for term in matches[after].terms:
+                held[term] += 1
+                weight += weights[term] if held[term] == 1 else 0.0
+            after += 1
+        if weight > best + ROUNDING:
+            best, found = weight, (at, after)
+        if after == at:  # it does not fit by itself
+            after += 1
+            continue
+        for term in first.terms:
+            held[term] -= 1
+            weight -= weights[term] if held[term] == 0 else 0.0
+    return _span(matches[slice(*found)])
+
+
+def _span(matches: Sequence[_Match]) -> tuple[int, int]:
+    """From the first to the last that adds a term."""
+    held: set[str] = set()
+    start = end = matches[0].start if matches else 0
+    for match in matches:
+        if match.terms - held:
+            held |= match.terms
+            end = match.end
+    return start, end
 
 
 def _bounds(text: str, first: int, last: int, length: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from penstock.doctor.finding import Finding, Status, broken, ok, skipped
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import PenstockError, QueueError
 from penstock.model.job import JobState
-from penstock.model.server import ServerConfig, is_loopback
+from penstock.model.server import Anonymous, ServerConfig
 from penstock.ports.access import AccessStore
 from penstock.ports.queue import JobQueue
 from penstock.queues import choose_queue
@@ -100,8 +100,11 @@ async def _opened(case: Case) -> AsyncIterator[tuple[JobQueue, AccessStore | Non
 
 
 async def _keys(server: ServerConfig, access: AccessStore | None) -> Finding:
-    if is_loopback(server.host) and not server.require_key:
-        return ok("keys", f"none is needed on {server.host}")
+    match server.anonymous:
+        case Anonymous.OWN_USER:
+            return ok("keys", f"none is needed on {server.host} by the user who runs the server")
+        case Anonymous.ALL:
+            return ok("keys", f"none is needed on {server.host}, by anybody who reaches it")
     if access is None:
         found = f"the server does not listen on {server.host} without, and nothing can keep one"
         return broken("keys", found, "set `store`")

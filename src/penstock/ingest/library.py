@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,8 @@ class Library:
             )
 
         async with asyncio.timeout(seconds) as limited:
-            text, scope = await self._tools.masked(masked)
+            size = _size(question, *(collections or ()), *(documents or ()), metadata=metadata)
+            text, scope = await self._tools.masked(masked, size)
             model = (await self._tools.corpus.serving()).model or self._tools.model
             return await search(
                 self._tools.corpus,
@@ -212,7 +214,8 @@ class Library:
                     names.text(title),
                     names.text(origin),
                     names.text(charset),
-                )
+                ),
+                _size(title, origin, charset, metadata=metadata),
             )
         except PenstockError:
             if isinstance(source, Blob):
@@ -248,7 +251,8 @@ class Library:
                 names.metadata(metadata or {}),
                 names.text(title),
                 names.text(shown(address)),
-            )
+            ),
+            _size(title, url, metadata=metadata),
         )
         blob = await Request(address.url, title).keep(self._tools.blobs)
         digest = digest_of(address.url, title, source, known, self._fingerprint, "")
@@ -316,7 +320,9 @@ class Library:
     async def mask(self, texts: Sequence[str]) -> list[str]:
         """Texts of any kind without the personal data in them."""
         mask = self._tools.mask
-        return await self._tools.masked(lambda: [mask(storable(text)).text for text in texts])
+        return await self._tools.masked(
+            lambda: [mask(storable(text)).text for text in texts], _size(*texts)
+        )
 
     def masked(self, text: str) -> str:
         """A text about documents as it may be shown or logged."""
@@ -435,3 +441,8 @@ async def _parts(source: Content) -> AsyncIterator[bytes]:
         case _:
             async for part in source:
                 yield part
+
+
+def _size(*texts: str, metadata: Mapping[str, Any] | None = None) -> float:
+    """How many characters are to be masked; of metadata nobody knows before it is checked."""
+    return inf if metadata else sum(map(len, texts))

@@ -48,6 +48,9 @@ OTHER_SECONDS = 5.0
 PARSED = 0.3
 """How much of the work is done once a document is staged."""
 
+SHORT = 1000
+"""Characters that are masked in a millisecond or two."""
+
 Result = dict[str, Any]
 T = TypeVar("T")
 
@@ -68,10 +71,13 @@ class Tools:
     blobs_lane: str | None = None
     """The lane of the server that originals are on; None where they are in a folder."""
 
-    async def masked(self, work: Callable[[], T]) -> T:
-        """What `work` makes of short texts by masking them: in a thread if a model takes part in
-        it, which is loaded first, or at work on something long."""
-        return await asyncio.to_thread(work) if self.mask.heavy else work()
+    async def masked(self, work: Callable[[], T], size: float = 0) -> T:
+        """What `work` makes of texts of `size` characters by masking them: in a thread if they are
+        not short, or a model takes part in it, which is loaded first, or at work on something
+        long."""
+        if size > SHORT or self.mask.heavy:
+            return await asyncio.to_thread(work)
+        return work()
 
     @contextmanager
     def blaming_blobs(self) -> Iterator[None]:

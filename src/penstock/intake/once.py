@@ -1,7 +1,7 @@
 """A message that is read twice is carried out once.
 
 The rows are those of the HTTP server's Idempotency-Key: begun under a lease, then answered. After a
-crash between the two the next reader carries the message out again, under ids that follow from it.
+crash between the two the next reader carries the message out again, under the id of the first time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.intake.record import Refused
-from penstock.ports.access import AccessStore, Conflict, Done, InProgress
+from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
 
 ROUTE = "kafka"
 LEASE_SECONDS = 30.0
@@ -25,24 +25,26 @@ async def once(
     key: str,
     fingerprint: str,
     holder: str,
-    make: Callable[[], Awaitable[None]],
+    make: Callable[[str], Awaitable[None]],
 ) -> bool:
     """Whether this was the first time. `holder` is the same for every try at one message by one
-    process: what it has begun itself, it goes on with. Refused frees the key."""
+    process: what it has begun itself, it goes on with. `make` gets the id of what it makes. Refused
+    frees the key."""
     while True:
-        match await access.begin(
-            tenant, ROUTE, key, fingerprint, holder, lease_seconds=LEASE_SECONDS
-        ):
+        begun = await access.begin(
+            tenant, ROUTE, key, fingerprint, holder, holder, lease_seconds=LEASE_SECONDS
+        )
+        match begun:
             case Done():
                 return False
             case Conflict():
                 raise Refused("key-reused", "the message-id was used with another content")
             case InProgress(id=other) if other != holder:
                 await asyncio.sleep(LOOK_SECONDS)
-            case _:
+            case Begun() | InProgress():
                 break
     try:
-        await make()
+        await make(begun.made)
     except Refused:
         await access.abandon(tenant, ROUTE, key, holder)
         raise

@@ -33,7 +33,7 @@ from penstock.model.errors import (
     TaskStopped,
     Unavailable,
 )
-from penstock.model.ids import child_id, new_id
+from penstock.model.ids import new_id
 from penstock.model.intake import KafkaConfig
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Receiver:
             request = read(record, self._config.accept, self._config.message_bytes)
             tenant = self._tenant(record)
             key = identity(record, origin)
-            await self._room(ending)
+            await self._room(tenant, ending)
             first = await self._store(request, tenant, key, record, holder)
         except Refused as refused:
             await self._bury(record, refused, origin)
@@ -135,9 +135,9 @@ class Receiver:
         named = None if header is None else record.text_header(header, TENANT_LIMIT)
         return named or self._config.tenant
 
-    async def _room(self, ending: asyncio.Event) -> None:
+    async def _room(self, tenant: str, ending: asyncio.Event) -> None:
         """Wait while the queue is full. Meanwhile the partition's line fills, and is paused."""
-        while not await self._depth.room():
+        while await self._depth.full(tenant) is not None:
             if ending.is_set():
                 raise Left
             if not self._full:
@@ -157,9 +157,9 @@ class Receiver:
         if isinstance(request, JobRequest):
             return await _enqueue(desk, request, key, holder)
 
-        async def make() -> None:
+        async def make(made: str) -> None:
             try:
-                await _carry_out(desk, request, child_id(tenant, "kafka", key, 1))
+                await _carry_out(desk, request, made)
             except (PermanentError, TaskStopped) as error:
                 raise Refused("refused", str(error)) from error
 
@@ -225,7 +225,7 @@ async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bo
 async def _carry_out(
     desk: Desk, request: DocumentRequest | DeleteRequest | SearchRequest, made: str
 ) -> None:
-    """`made` is the id of what is made; the same for the same message."""
+    """`made` is the id of what is made; the same whenever the message is carried out again."""
     tenant = desk.tenant
     match request:
         case DocumentRequest():

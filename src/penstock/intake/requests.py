@@ -38,7 +38,7 @@ class DocumentRequest(Asked):
     text: str | None = None
     url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
     id: Name | None = None
-    title: str = ""
+    title: Annotated[str, StringConstraints(max_length=1000)] = ""
     collection: Name = "default"
     metadata: dict[str, Any] = Field(default_factory=dict)
     priority: PriorityName = "medium"

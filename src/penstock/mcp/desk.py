@@ -27,7 +27,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 """The extension whose clients take tasks."""
 
 
-async def admit_all() -> None:
+async def admit_all(tenant: str) -> None:
     """For who has no limit to what is queued."""
 
 
@@ -39,8 +39,8 @@ class Service:
     caller_of: Callable[[Any], Caller]
     """Who makes an HTTP request; on stdio there is none, and the caller is always the same."""
     stopping: Stopping
-    admit: Callable[[], Awaitable[None]] = admit_all
-    """Raises Refused where there is no room for more work."""
+    admit: Callable[[str], Awaitable[None]] = admit_all
+    """Raises Refused where there is no room for more work of a tenant."""
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     """Around every wait, for who counts them."""
 
@@ -55,7 +55,7 @@ class ToolDesk(Desk):
 
     async def admit(self) -> None:
         """Before anything is made: Refused where the queue is full."""
-        await self._service.admit()
+        await self._service.admit(self.tenant)
 
     async def unless_stopping(self, wait: Awaitable[T]) -> T | None:
         """What is waited for; None when the server is told to stop first."""
@@ -67,11 +67,12 @@ class ToolDesk(Desk):
         return 0.0 if self.tasks else min(asked, MOST_WAIT)
 
 
-def desk_for(asked: ServerRequestContext[Service, Any], scope: KeyScope | None) -> ToolDesk:
-    """Refused where the caller lacks the scope; None: it was asked for before."""
+def desk_for(asked: ServerRequestContext[Service, Any], *scopes: KeyScope) -> ToolDesk:
+    """Refused where the caller lacks one of the scopes; without any they were asked for before."""
     caller = asked.lifespan_context.caller_of(asked.request)
-    if scope is not None and (lacks := caller.lacks(scope)) is not None:
-        raise Refused("forbidden", lacks)
+    for scope in scopes:
+        if (lacks := caller.lacks(scope)) is not None:
+            raise Refused("forbidden", lacks)
     return ToolDesk(asked.lifespan_context, caller, tasks=takes_tasks(asked))
 
 
@@ -94,5 +95,11 @@ async def _writing(context: Context[Service, Any]) -> ToolDesk:
     return desk_for(context.request_context, KeyScope.WRITE)
 
 
+async def _asking(context: Context[Service, Any]) -> ToolDesk:
+    return desk_for(context.request_context, KeyScope.WRITE, KeyScope.READ)
+
+
 ReadDesk = Annotated[ToolDesk, Resolve(_reading)]
 WriteDesk = Annotated[ToolDesk, Resolve(_writing)]
+AskDesk = Annotated[ToolDesk, Resolve(_asking)]
+"""Has something made of what is stored, and is told it."""

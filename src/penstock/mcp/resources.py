@@ -7,6 +7,7 @@ reads. They are those of the caller's tenant, and only looked at.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote, unquote
@@ -45,6 +46,8 @@ PLAIN = "text/plain"
 TASK_PAGE = "t"
 DOCUMENT_PAGE = "d"
 """How a cursor begins: tasks are listed first, then documents."""
+PLACES = {TASK_PAGE: re.compile("(?:[0-9a-f]{32})?"), DOCUMENT_PAGE: re.compile("[0-9]{0,18}")}
+"""What follows: the last id, or the last generation."""
 
 Asked = ServerRequestContext[Service, Any]
 
@@ -95,6 +98,8 @@ async def _desk(ctx: Asked) -> ToolDesk:
 async def _page(desk: ToolDesk, cursor: str | None) -> ListResourcesResult:
     """One page of the list: tasks, or after the last of them documents."""
     kind, after = (TASK_PAGE, "") if cursor is None else (cursor[:1], cursor[1:])
+    if kind not in PLACES or not PLACES[kind].fullmatch(after):
+        raise ValidationError("cursor is that of the page before")
     if kind == TASK_PAGE:
         tasks = await desk.research.tasks(
             tenant=desk.tenant, limit=LISTED + 1, before=after or None
@@ -110,8 +115,6 @@ async def _page(desk: ToolDesk, cursor: str | None) -> ListResourcesResult:
                 resources=[_task(one) for one in tasks], next_cursor=DOCUMENT_PAGE
             )
         after = ""
-    elif kind != DOCUMENT_PAGE or not (after == "" or (after.isascii() and after.isdigit())):
-        raise ValidationError("cursor is that of the page before")
     found = await desk.corpus.documents(
         tenant=desk.tenant, limit=LISTED + 1, before=int(after) if after else None
     )

@@ -69,7 +69,7 @@ class Tasks(Extension):
         assert result.meta is not None
         task_id = str(result.meta[TASK])
         work, name = self._find(task_id)
-        standing = await in_protocol(work.standing(desk_for(ctx, None), name), MISSING)
+        standing = await in_protocol(work.standing(desk_for(ctx), name), MISSING)
         return {"resultType": "task", **_task(task_id, standing)}
 
     async def _get(self, ctx: Asked, params: NamedTask) -> HandlerResult:

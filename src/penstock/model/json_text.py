@@ -10,25 +10,42 @@ from penstock.model.errors import ValidationError
 
 DEPTH = 100
 """Of values within values: well within what every later step of the way can follow."""
+MOST_VALUES = 100_000
+"""In one text. Half a million lists of nothing are a megabyte, and keep a process busy for a
+second: whoever parses them can do nothing else meanwhile, also in a thread."""
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def value_of(text: bytes | str, what: str) -> Any:
-    """JSON that every later step can take: not too deep, and of characters only. ValidationError
-    says of `what` why it is not."""
+    """JSON that every later step can take: not too deep, not of too many values, and of characters
+    only. ValidationError says of `what` why it is not."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        value = json.loads(text)
+        many = _values(text) > MOST_VALUES and _values(_without_strings(text)) > MOST_VALUES
+        value = None if many else json.loads(text)
         if SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValidationError(f"{what} has half a character (\\ud800 to \\udfff)") from None
     except (ValueError, RecursionError):
         raise ValidationError(f"{what} is not JSON") from None
+    if many:
+        raise ValidationError(f"{what} has over {MOST_VALUES:,} values")
     if text.count("[") + text.count("{") > DEPTH and _too_deep(value):
         raise ValidationError(f"{what} has values within values, over {DEPTH} deep")
     return value
+
+
+def _values(text: str) -> int:
+    """About how many values there are, at least; what is in strings counts, too."""
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+def _without_strings(text: str) -> str:
+    """What is outside of strings. By what is done to a whole text at once, whatever it holds."""
+    plain = text.replace("\\\\", "").replace('\\"', "")
+    return "".join(plain.split('"')[::2])
 
 
 def _too_deep(value: Any) -> bool:

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import Enum
 from ipaddress import ip_address
 
 from penstock.model.errors import ConfigError
+
+
+class Anonymous(Enum):
+    """Who may call without a key."""
+
+    NOBODY = "nobody"
+    OWN_USER = "own user"
+    """The user of this machine that the server runs as, as the kernel knows them."""
+    ALL = "all"
+    """Whoever reaches the port, on loopback."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,6 +31,10 @@ class ServerConfig:
     """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
     require_key: bool = False
     """Ask for a key also on loopback, as behind a proxy on the same machine."""
+    allow_anonymous: bool = False
+    """On loopback, take whoever reaches the port without a key for an admin of the tenant
+    `default`: other users of this machine too, and all that a tunnel brings. Unless set, that is
+    the user who runs the server alone."""
     deadline_seconds: float = 90.0
     """How long a synchronous upsert is waited for, whatever its caller does; and an answer."""
     wait_seconds: float = 300.0
@@ -30,8 +45,8 @@ class ServerConfig:
     """A caller that sends nothing of a body for so long is given up, and so is one that sends less
     than 1,000 bytes a second after that time."""
     heartbeat_seconds: float = 15.0
-    """A stream with nothing to tell sends a sign of life this often. Every stream ends within this
-    time, and five seconds more, of its key being revoked."""
+    """A stream with nothing to tell sends a sign of life this often. Every stream and every long
+    poll ends within this time, and five seconds more, of its key being revoked."""
     stream_seconds: float = 3600.0
     """A stream ends after so long, and its reader comes again, perhaps to another server."""
     stall_seconds: float = 20.0
@@ -40,14 +55,18 @@ class ServerConfig:
     """How long a stop waits for requests."""
     requests_per_minute: int = 6000
     """Of one key, where the key has no limit of its own."""
-    max_queued: int = 100_000
+    max_queued: int = 1_000_000
     """With more jobs queued than this, new work is refused."""
+    max_queued_per_tenant: int = 100_000
+    """With more jobs of one tenant queued than this, its new work is refused."""
     max_connections: int = 10_000
     """Open at a time; with more, the one that has been idle for longest is closed."""
-    max_streams: int = 2000
+    max_streams: int = 4000
     """Streams open at a time."""
+    max_streams_per_tenant: int = 1000
+    """Of one tenant."""
     head_bytes: int = 65_536
-    """What comes before the body of a request."""
+    """What comes before the body of a request, which has 200 headers at most."""
     upload_bytes: int = 500_000_000
     """One request with files, all together."""
     upload_files: int = 100
@@ -64,6 +83,17 @@ class ServerConfig:
                 raise ConfigError(f"{field.name} must be over 0, not {value!r}")
         if self.port > 65535:
             raise ConfigError(f"port must be at most 65535, not {self.port}")
+        if self.allow_anonymous and (self.require_key or not is_loopback(self.host)):
+            raise ConfigError(
+                "allow_anonymous is for a server on loopback without require_key; elsewhere "
+                "everybody needs a key: `penstock keys create NAME` makes one"
+            )
+
+    @property
+    def anonymous(self) -> Anonymous:
+        if self.require_key or not is_loopback(self.host):
+            return Anonymous.NOBODY
+        return Anonymous.ALL if self.allow_anonymous else Anonymous.OWN_USER
 
 
 KEYS = {field.name: str(field.type) for field in fields(ServerConfig)}

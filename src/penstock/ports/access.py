@@ -5,10 +5,12 @@ An adapter promises:
 - of any number of requests with one key (of one tenant and route) at a time, exactly one begins;
 - a request that was begun is answered, abandoned, or free to be taken over once its lease is over:
   a server that died blocks nobody for ever;
+- what a request makes has the id that its record was begun with, for as long as there is a record:
+  whoever takes it over makes it under that id, and once it is forgotten the key is a new one;
 - only whoever holds the record, by the id it began with, ends it: after a take-over the one
   before cannot;
 - every record belongs to a tenant and a route, and nothing is read without naming them;
-- of secrets it has only hashes.
+- of secrets, and of the keys of requests, it has only hashes.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ LEASE_SECONDS = 180.0
 class Begun:
     """Nobody has made this request before: carry it out, then `finish` or `abandon`."""
 
-    lost: str | None = None
-    """The id of the one this takes over from, whose server died or hung. What that one made may
-    be there already, so everything must be made under ids that follow from the key."""
+    made: str
+    """The id to make it under: the one given, or that of the request this takes over from. What
+    that one made may be there already."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,6 +39,8 @@ class InProgress:
     """The same request is being carried out."""
 
     id: str
+    made: str
+    """The id of what it makes."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -84,11 +88,12 @@ class AccessStore(Protocol):
         key: str,
         fingerprint: str,
         id: str,  # noqa: A002
+        made: str,
         *,
         lease_seconds: float = LEASE_SECONDS,
     ) -> Beginning:
         """Take the key for a request, or say what became of the one that has it. `fingerprint`
-        tells requests apart; `id` is what others are told while this one is in progress."""
+        tells requests apart, `id` is that of this one, and `made` that of what it would make."""
         ...
 
     async def finish(
@@ -106,6 +111,11 @@ class AccessStore(Protocol):
 
     async def abandon(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
         """Free the key: the request failed before anything was made. False as with `finish`."""
+        ...
+
+    async def release(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        """End the lease: nobody knows whether it was made. Who sends the request again takes it
+        over at once, under the same id. False as with `finish`."""
         ...
 
     async def purge(self, before: float) -> int:

@@ -1,8 +1,9 @@
 """The port to a corpus: documents, their chunks and vectors, and search over them.
 
 An adapter promises:
-- every accepted upload or delete takes the next generation; only the newest generation of a
-  document can be staged, published or marked, checked in the transaction that does it;
+- every accepted upload or delete takes the next generation, which is about the time in
+  microseconds and tells nothing of other tenants; only the newest generation of a document can be
+  staged, published or marked, checked in the transaction that does it;
 - a version that is published is neither staged nor marked again;
 - `publish` replaces what can be searched of a document at once, or not at all;
 - a `Snapshot` reads text, vectors and documents of one moment, also those that another process

@@ -63,6 +63,11 @@ class Operated(Protocol):
         job of a tenant is looked for among those of its kind, from the oldest on."""
         ...
 
+    async def queued(self, tenant: str | None = None) -> int:
+        """How many jobs are queued, also for later; of one tenant or of all. Reads at most what is
+        queued."""
+        ...
+
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         """Dead letters by kind and type of error, the biggest of the groups first, MOST_GROUPS at
         most. Reads every dead letter."""

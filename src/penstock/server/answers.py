@@ -8,6 +8,11 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from penstock.model.access import Caller, KeyScope
+
+TOLD = ("id", "answer_id", "collection", "state")
+"""What also callers who may not read are told of what they change."""
+
 
 def reply(
     content: Any, status: int = 200, *, location: str | None = None, **headers: str
@@ -16,6 +21,18 @@ def reply(
         headers["Location"] = location
     body = written(content) + b"\n"  # for whoever reads it in a terminal
     return Response(body, status, media_type="application/json", headers=headers)
+
+
+def for_caller(answer: Response, caller: Caller) -> Response:
+    """An answer that tells all of something that was stored before: to who may not read it, only
+    which it is and its state."""
+    if KeyScope.READ in caller.scopes:
+        return answer
+    whole = json.loads(bytes(answer.body))
+    told = reply({name: whole[name] for name in TOLD if name in whole}, answer.status_code)
+    kept = {name: value for name, value in answer.headers.items() if name not in told.headers}
+    told.headers.update(kept)
+    return told
 
 
 def written(content: Any) -> bytes:

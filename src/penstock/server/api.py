@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from penstock import __version__
-from penstock.model.server import ServerConfig, is_loopback
+from penstock.model.server import ServerConfig
 from penstock.server import openapi, problems
 from penstock.server.callers import Callers
 from penstock.server.dashboard import routes as dashboard
@@ -68,17 +68,13 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.penstock = app
     state.config = config
     state.draining = draining
-    state.metrics = Metrics()
-    state.depth = Door(app, config.max_queued)
+    state.metrics = Metrics(app.handlers)
+    state.depth = Door(app, config.max_queued, config.max_queued_per_tenant)
     state.looks = Looks(app)
     state.access = app.access
     state.history = History(app)
     state.told = events.Told()
-    state.callers = Callers(
-        app.access,
-        config.requests_per_minute,
-        anonymous=is_loopback(config.host) and not config.require_key,
-    )
+    state.callers = Callers(app.access, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
     for_all = (jobs, search, documents, tasks, answers, events, health)
     parts = (*for_all, lanes, overview, periodic, history, actions, mcp)

@@ -18,6 +18,8 @@ from penstock.server.problems import Problem
 
 Model = TypeVar("Model", bound=BaseModel)
 
+MOST_FIELDS = 100
+"""More than any body has."""
 SLOWEST = 1000
 """Bytes a second that are expected of a body once `body_seconds` are over."""
 
@@ -65,6 +67,9 @@ async def whole(request: Request) -> bytes:
 def parse(body: bytes, model: type[Model]) -> Model:
     """The body as `model`; 422 says what is wrong with it."""
     given = value_of(body, "the body")
+    if isinstance(given, dict) and len(given) > MOST_FIELDS:  # each would be an error of its own
+        there = ", ".join(model.model_fields)
+        raise Problem(422, "invalid", f"the body has {len(given):,} fields; there are: {there}")
     try:
         return model.model_validate(given)
     except Invalid as error:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
+from penstock.model.errors import QueueUnavailable
+from penstock.model.server import Anonymous
 from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
@@ -17,15 +20,20 @@ from penstock.server.ratelimit import Allowance, Limit, RateLimiter
 REMEMBER_SECONDS = 5.0
 """A key that was looked up is not looked up again for so long, nor is its being revoked noticed."""
 REMEMBERED = 10_000
+OWN_USER = "own_user"
+"""Of a request's state: whether its connection is by the user that the server runs as."""
 BURSTS = 10
 """A tenth of a minute's requests may come at once."""
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+FORWARDED = frozenset(
+    ("forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip")
+)
+"""Headers that proxies add, beside those that begin with X-Forwarded-."""
 
 
 class Callers:
     """Knows callers by their keys, and counts their requests."""
 
-    def __init__(self, access: AccessStore, per_minute: int, *, anonymous: bool) -> None:
+    def __init__(self, access: AccessStore, per_minute: int, anonymous: Anonymous) -> None:
         self._access = access
         self._limiter = RateLimiter()
         self._per_minute = per_minute
@@ -36,17 +44,26 @@ class Callers:
         """Who it is; a Problem when that cannot be told."""
         secret = _secret(request)
         if secret is None:
-            if not self._anonymous:
-                raise _unauthorized("this needs a key: Authorization: Bearer pk_...")
-            if any(name in request.headers for name in FORWARDED):
-                raise _unauthorized(
-                    "this came through a proxy, so it may come from anywhere: send a key"
-                )
+            self._check_anonymous(request)
             return Caller("default", EVERYTHING, None)
         key = await self._key(hash_of(secret))
         if key is None:
             raise _unauthorized("this key is not known, or was revoked")
         return Caller(key.tenant, key.scopes, key.id, key.requests_per_minute, key.name)
+
+    def _check_anonymous(self, request: Request) -> None:
+        if self._anonymous is Anonymous.NOBODY:
+            raise _unauthorized("this needs a key: Authorization: Bearer pk_...")
+        if any(name in FORWARDED or name.startswith("x-forwarded-") for name in request.headers):
+            raise _unauthorized(
+                "this came through a proxy, so it may come from anywhere: send a key"
+            )
+        if self._anonymous is Anonymous.OWN_USER and not getattr(request.state, OWN_USER, False):
+            raise _unauthorized(
+                "this was not sent by the user who runs the server, so it needs a key: "
+                "Authorization: Bearer pk_... (`penstock keys create NAME` makes one); "
+                "--allow-anonymous takes all who reach this port"
+            )
 
     def take(self, caller: Caller) -> Allowance:
         """Count one more request of a caller, or refuse it."""
@@ -101,19 +118,29 @@ async def known(request: Request) -> Caller:
         )
     # Put on the answer by the outermost layer, whatever the answer turns out to be.
     request.state.headers = headers
+    request.state.caller = caller
     return caller
+
+
+async def check_still_allowed(request: Request) -> None:
+    """For who is told something long after asking: a Problem once the key is revoked."""
+    # What the stores of keys raise, wherever they are: nobody is sent away because they cannot be
+    # asked.
+    with suppress(QueueUnavailable):
+        await request.app.state.callers.caller(request)
 
 
 Known = Annotated[Caller, Depends(known)]
 
 
-def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
-    """A dependency: the caller, who has this scope and requests left."""
+def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
+    """A dependency: the caller, who has these scopes and requests left."""
 
     async def check(request: Request) -> Caller:
         caller = await known(request)
-        if (lacks := caller.lacks(scope)) is not None:
-            raise Problem(403, "forbidden", lacks)
+        for scope in scopes:
+            if (lacks := caller.lacks(scope)) is not None:
+                raise Problem(403, "forbidden", lacks)
         return caller
 
     return check
@@ -121,4 +148,6 @@ def allowed(scope: KeyScope) -> Callable[..., Awaitable[Caller]]:
 
 Reader = Annotated[Caller, Depends(allowed(KeyScope.READ))]
 Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
+Asker = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
+"""Has something made of what is stored, and is told it."""
 Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]

@@ -13,13 +13,19 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from penstock.model.server import ServerConfig
+from penstock.model.server import Anonymous, ServerConfig
+from penstock.server.callers import OWN_USER
+from penstock.server.peers import is_own_user
 from penstock.server.problems import MEDIA_TYPE, Problem, busy
 
 log = logging.getLogger("penstock.server")
 
 SPARE_FILES = 256
 """Beside connections: databases, originals, parsers."""
+SEPARATORS = b": \r\n"
+"""What a header is written with, beside its name and value."""
+MOST_HEADERS = 200
+"""Of one request, with its trailers."""
 REASONS = {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Too Many"}
 
 
@@ -58,11 +64,16 @@ class Connection(HttpToolsProtocol):
         self._unparsed = 0
         """Bytes since the last that meant something: of a head, of what follows a body."""
         self._head = 0
+        self._headers = 0
+        self._in_head = False
         self._too_large = False
+        self._own_user = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         lobby = self._lobby
+        if lobby.config.anonymous is Anonymous.OWN_USER:
+            self._own_user = is_own_user(transport)
         lobby.idle[self] = None
         self._hurry()
         if len(self.connections) > lobby.most:
@@ -87,25 +98,33 @@ class Connection(HttpToolsProtocol):
             self._hurry()
 
     def on_message_begin(self) -> None:
-        self._head = 0
+        self._head = self._headers = 0
+        self._in_head = True
         super().on_message_begin()
+        self.scope["state"][OWN_USER] = self._own_user
 
     def on_url(self, url: bytes) -> None:
         self._count(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(name, value)
+        self._headers += 1
+        self._count(name, SEPARATORS, value)
+        if not self._in_head:
+            # A trailer, which comes after the body: nothing may be decided by it, and most of the
+            # request is (RFC 9110, 6.5.1).
+            return
         # Blanks around a value are no part of it (RFC 9110, 5.5); the parser leaves those after.
         super().on_header(name, value.strip(b" \t"))
 
     def _count(self, *parts: bytes) -> None:
         self._head += sum(map(len, parts))
-        if self._head > self._lobby.config.head_bytes:
+        if self._head > self._lobby.config.head_bytes or self._headers > MOST_HEADERS:
             self._too_large = True
             raise ValueError("too large")  # the parser stops, and the answer is that of `refuse`
 
     def on_headers_complete(self) -> None:
+        self._in_head = False
         self._unparsed = 0
         self._relax()
         self._lobby.idle.pop(self, None)
@@ -128,7 +147,8 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         if self._too_large:
             most = self._lobby.config.head_bytes
-            self.refuse(Problem(431, "too-large", f"over {most:,} bytes before the body"))
+            said = f"over {most:,} bytes before the body, or over {MOST_HEADERS} headers"
+            self.refuse(Problem(431, "too-large", said))
         else:
             self.refuse(Problem(400, "bad-request", "this is not HTTP/1.1"))
 

@@ -12,11 +12,7 @@ FULL_SECONDS = 5.0
 class Door(Depth):
     """See `Depth`; whoever finds no room is told so."""
 
-    async def check(self) -> None:
-        """A Problem (503) where the queue is full. Counts one more."""
-        if not await self.room():
-            raise busy(
-                "queue-full",
-                f"{self.queued:,} jobs are queued, and {self.most:,} is the limit",
-                FULL_SECONDS,
-            )
+    async def check(self, tenant: str) -> None:
+        """A Problem (503) where the queue is full, or the tenant's share of it. Counts one more."""
+        if (why := await self.full(tenant)) is not None:
+            raise busy("queue-full", why, FULL_SECONDS)

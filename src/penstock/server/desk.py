@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 
 from penstock.desk import Desk
 from penstock.model.access import Caller
-from penstock.server.callers import Admin, Reader, Writer
+from penstock.server.callers import Admin, Asker, Reader, Writer
 
 
 def _desk(request: Request, caller: Caller) -> Desk:
@@ -26,10 +26,15 @@ async def _writing(request: Request, caller: Writer) -> Desk:
     return _desk(request, caller)
 
 
+async def _asking(request: Request, caller: Asker) -> Desk:
+    return _desk(request, caller)
+
+
 async def _steering(request: Request, caller: Admin) -> Desk:
     return _desk(request, caller)
 
 
 ReadDesk = Annotated[Desk, Depends(_reading)]
 WriteDesk = Annotated[Desk, Depends(_writing)]
+AskDesk = Annotated[Desk, Depends(_asking)]
 AdminDesk = Annotated[Desk, Depends(_steering)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -56,17 +56,25 @@ class Draining:
         return task.done()
 
     async def unless(
-        self, work: Coroutine[Any, Any, T], receive: Receive | None = None
+        self,
+        work: Coroutine[Any, Any, T],
+        receive: Receive | None = None,
+        check: Callable[[], Awaitable[None]] | None = None,
+        every: float | None = None,
     ) -> T | None:
         """What `work` gives; None when the server is told to stop before that, and `work` is
         then cancelled: only waits go in here. ClientDisconnect when the caller, as far as
-        `receive` tells, is gone: nobody waits for the answer any more."""
+        `receive` tells, is gone: nobody waits for the answer any more. What `check` raises, which
+        is asked after so many seconds each, ends the wait, too."""
         task = asyncio.create_task(work)
         leaving = None if receive is None else asyncio.create_task(left(receive))
         try:
-            done = await self.first(task, also=leaving)
-            if not done and leaving is not None and leaving.done():
-                raise ClientDisconnect
+            while not (done := await self.first(task, every, leaving)):
+                if leaving is not None and leaving.done():
+                    raise ClientDisconnect
+                if self.begun or check is None:
+                    break
+                await check()
             return task.result() if done else None
         finally:
             await end_tasks([one for one in (task, leaving) if one is not None and not one.done()])

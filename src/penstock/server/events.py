@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from starlette.responses import Response
@@ -20,7 +21,6 @@ from starlette.types import Receive, Scope, Send
 from penstock.model.errors import QueueError, StoreUnavailable
 from penstock.model.server import ServerConfig
 from penstock.server.draining import Draining, left
-from penstock.server.metrics import Metrics
 from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.server")
@@ -44,7 +44,7 @@ class EventStream(Response):
         self,
         events: AsyncGenerator[bytes],
         draining: Draining,
-        metrics: Metrics,
+        counted: AbstractContextManager[None],
         config: ServerConfig,
         allowed: Callable[[], Awaitable[bool]],
         headers: Mapping[str, str],
@@ -53,12 +53,12 @@ class EventStream(Response):
         self._more = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         self._events = events
         self._draining = draining
-        self._metrics = metrics
+        self._counted = counted
         self._config = config
         self._allowed = allowed  # still: asked with every sign of life, or instead of one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._metrics.stream():
+        with self._counted:
             telling = asyncio.create_task(self._tell(send), name="penstock-stream")
             leaving = asyncio.create_task(left(receive), name="penstock-stream-reader")
             try:

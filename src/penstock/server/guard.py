@@ -31,8 +31,11 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 16_000_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-ALWAYS = ("/healthz", "/readyz", "/metrics")
-"""Answered also while the server is stopping, and under any name: probes come by address."""
+PROBES = ("/healthz", "/readyz")
+"""Answered to anybody, under any name: probes come by address."""
+METRICS = "/metrics"
+ALWAYS = (*PROBES, METRICS)
+"""Answered also while the server is stopping."""
 
 
 class _Name(Convertor[str]):
@@ -126,9 +129,10 @@ class Guard:
         return self._page_of(request, problem) if for_people(request) else problem.response()
 
     def _check(self, scope: Scope) -> None:
-        if scope["path"] in ALWAYS:
+        path = scope["path"]
+        if path in PROBES:
             return
-        if self._draining.begun:
+        if self._draining.begun and path not in ALWAYS:
             raise busy("stopping", "this server is stopping; another may take over", 1.0)
         if NUL in scope["raw_path"] or NUL in scope["query_string"]:
             # PostgreSQL has no text with it, and would be said not to be there.
@@ -137,7 +141,9 @@ class Guard:
         if len(headers.getlist("host")) > 1:
             raise Problem(400, "bad-request", "there are several Host headers")
         host, port = _place(f"//{headers.get('host', '')}")
-        if self._hosts is not None and host not in self._hosts:
+        # Prometheus comes by address, with a key; a browser that was led astray has none.
+        by_key = path == METRICS and "authorization" in headers
+        if self._hosts is not None and host not in self._hosts and not by_key:
             raise Problem(
                 421,
                 "wrong-host",

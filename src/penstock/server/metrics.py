@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter as Tenants
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from penstock.engine.loop_lag import LoopLag
+from penstock.server.kind_labels import KindLabels
 from penstock.server.queue_metrics import DESCRIBED, look_at
 
 if TYPE_CHECKING:
@@ -21,8 +23,10 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90, 300)
 
 
 class Metrics:
-    def __init__(self) -> None:
-        self.open_streams = 0
+    def __init__(self, handled: Collection[str] = ()) -> None:
+        self.streams: Tenants[str] = Tenants()
+        """Open now, by tenant."""
+        self._kinds = KindLabels(handled)
         self._registry = registry = CollectorRegistry()
         route = ["method", "route"]
         self._requests = Counter(
@@ -64,17 +68,19 @@ class Metrics:
             yield
 
     @contextmanager
-    def stream(self) -> Iterator[None]:
-        self.open_streams += 1
+    def stream(self, tenant: str) -> Iterator[None]:
+        self.streams[tenant] += 1
         try:
             with self._streams.track_inprogress():
                 yield
         finally:
-            self.open_streams -= 1
+            self.streams[tenant] -= 1
+            if not self.streams[tenant]:
+                del self.streams[tenant]
 
     async def text(self, app: Penstock) -> tuple[bytes, str]:
         """The whole of it, and its content type."""
-        look = await look_at(app)
+        look = self._kinds.bounded(await look_at(app))
         looked_up = CollectorRegistry()
         looked_up.register(_Found([one.family(look) for one in DESCRIBED]))
         return generate_latest(self._registry) + generate_latest(looked_up), CONTENT_TYPE_LATEST

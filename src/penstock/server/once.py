@@ -1,7 +1,8 @@
 """Idempotency-Key: a request that is made twice is carried out once.
 
-What is made gets an id that follows from the key. So when a server dies between making it and
-keeping the answer, whoever sends the request again makes nothing twice.
+What is made gets the id that the record of the request was begun with. So when a server dies
+between making it and keeping the answer, whoever sends the request again makes nothing twice; and
+once the record is forgotten, after `idempotency_seconds`, the key makes something new.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.model.errors import PenstockError
-from penstock.model.ids import child_id, new_id
+from penstock.model.errors import PenstockError, QueueUnavailable, StoreUnavailable, Unavailable
+from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
 from penstock.server.problems import Problem
 
@@ -39,28 +40,23 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def made_id(request: Request, tenant: str) -> str:
-    """The id of what a request makes: that of its key, or a new one."""
-    key = _key(request)
-    return new_id() if key is None else child_id(f"{tenant}\x1f{_route(request)}", "once", key, 1)
-
-
 async def once(
     request: Request,
     tenant: str,
     print_of: str,
-    made: str,
-    make: Callable[[], Awaitable[Response]],
+    make: Callable[[str], Awaitable[Response]],
+    made: str = "",
 ) -> Response:
-    """What `make` answers, or what it answered the last time. `made` is the id others are told
-    while it is under way."""
+    """What `make` answers, or what it answered the last time. `made` is a new id for what it makes,
+    which others are told while it is under way; where it was begun before, `make` gets the id of
+    then."""
     key = _key(request)
     if key is None:
-        return await make()
+        return await make(made)
     access: AccessStore = request.app.state.access
     route = _route(request)
-    holder = f"{made}:{new_id()}"
-    begun = await access.begin(tenant, route, key, print_of, holder)
+    holder = new_id()
+    begun = await access.begin(tenant, route, key, print_of, holder, made)
     match begun:
         case Done():
             return Response(begun.body, begun.status, headers=dict(begun.headers) | REPLAYED)
@@ -68,9 +64,11 @@ async def once(
             raise Problem(
                 409,
                 "in-progress",
-                "the same request is being carried out; ask for what it makes by this id",
-                id=begun.id.rpartition(":")[0],
+                "the same request is being carried out; ask for what it makes by this id"
+                if begun.made
+                else "the same request is being carried out",
                 headers={"Retry-After": "1"},
+                **({"id": begun.made} if begun.made else {}),
             )
         case Conflict():
             raise Problem(
@@ -79,9 +77,13 @@ async def once(
         case Begun():
             pass
     try:
-        response = await make()
-    except (PenstockError, Problem, asyncio.CancelledError):
-        await _abandon(access, tenant, route, key, holder)
+        response = await make(begun.made)
+    except (QueueUnavailable, StoreUnavailable, Unavailable, asyncio.CancelledError):
+        # It may be made: the key keeps its id.
+        await _end(access.release, tenant, route, key, holder)
+        raise
+    except (PenstockError, Problem):
+        await _end(access.abandon, tenant, route, key, holder)
         raise
     headers = [(name, response.headers[name]) for name in KEPT if name in response.headers]
     try:
@@ -89,14 +91,14 @@ async def once(
             tenant, route, key, holder, response.status_code, headers, bytes(response.body)
         )
     except PenstockError as error:
-        # It is made, and its id follows from the key: sent again, it makes nothing new.
+        # It is made, and the record has its id: sent again, it makes nothing new.
         log.warning("cannot keep the answer to a request: %s", error)
     return response
 
 
-async def _abandon(access: AccessStore, tenant: str, route: str, key: str, holder: str) -> None:
+async def _end(end: Callable[..., Awaitable[bool]], *request: str) -> None:
     try:
-        await access.abandon(tenant, route, key, holder)
+        await end(*request)
     except PenstockError as error:
         log.warning("cannot free the key of a request, which frees itself later: %s", error)
 

@@ -121,7 +121,14 @@ KIND = ("process", "kind")
 PROCESS = ("process",)
 LANE = ("lane",)
 DESCRIBED = (
-    Described("penstock_jobs", "gauge", ("kind", "state"), "Jobs that there are.", _jobs),
+    Described(
+        "penstock_jobs",
+        "gauge",
+        ("kind", "state"),
+        "Jobs that there are. Of kinds that no process handles a hundred are told by name, and the "
+        "rest as `other`.",
+        _jobs,
+    ),
     Described(
         "penstock_oldest_queued_seconds",
         "gauge",

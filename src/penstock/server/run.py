@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from penstock.model.errors import ConfigError
-from penstock.model.server import ServerConfig, is_loopback
+from penstock.model.server import Anonymous, ServerConfig
 from penstock.server.api import build
 from penstock.server.connections import Lobby
 from penstock.server.draining import Draining
@@ -81,7 +81,6 @@ async def listening(
             asyncio.create_task(_purge(app), name="penstock-purge"),
             asyncio.create_task(api.state.history.keep(), name="penstock-history"),
             asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
-            asyncio.create_task(api.state.history.keep(), name="penstock-history"),
         ]
         try:
             yield Serving(f"http://{shown}:{port}", server, done)
@@ -119,7 +118,7 @@ def bind(config: ServerConfig) -> socket.socket:
 
 
 async def _check_keys(app: Penstock, config: ServerConfig) -> None:
-    if is_loopback(config.host) and not config.require_key:
+    if config.anonymous is not Anonymous.NOBODY:
         return
     keys = await app.access.keys()
     if all(key.revoked_at is not None for key in keys):

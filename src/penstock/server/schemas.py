@@ -7,14 +7,25 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from penstock.engine.handlers import KIND
+from penstock.ingest.names import KEY_LIMIT, METADATA_LIMIT
 
+MOST_KEYS = 100
+"""Of the metadata of one document."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
 Plain = Annotated[str, StringConstraints(pattern=r"^[^\x00]{1,512}$")]
 """PostgreSQL has no text with a NUL."""
+Title = Annotated[str, StringConstraints(max_length=1000)]
+"""Of which the library keeps as much as it shows."""
 PriorityName = Literal["high", "medium", "low"]
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 Metadata = dict[str, Any]
+MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=KEY_LIMIT)]
+Said = Annotated[
+    dict[MetadataKey, Any],
+    Field(max_length=MOST_KEYS, description=f"Up to {METADATA_LIMIT:,} bytes as JSON."),
+]
+"""Metadata that a caller sends."""
 
 
 class In(BaseModel):
@@ -43,23 +54,23 @@ class NewDocument(In):
     text: str | None = Field(None, description="The text itself; or `url`.")
     url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
     id: Name | None = None
-    title: str = ""
+    title: Title = ""
     collection: Name = "default"
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: Said = Field(default_factory=dict)
     priority: PriorityName = "medium"
 
 
 class Upsert(In):
     text: str
-    title: str = ""
-    metadata: Metadata = Field(default_factory=dict)
+    title: Title = ""
+    metadata: Said = Field(default_factory=dict)
 
 
 class Question(In):
     question: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
     collections: list[Name] | None = Field(None, max_length=100)
     documents: list[Name] | None = Field(None, max_length=1000)
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: Said = Field(default_factory=dict)
     limit: int = Field(10, ge=1, le=100)
     explain: bool = False
 

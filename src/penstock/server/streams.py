@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request
 
-from penstock.model.errors import QueueUnavailable
+from penstock.server.callers import check_still_allowed
 from penstock.server.events import EventStream
 from penstock.server.problems import Problem, busy
 
@@ -59,10 +59,13 @@ def version_of(resume: str | None) -> tuple[int | None, bool]:
 
 
 def check_room(request: Request) -> None:
-    """503 where there are streams enough."""
-    state = request.app.state
-    if state.metrics.open_streams >= state.config.max_streams:
-        raise busy("too-many-streams", f"{state.config.max_streams} streams are open")
+    """503 where there are streams enough, of all or of the caller's tenant."""
+    metrics, config = request.app.state.metrics, request.app.state.config
+    if metrics.streams.total() >= config.max_streams:
+        raise busy("too-many-streams", f"{config.max_streams:,} streams are open")
+    if metrics.streams[request.state.caller.tenant] >= config.max_streams_per_tenant:
+        most = config.max_streams_per_tenant
+        raise busy("too-many-streams", f"{most:,} streams of this tenant are open")
 
 
 def stream(
@@ -75,11 +78,10 @@ def stream(
 
     async def allowed() -> bool:
         try:
-            await state.callers.caller(request)
+            await check_still_allowed(request)
         except Problem:
             return False
-        except QueueUnavailable:  # what the stores of keys raise, wherever they are
-            pass  # nobody is sent away because it cannot be asked
         return True
 
-    return EventStream(events, state.draining, state.metrics, state.config, allowed, headers)
+    counted = state.metrics.stream(request.state.caller.tenant)
+    return EventStream(events, state.draining, counted, state.config, allowed, headers)

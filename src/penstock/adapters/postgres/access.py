@@ -15,6 +15,7 @@ from penstock.adapters.access_rows import (
     action_row,
     beginning_of,
     check_key,
+    hashed_key,
     headers_text,
     key_of,
     scopes_text,
@@ -97,17 +98,21 @@ class PostgresAccess:
         key: str,
         fingerprint: str,
         id: str,  # noqa: A002
+        made: str,
         *,
         lease_seconds: float = LEASE_SECONDS,
     ) -> Beginning:
         check_key(key)
 
+        hashed = hashed_key(tenant, route, key)
+
         async def begin(tx: Transaction) -> Beginning:
             until = tx.now + lease_seconds
-            where = (tenant, route, key)
-            taken = await tx.fetchrow("begin_request", *where, fingerprint, id, until, tx.now)
+            await tx.execute("hash_request", tenant, route, key, hashed)
+            where = (tenant, route, hashed)
+            taken = await tx.fetchrow("begin_request", *where, fingerprint, id, until, tx.now, made)
             if taken is not None:
-                return Begun(lost=taken["lost"])
+                return Begun(taken["made"])
             row = await tx.fetchrow(
                 f"SELECT {REQUEST_COLUMNS} FROM penstock.api_requests"
                 " WHERE (tenant, route, key) = ($1, $2, $3)",
@@ -128,8 +133,9 @@ class PostgresAccess:
         body: bytes,
     ) -> bool:
         async def finish(tx: Transaction) -> bool:
+            where = (tenant, route, hashed_key(tenant, route, key), id)
             answer = (status, headers_text(headers), body, tx.now)
-            return await tx.execute("finish_request", tenant, route, key, id, *answer) == 1
+            return await tx.execute("finish_request", *where, *answer) == 1
 
         return await self._pool().write(finish)
 
@@ -140,12 +146,27 @@ class PostgresAccess:
                 " WHERE (tenant, route, key, id) = ($1, $2, $3, $4) AND status IS NULL",
                 tenant,
                 route,
-                key,
+                hashed_key(tenant, route, key),
                 id,
             )
             return gone == 1
 
         return await self._pool().write(abandon)
+
+    async def release(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        async def release(tx: Transaction) -> bool:
+            released = await tx.execute(
+                "UPDATE penstock.api_requests SET at = $5"
+                " WHERE (tenant, route, key, id) = ($1, $2, $3, $4) AND status IS NULL",
+                tenant,
+                route,
+                hashed_key(tenant, route, key),
+                id,
+                tx.now,
+            )
+            return released == 1
+
+        return await self._pool().write(release)
 
     async def purge(self, before: float) -> int:
         async def purge(tx: Transaction) -> int:

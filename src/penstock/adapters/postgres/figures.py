@@ -17,6 +17,12 @@ async def counts(
     return kind_counts(await connection.fetch(statement, tenant, timeout=LONG_SECONDS))
 
 
+async def queued(database: Database, connection: Connection, tenant: str | None) -> int:
+    """How many jobs are queued."""
+    count: int = await connection.fetchval(database.sql("queued"), tenant, timeout=LONG_SECONDS)
+    return count
+
+
 async def dead_groups(
     database: Database, connection: Connection, tenant: str | None
 ) -> list[DeadGroup]:

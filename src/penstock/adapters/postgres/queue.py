@@ -245,6 +245,9 @@ class PostgresQueue:
     async def counts(self, tenant: str | None = None) -> list[KindCounts]:
         return await self.read(lambda connection: figures.counts(self.database, connection, tenant))
 
+    async def queued(self, tenant: str | None = None) -> int:
+        return await self.read(lambda connection: figures.queued(self.database, connection, tenant))
+
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         return await self.read(
             lambda connection: figures.dead_groups(self.database, connection, tenant)

@@ -26,6 +26,12 @@ async def counts(connections: Connections, tenant: str | None) -> list[KindCount
     ]
 
 
+async def queued(connections: Connections, tenant: str | None) -> int:
+    """How many jobs are queued."""
+    found = await connections.call("counts", {} if tenant is None else {"tenant": tenant})
+    return sum(int(count) for state, _, count, _ in found if state == "queued")
+
+
 async def _oldest(connections: Connections, kind: str, tenant: str) -> float | None:
     """When the oldest queued job of a tenant was enqueued. Those of others before it are looked
     at, too, some in a call."""

@@ -264,6 +264,9 @@ class RedisQueue:
     async def counts(self, tenant: str | None = None) -> list[KindCounts]:
         return await figures.counts(self.connections, tenant)
 
+    async def queued(self, tenant: str | None = None) -> int:
+        return await figures.queued(self.connections, tenant)
+
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         return await figures.dead_groups(self.connections, tenant)
 

@@ -18,6 +18,7 @@ from penstock.adapters.access_rows import (
     action_row,
     beginning_of,
     check_key,
+    hashed_key,
     headers_text,
     key_of,
     scopes_text,
@@ -97,30 +98,36 @@ class SqliteAccess:
         key: str,
         fingerprint: str,
         id: str,  # noqa: A002
+        made: str,
         *,
         lease_seconds: float = LEASE_SECONDS,
     ) -> Beginning:
         check_key(key)
 
+        hashed = hashed_key(tenant, route, key)
+
         def begin(tx: Transaction) -> Beginning:
+            of_old = {"tenant": tenant, "route": route, "key": key, "hashed": hashed}
+            tx.execute(sql("hash_request"), of_old)
             taken = tx.execute(
                 sql("begin_request"),
                 {
                     "tenant": tenant,
                     "route": route,
-                    "key": key,
+                    "key": hashed,
                     "fingerprint": fingerprint,
                     "id": id,
+                    "made": made,
                     "now": tx.now,
                     "until": tx.now + lease_seconds,
                 },
             ).fetchall()
             if taken:
-                return Begun(lost=taken[0][0])
+                return Begun(taken[0][0])
             row = tx.execute(
                 f"SELECT {REQUEST_COLUMNS} FROM api_requests"
                 " WHERE (tenant, route, key) = (?, ?, ?)",
-                (tenant, route, key),
+                (tenant, route, hashed),
             ).fetchone()
             return beginning_of(row, fingerprint)
 
@@ -138,7 +145,8 @@ class SqliteAccess:
     ) -> bool:
         def finish(tx: Transaction) -> bool:
             answer = {"status": status, "headers": headers_text(headers), "body": body}
-            where = {"tenant": tenant, "route": route, "key": key, "id": id, "now": tx.now}
+            hashed = hashed_key(tenant, route, key)
+            where = {"tenant": tenant, "route": route, "key": hashed, "id": id, "now": tx.now}
             return tx.execute(sql("finish_request"), answer | where).rowcount == 1
 
         return await self._file.write(finish)
@@ -148,11 +156,22 @@ class SqliteAccess:
             gone = tx.execute(
                 "DELETE FROM api_requests"
                 " WHERE (tenant, route, key, id) = (?, ?, ?, ?) AND status IS NULL",
-                (tenant, route, key, id),
+                (tenant, route, hashed_key(tenant, route, key), id),
             )
             return gone.rowcount == 1
 
         return await self._file.write(abandon)
+
+    async def release(self, tenant: str, route: str, key: str, id: str) -> bool:  # noqa: A002
+        def release(tx: Transaction) -> bool:
+            released = tx.execute(
+                "UPDATE api_requests SET at = ?"
+                " WHERE (tenant, route, key, id) = (?, ?, ?, ?) AND status IS NULL",
+                (tx.now, tenant, route, hashed_key(tenant, route, key), id),
+            )
+            return released.rowcount == 1
+
+        return await self._file.write(release)
 
     async def purge(self, before: float) -> int:
         def purge(tx: Transaction) -> int:

@@ -14,6 +14,12 @@ def counts(connection: sqlite3.Connection, tenant: str | None) -> list[KindCount
     return kind_counts(connection.execute(sql("counts"), {"tenant": tenant}))
 
 
+def queued(connection: sqlite3.Connection, tenant: str | None) -> int:
+    """How many jobs are queued."""
+    (count,) = connection.execute(sql("queued"), {"tenant": tenant}).fetchone()
+    return int(count)
+
+
 def dead_groups(connection: sqlite3.Connection, tenant: str | None) -> list[DeadGroup]:
     """Dead letters by kind and type of error."""
     rows = connection.execute(sql("dead_groups"), {"tenant": tenant, "most": MOST_GROUPS})

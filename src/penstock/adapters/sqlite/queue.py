@@ -119,6 +119,9 @@ class SqliteQueue(SqliteFile):
     async def counts(self, tenant: str | None = None) -> list[KindCounts]:
         return await self.read(lambda connection: figures.counts(connection, tenant))
 
+    async def queued(self, tenant: str | None = None) -> int:
+        return await self.read(lambda connection: figures.queued(connection, tenant))
+
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
         return await self.read(lambda connection: figures.dead_groups(connection, tenant))
 

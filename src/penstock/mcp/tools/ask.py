@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from penstock.answers.snapshots import AnswerView
 from penstock.answers.wording import cited_evidence, in_words
 from penstock.mcp.answers import NOTICE, Answer, Notice, Untrusted
 from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import ReadDesk, Service, ToolDesk, WriteDesk
+from penstock.mcp.desk import AskDesk, ReadDesk, Service, ToolDesk
 from penstock.mcp.progress import Progress
 from penstock.mcp.tools.corpus import Name
 from penstock.mcp.tools.define import define
@@ -106,7 +107,7 @@ def _quoted(passage: CitedPassage) -> str:
 
 
 async def ask(
-    desk: WriteDesk,
+    desk: AskDesk,
     context: Context[Service, Any],
     question: Annotated[
         str,
@@ -146,8 +147,22 @@ async def ask(
         tenant=desk.tenant,
         answer_id=id_for(desk, "ask", key),
     )
-    await check_same(desk, key, question, answer.question)
+    await check_same(
+        desk,
+        key,
+        question,
+        answer.question,
+        (sources, answer.sources),
+        (_named(desk, collections), _named(desk, answer.collections)),
+    )
     return await _awaited(desk, context, answer.id, wait, 0)
+
+
+def _named(desk: ToolDesk, collections: Iterable[str] | None) -> set[str] | None:
+    """Collections by the names they are stored under."""
+    if collections is None:
+        return None
+    return {desk.corpus.ref("any", collection=one).collection for one in collections}
 
 
 async def get_answer(

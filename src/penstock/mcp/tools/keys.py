@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -26,10 +26,15 @@ def id_for(desk: ToolDesk, tool: str, key: str | None) -> str | None:
     return None if key is None else child_id(f"{desk.tenant}\x1fmcp {tool}", "once", key, 1)
 
 
-async def check_same(desk: ToolDesk, key: str | None, question: str, stored: str) -> None:
-    """Refused where the key has made something else before. What is stored is masked."""
+async def check_same(
+    desk: ToolDesk, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
+) -> None:
+    """Refused where the key has made something else before, however long ago. What is stored is
+    masked. `others`: what else was asked for, and is stored."""
     if key is None:
         return
     (masked,) = await desk.corpus.mask([" ".join(question.split())])
     if masked != stored:
         raise Refused("key-reused", "this key was used for another question; take a new one")
+    if any(asked != kept for asked, kept in others):
+        raise Refused("key-reused", "this key was used with other arguments; take a new one")

@@ -130,7 +130,8 @@ async def create_task(
         tenant=desk.tenant,
         task_id=id_for(desk, "create_task", key),
     )
-    await check_same(desk, key, question, task.question)
+    budgets = (budget_pages, task.budget_pages), (budget_seconds, task.budget_seconds)
+    await check_same(desk, key, question, task.question, *budgets)
     return TaskCreated(
         task_id=task.id,
         question=task.question,

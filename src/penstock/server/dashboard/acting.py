@@ -28,7 +28,7 @@ def act_of(given: str) -> Act:
 
 async def change(request: Request, visit: Visit, what: Act, where: JobFilter) -> Flash:
     if what == "redrive":
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(visit.desk.tenant)
     return _told(what, await change_jobs(request, visit.desk, visit.caller, what, where))
 
 

@@ -5,6 +5,7 @@ Whoever asks may hang up: the answer is made all the same, and is found by its i
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Annotated
@@ -18,14 +19,15 @@ from penstock.answers.snapshots import AnswerView
 from penstock.desk import Desk
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.errors import WaitTimeout
+from penstock.research.tasks import new_task_id
 from penstock.server.actions import acting, named
 from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
-from penstock.server.answers import at, reply
+from penstock.server.answers import at, for_caller, reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
-from penstock.server.desk import ReadDesk, WriteDesk
+from penstock.server.desk import AskDesk, ReadDesk, WriteDesk
 from penstock.server.events import event
-from penstock.server.once import REPLAYED, digest, fingerprint, made_id, once
+from penstock.server.once import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.streams import END, Resume, check_room, described, stream, version_of
@@ -48,7 +50,7 @@ SETTLE_SECONDS = 5.0
 )
 async def ask(
     request: Request,
-    desk: WriteDesk,
+    desk: AskDesk,
     wait: Annotated[
         float,
         Query(ge=0, le=86400, description="Seconds; then the answer as it stands. Not of streams."),
@@ -60,13 +62,12 @@ async def ask(
     require(request, "application/json")
     body = await whole(request)
     new = parse(body, Ask)
-    made = made_id(request, desk.tenant)
     streamed = SSE in request.headers.get("accept", "").lower()
     if streamed:
         check_room(request)  # nothing is made for who cannot be told
 
-    async def make() -> Response:
-        await request.app.state.depth.check()
+    async def make(made: str) -> Response:
+        await request.app.state.depth.check(desk.tenant)
         await desk.answers.ask(
             new.question,
             sources=new.sources,
@@ -78,7 +79,9 @@ async def ask(
         return reply({"answer_id": made}, 201)
 
     # Only the asking is done once: who asks again gets the answer as it stands now.
-    asked = await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    same = fingerprint(request, digest(body))
+    asked = await once(request, desk.tenant, same, make, new_task_id())
+    made = json.loads(bytes(asked.body))["answer_id"]
     headers = {"Location": at("answers", made)}
     headers |= {name: asked.headers[name] for name in REPLAYED if name in asked.headers}
     if streamed:
@@ -129,10 +132,11 @@ async def answer(
 
 @routes.post("/v1/answers/{answer_id:name}/cancel", responses={200: {"model": AnswerOut}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, answer_id: str) -> Response:
-    """Give a question up; the answer as it stands then, which may have been over just before."""
+    """Give a question up; the answer as it stands then, which may have been over just before. A key
+    without the scope `read` is told its `answer_id` and `state`."""
     async with acting(request, caller, "answer.cancel", named(answer_id)):
         await desk.answers.cancel(answer_id, tenant=desk.tenant)
-    return reply((await desk.answer(answer_id)).as_dict())
+    return for_caller(reply((await desk.answer(answer_id)).as_dict()), caller)
 
 
 @routes.get("/v1/answers/{answer_id:name}/events", responses=STREAM, response_class=Response)

@@ -12,13 +12,14 @@ from penstock.desk import Desk
 from penstock.model.document import Document, DocumentState
 from penstock.model.errors import WaitTimeout
 from penstock.server.actions import acting
-from penstock.server.answers import at, reply
+from penstock.server.answers import at, for_caller, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
 from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
+from penstock.server.queries import long_poll
 from penstock.server.schemas import (
     Chunks,
     DocumentOut,
@@ -64,10 +65,9 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     if (new.text is None) == (new.url is None):
         raise Problem(422, "invalid", "send either `text` or `url`")
     said = new.model_dump(include={"title", "collection", "metadata", "priority"})
-    made = new.id or new.url or digest((new.text or "").encode())[:16]
 
-    async def make() -> Response:
-        await request.app.state.depth.check()
+    async def make(_made: str) -> Response:
+        await request.app.state.depth.check(desk.tenant)
         if new.url is not None:
             document = await desk.corpus.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
         else:
@@ -77,21 +77,20 @@ async def add(request: Request, desk: WriteDesk) -> Response:
             )
         return _accepted([document])
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
 
 
 async def _add_files(request: Request, desk: Desk) -> Response:
     async with receive(request, desk) as received:
         new, files = received.said(), received.files
         seen = [[name, blob.key[:64]] for name, blob in files]
-        made = new.id or files[0][0] or files[0][1].key[:16]
 
-        async def make() -> Response:
-            await request.app.state.depth.check()
+        async def make(_made: str) -> Response:
+            await request.app.state.depth.check(desk.tenant)
             return _accepted(await received.accept(new))
 
         said = sorted(received.fields.items())
-        return await once(request, desk.tenant, fingerprint(request, seen, said), made, make)
+        return await once(request, desk.tenant, fingerprint(request, seen, said), make)
 
 
 def _accepted(documents: list[Document]) -> Response:
@@ -162,17 +161,19 @@ async def retry(
     document_id: str,
     collection: Collection = "default",
 ) -> Response:
-    """Try a failed document again, from its original. What went wrong stays on it until then."""
+    """Try a failed document again, from its original. What went wrong stays on it until then. A key
+    without the scope `read` is told its `id`, `collection` and `state`."""
     ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
 
-    async def make() -> Response:
+    async def make(_made: str) -> Response:
         async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(desk.tenant)
             again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
-        where = at("documents", document_id) + _in(collection)
+        where = at("documents", ref.id) + _in(ref.collection)
         return reply(again.as_dict(), 202, location=where)
 
-    return await once(request, desk.tenant, fingerprint(request), document_id, make)
+    again = await once(request, desk.tenant, fingerprint(request), make)
+    return for_caller(again, caller)
 
 
 @routes.put(
@@ -187,7 +188,7 @@ async def upsert(
     itself with any other content type. Past the server's deadline it answers 202 with the job that
     goes on; a caller that hangs up changes nothing about that."""
     state = request.app.state
-    await state.depth.check()
+    await state.depth.check(desk.tenant)
     where: dict[str, Any] = {"id": document_id, "collection": collection, "tenant": desk.tenant}
     if media_type(request) == JSON:
         new = parse(await whole(request), Upsert)
@@ -203,14 +204,14 @@ async def upsert(
 async def _searchable(request: Request, desk: Desk, accepted: Document) -> Response:
     state, ref = request.app.state, accepted.ref
     try:
-        done = await state.draining.unless(
+        done = await long_poll(
+            request,
             desk.corpus.wait(
                 ref.id,
                 collection=ref.collection,
                 tenant=ref.tenant,
                 timeout=state.config.deadline_seconds,
             ),
-            request.receive,
         )
     except WaitTimeout:
         done = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,14 +12,15 @@ from starlette.responses import Response
 from penstock.desk import Changed, Desk, What, dead_letters
 from penstock.model.access import Caller
 from penstock.model.errors import WaitTimeout
+from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
-from penstock.server.answers import at, reply, written
+from penstock.server.answers import at, for_caller, reply, written
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
@@ -55,15 +57,15 @@ Wait = Annotated[
     responses={202: {"model": JobOut}},
     openapi_extra=takes(NewJob),
 )
-async def enqueue(request: Request, desk: WriteDesk) -> Response:
-    """Store a job. Once this answers 202 it is never lost."""
+async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response:
+    """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
+    its `id` and `state`."""
     require(request, "application/json")
     body = await whole(request)
     new = parse(body, NewJob)
-    made = made_id(request, desk.tenant)
 
-    async def make() -> Response:
-        await request.app.state.depth.check()
+    async def make(made: str) -> Response:
+        await request.app.state.depth.check(desk.tenant)
         job = await desk.enqueue(
             new.kind,
             new.payload,
@@ -77,7 +79,8 @@ async def enqueue(request: Request, desk: WriteDesk) -> Response:
         )
         return reply(job.as_dict(), 202, location=at("jobs", job.id))
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    stored = await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_id())
+    return for_caller(stored, caller)
 
 
 @routes.get("/v1/jobs", responses={200: {"model": JobPage}})
@@ -118,10 +121,11 @@ async def _page(desk: Desk, where: JobFilter, limit: int, before: str | None) ->
         wanted = min(AT_ONCE, limit - len(found))
         some = await desk.jobs(where, wanted, before)
         more = len(some) == wanted
-        for job in some:
-            before = job.id
-            found.append(written(job.as_dict()))
-            size += len(found[-1])
+        # Beside the event loop: fifty large payloads are megabytes of JSON.
+        texts = await asyncio.to_thread(lambda jobs: [written(job.as_dict()) for job in jobs], some)
+        before = some[-1].id if some else before
+        found += texts
+        size += sum(map(len, texts))
     following = written(before if more else None)
     body = b'{"jobs":[' + b",".join(found) + b'],"next":' + following + b"}"
     return Response(body, media_type="application/json")
@@ -148,12 +152,12 @@ async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Jo
 @routes.post("/v1/jobs/{job_id:name}/cancel", responses={200: {"model": JobOut}})
 async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Cancel a job, and its children that are not detached; the job as it stands then, which may
-    have finished just before."""
+    have finished just before. A key without the scope `read` is told its `id` and `state`."""
     async with acting(request, caller, "job.cancel", named(job_id)) as deed:
         await desk.job(job_id)
         job = await desk.cancel(job_id)
         deed.detail["state"] = str(job.state)
-    return reply(job.as_dict())
+    return for_caller(reply(job.as_dict()), caller)
 
 
 @routes.post("/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(Which))
@@ -166,17 +170,17 @@ async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Resp
 @routes.post("/v1/jobs/{job_id:name}/again", status_code=202, responses={202: {"model": JobOut}})
 async def again(request: Request, desk: WriteDesk, caller: Writer, job_id: str) -> Response:
     """Run a job again, as a new one: the same kind, payload, lane and priority. The old one, its
-    parent, stays as it is."""
-    made = made_id(request, desk.tenant)
+    parent, stays as it is. A key without the scope `read` is told its `id` and `state`."""
 
-    async def make() -> Response:
+    async def make(made: str) -> Response:
         async with acting(request, caller, "job.again", named(job_id)) as deed:
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(desk.tenant)
             new = await desk.again(job_id, new_id=made)
             deed.detail["new"] = new.id
         return reply(new.as_dict(), 202, location=at("jobs", new.id))
 
-    return await once(request, desk.tenant, fingerprint(request), made, make)
+    stored = await once(request, desk.tenant, fingerprint(request), make, new_id())
+    return for_caller(stored, caller)
 
 
 @routes.get("/v1/dead-letters", responses={200: {"model": JobPage}})
@@ -206,7 +210,7 @@ async def groups(desk: ReadDesk) -> Response:
 async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
     where = await _which(request)
-    await request.app.state.depth.check()
+    await request.app.state.depth.check(desk.tenant)
     return _changed("redriven", await change_jobs(request, desk, caller, "redrive", where))
 
 

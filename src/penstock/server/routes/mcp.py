@@ -55,9 +55,9 @@ class Tools:
 
         state = self._state
 
-        async def admit() -> None:
+        async def admit(tenant: str) -> None:
             try:
-                await state.depth.check()
+                await state.depth.check(tenant)
             except Problem as problem:
                 raise Refused(problem.code, problem.detail) from None
 
@@ -101,7 +101,6 @@ async def running(api: FastAPI) -> AsyncIterator[None]:
 async def exchange(request: Request, caller: Known) -> Response:
     """One message of the protocol, and what is answered to it."""
     body = await whole(request)
-    request.state.caller = caller
     return _Exchange(await request.app.state.tools.endpoint(), body)
 
 

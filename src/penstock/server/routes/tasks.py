@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from penstock.desk import Desk
 from penstock.research.service import MOST_LISTED, MOST_WAIT, Format
+from penstock.research.tasks import new_task_id
 from penstock.research.views import TaskView
 from penstock.server.actions import acting, named
 from penstock.server.answers import at, reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
 from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.once import digest, fingerprint, made_id, once
+from penstock.server.once import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.task_schemas import (
@@ -55,9 +56,8 @@ async def create(request: Request, desk: WriteDesk) -> Response:
     require(request, "application/json")
     body = await whole(request)
     new = parse(body, NewTask)
-    made = made_id(request, desk.tenant)
 
-    async def make() -> Response:
+    async def make(made: str) -> Response:
         task = await desk.research.create(
             new.question,
             budget_pages=new.budget_pages,
@@ -68,7 +68,7 @@ async def create(request: Request, desk: WriteDesk) -> Response:
         view = await desk.research.status(task.id, tenant=desk.tenant)
         return reply(view.as_dict(), 201, location=at("tasks", task.id))
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), made, make)
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_task_id())
 
 
 @routes.post(
@@ -84,8 +84,8 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
     body = await whole(request)
     new = parse(body, NewSearches)
 
-    async def make() -> Response:
-        await request.app.state.depth.check()
+    async def make(_made: str) -> Response:
+        await request.app.state.depth.check(desk.tenant)
         queued = await desk.research.queue_searches(
             task_id,
             new.queries,
@@ -96,7 +96,7 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
         )
         return reply(queued.as_dict(), 202, location=at("tasks", task_id))
 
-    return await once(request, desk.tenant, fingerprint(request, digest(body)), task_id, make)
+    return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
 
 
 @routes.get("/v1/tasks", responses={200: {"model": Tasks}})
@@ -151,7 +151,7 @@ async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) 
 async def resume(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
     """Go on with what is unfinished. Harmless for a task that is not paused."""
     async with acting(request, caller, "task.resume", named(task_id)):
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(desk.tenant)
         resumed = await desk.research.resume(task_id, tenant=desk.tenant)
     return reply(resumed.as_dict())
 

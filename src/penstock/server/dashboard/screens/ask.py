@@ -72,7 +72,7 @@ async def put_question(request: Request, visit: Writing) -> Response:
     form = await read_form(request)
     try:
         names = [name.strip() for name in form.one("collections").split(",")]
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(visit.desk.tenant)
         answer = await visit.desk.answers.ask(
             form.one("question"),
             sources=form.one("sources", "corpus"),

@@ -122,7 +122,7 @@ async def retry(request: Request, visit: Writing, document_id: str) -> Response:
         async with acting(
             request, visit.caller, "document.retry", ref.id, collection=ref.collection
         ):
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(visit.desk.tenant)
             await visit.desk.corpus.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"{error}."))

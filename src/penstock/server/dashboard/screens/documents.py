@@ -131,7 +131,7 @@ async def add(request: Request, visit: Writing) -> Response:
     if require(request, FILES, FORM) == FORM:
         form = await read_form(request)
         try:
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(visit.desk.tenant)
             document = await _add_one(visit, form)
         except Refused as error:
             return await _screen(request, visit, Wanted(), typed(form, *FIELDS), told(error))
@@ -146,7 +146,7 @@ async def add(request: Request, visit: Writing) -> Response:
             if not any(name or blob.size for name, blob in received.files):
                 raise Problem(422, "invalid", "choose a file first")
             new = received.said()
-            await request.app.state.depth.check()
+            await request.app.state.depth.check(visit.desk.tenant)
             accepted = await received.accept(new)
     except Refused as error:
         if wants_json(request):

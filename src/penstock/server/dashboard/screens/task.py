@@ -135,7 +135,7 @@ async def add_searches(request: Request, visit: Writing, task_id: str) -> Respon
     chosen = form.all("provider")
     try:
         most = whole_number(form, "max_results", "Results of each")
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(visit.desk.tenant)
         queued = await visit.desk.research.queue_searches(
             task_id,
             [line for line in lines if line.strip()],
@@ -186,7 +186,7 @@ async def stop(request: Request, visit: Writing, task_id: str) -> Response:
 async def resume(request: Request, visit: Writing, task_id: str) -> Response:
     await read_form(request)
     async with acting(request, visit.caller, "task.resume", named(task_id)):
-        await request.app.state.depth.check()
+        await request.app.state.depth.check(visit.desk.tenant)
         resumed = await visit.desk.research.resume(task_id, tenant=visit.desk.tenant)
     said = f"It goes on: {resumed.queued} searches are queued again."
     return redirect(f"/research/{in_path(task_id)}", Flash("good", said))
