@@ -59,7 +59,7 @@ async def test_name_that_turns_private_is_refused_on_the_next_connection(
     names, wire = Names([PUBLIC], ["169.254.169.254"]), Wire(server.port)
     async with client_of(names, wire) as client:
         await get(client, "http://rebind.example/", connection="close")
-        with pytest.raises(AddressRefused, match="rebind.example:80 is not fetched"):
+        with pytest.raises(AddressRefused, match=r"rebind\.example:80 is not fetched"):
             await get(client, "http://rebind.example/")
     assert wire.reached == [PUBLIC]
 
