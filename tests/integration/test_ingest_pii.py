@@ -163,6 +163,25 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
     assert await scan(either, logs.text.encode()) == {}
 
 
+async def test_no_value_in_the_collections_of_an_answer_is_stored_shown_or_logged(
+    either: Shelf, logs: pytest.LogCaptureFixture
+) -> None:
+    app = either.farm.app("library")
+    answers = app.answers
+    async with app:
+        names = [f"letters of {one.text}" for one in CANARIES]
+        asked = await answers.ask(f"Who is {EMAIL}?", collections=[*names, names[0], "plain"])
+        assert asked.collections is not None
+        assert len(asked.collections) == len(names) + 1
+        assert asked.collections[-1] == "plain"
+        document = await app.corpus.add(b"Nothing personal.", id="a", collection=names[0])
+        assert document.ref.collection == asked.collections[0], "it is looked for where it is"
+        view = await answers.get(asked.id)
+        assert leaks(repr(view).encode()) == []
+        assert await scan(either) == {}
+    assert await scan(either, logs.text.encode()) == {}
+
+
 def quoting(app: Penstock, error: Exception) -> None:
     """Let the parser fail, and quote the document as some do."""
 

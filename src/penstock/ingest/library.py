@@ -212,7 +212,8 @@ class Library:
                     names.text(title),
                     names.text(origin),
                     names.text(charset),
-                )
+                ),
+                long=True,
             )
         except PenstockError:
             if isinstance(source, Blob):
@@ -248,7 +249,8 @@ class Library:
                 names.metadata(metadata or {}),
                 names.text(title),
                 names.text(shown(address)),
-            )
+            ),
+            long=True,
         )
         blob = await Request(address.url, title).keep(self._tools.blobs)
         digest = digest_of(address.url, title, source, known, self._fingerprint, "")
@@ -312,6 +314,11 @@ class Library:
     ) -> DocumentRef:
         """What a document of this name is stored under: the same, unless the name was masked."""
         return self._names.ref(tenant, collection, id)
+
+    async def collections(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What collections of these names are stored under, each once."""
+        masked = await self._tools.masked(lambda: [self._names.collection(one) for one in names])
+        return tuple(dict.fromkeys(masked))
 
     async def mask(self, texts: Sequence[str]) -> list[str]:
         """Texts of any kind without the personal data in them."""

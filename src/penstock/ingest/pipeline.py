@@ -68,10 +68,10 @@ class Tools:
     blobs_lane: str | None = None
     """The lane of the server that originals are on; None where they are in a folder."""
 
-    async def masked(self, work: Callable[[], T]) -> T:
-        """What `work` makes of short texts by masking them: in a thread if a model takes part in
-        it, which is loaded first, or at work on something long."""
-        return await asyncio.to_thread(work) if self.mask.heavy else work()
+    async def masked(self, work: Callable[[], T], *, long: bool = False) -> T:
+        """What `work` makes of texts by masking them: in a thread if they may be `long`, or if a
+        model takes part in it, which is loaded first, or at work on something long."""
+        return await asyncio.to_thread(work) if long or self.mask.heavy else work()
 
     @contextmanager
     def blaming_blobs(self) -> Iterator[None]:

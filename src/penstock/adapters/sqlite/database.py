@@ -11,15 +11,18 @@ import logging
 import os
 import queue
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from penstock.adapters.private import FILE
 from penstock.adapters.sqlite.standing import Standing, hand_over
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
@@ -66,6 +69,7 @@ class Transaction:
 
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    _make_private(path)
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -78,6 +82,15 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _make_private(path: Path) -> None:
+    """Make the file before SQLite does, which would leave its mode to the umask; what SQLite puts
+    beside it gets the mode of the file. Not by opening it: whoever closes a file loses all locks
+    that the process has on it, also those of SQLite."""
+    # It is there already; or it cannot be made, and SQLite is about to say so.
+    with suppress(OSError):
+        os.mknod(path, stat.S_IFREG | FILE)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
