@@ -15,14 +15,15 @@ from penstock.ingest.pii.card import find_cards
 from penstock.ingest.pii.columns import find_in_columns
 from penstock.ingest.pii.email import find_emails
 from penstock.ingest.pii.iban import find_ibans
-from penstock.ingest.pii.lines import find_over_lines
 from penstock.ingest.pii.ip import find_ip_addresses
+from penstock.ingest.pii.lines import find_over_lines
 from penstock.ingest.pii.passport import find_passports
 from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
 from penstock.ingest.pii.phone import find_phones
 from penstock.ingest.pii.span import Finder, Kind, Span
 
 FINDERS: tuple[Finder, ...] = (
+    find_over_lines,
     find_emails,
     find_ibans,
     find_cards,
@@ -33,7 +34,6 @@ FINDERS: tuple[Finder, ...] = (
     find_accounts,
     find_ip_addresses,
     find_in_columns,
-    find_over_lines,
 )
 
 __all__ = ["FINDERS", "Finder", "Kind", "Span"]

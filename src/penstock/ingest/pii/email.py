@@ -31,10 +31,10 @@ _LOCAL_MOST = 64
 # An address may have them inside; at its start they are the text around it.
 _OUTSIDE = ".%'+-"
 _FILES = re.compile(r"png|jpe?g|gif|webp|svg|avif|bmp|ico|pdf|css|js|ts|map|html|json")
-_LOGINS = tuple(
-    f"{scheme}://"
-    for scheme in "ssh git+ssh svn+ssh sftp scp ftp ftps git rsync postgresql postgres mysql redis"
-    " rediss amqp amqps mongodb".split()
+_LOGINS = (
+    *("ssh://", "git+ssh://", "svn+ssh://", "sftp://", "scp://", "ftp://", "ftps://", "git://"),
+    *("rsync://", "postgresql://", "postgres://", "mysql://", "redis://", "rediss://"),
+    *("amqp://", "amqps://", "mongodb://"),
 )
 """What stands before the name of a user on a machine. Of http, people write it before addresses."""
 _COMMON = re.compile(r"[a-z]{2}|com|org|net|edu|gov|info|biz|dev|app|name|pro|mil|int")

@@ -13,11 +13,11 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 # What Unicode calls default-ignorable, and the frame that makes a key of a digit.
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\u20e3\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20e3"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
 )
+_INVISIBLE_BEYOND = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 # The mark of a long vowel is typed for a hyphen between full-width digits.
 _LONG_VOWEL = re.compile("[\u30fc\uff70](?<=[0-9].)(?=[0-9])")
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
@@ -48,10 +48,21 @@ def _table() -> dict[int, int]:
 
 
 _TABLE = {chr(code): chr(to) for code, to in _table().items()}
-# Few characters need folding. Finding those is five times faster than translating all.
-# Beyond \uffff a set is searched sign by sign, so that all of it is one range.
-_FOLDABLE = re.compile(
-    "[" + "".join(sign for sign in _TABLE if sign <= "\uffff") + "\U00010000-\U0001ffff]"
+_FOLDABLE = "".join(sign for sign in _TABLE if sign <= "\uffff")
+_FOLDABLE_BEYOND = "\U00010400-\U0001efff\U0001fbf0-\U0001fbf9"
+
+
+class _Signs(NamedTuple):
+    """Few characters need folding. Finding those is five times faster than translating all."""
+
+    invisible: re.Pattern[str]
+    foldable: re.Pattern[str]
+
+
+# What is beyond \uffff is looked for in ranges, one by one, and in few texts at all.
+_PLANE = _Signs(re.compile(f"[{_INVISIBLE}]"), re.compile(f"[{_FOLDABLE}]"))
+_BEYOND = _Signs(
+    re.compile(f"[{_INVISIBLE}{_INVISIBLE_BEYOND}]"), re.compile(f"[{_FOLDABLE}{_FOLDABLE_BEYOND}]")
 )
 
 
@@ -68,10 +79,12 @@ class Folded(NamedTuple):
 def fold(text: str) -> Folded:
     removed: list[int] = []
     if not text.isascii():
-        removed = [match.start() - index for index, match in enumerate(_INVISIBLE.finditer(text))]
+        wide = len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text)
+        invisible, foldable = _BEYOND if wide else _PLANE
+        removed = [match.start() - index for index, match in enumerate(invisible.finditer(text))]
         if removed:
-            text = _INVISIBLE.sub("", text)
-        text = _FOLDABLE.sub(lambda match: _TABLE.get(match[0], match[0]), text)
+            text = invisible.sub("", text)
+        text = foldable.sub(lambda match: _TABLE.get(match[0], match[0]), text)
         text = _LONG_VOWEL.sub("-", text)
     return _joined(text, removed)
 

@@ -23,13 +23,17 @@ _FINDERS: tuple[Finder, ...] = (
     find_my_numbers,
     find_phones,
 )
-_BREAK = re.compile(r"\n(?<=[0-9]\n)(?=[0-9])")
+# What goes on with another line of numbers, as most tables do, is no match: most of this is decided
+# here, where it costs least.
+_BREAK = re.compile(
+    r"\n(?<=[0-9]{2}\n)(?<![-.,:/][0-9]{2}\n)"
+    r"(?=([0-9](?:[0-9 ()]{0,30}[0-9])?)(?![0-9]| [0-9]|[-.,:/][0-9]|[;|\t]|,(?! )|\n[0-9]))"
+)
+_BEFORE = re.compile(r"(?:[0-9A-Z+(]{1,13}[ )]{1,2}){0,8}[0-9]{2,13}\Z")
 _REACH = 34
 """No number is longer, its gaps included."""
-_BEFORE = re.compile(r"(?:[0-9A-Z]{1,13}[ .()+-]{1,2}){0,8}[0-9]{1,13}\Z")
-_AFTER = re.compile(r"[0-9]{1,13}(?:[ .()-]{1,2}[0-9]{1,13}){0,8}")
 _DIGITS = range(9, 35)
-_CELLS = ",;|\t"
+_NO_WORDS = ("", "\n")
 _CONTEXT = 60
 """How far words reach that say what a number is."""
 
@@ -37,7 +41,7 @@ _CONTEXT = 60
 def find_over_lines(text: str) -> Iterator[Span]:
     for match in _BREAK.finditer(text):
         at = match.start()
-        if not _is_wrapped(text, at):
+        if not _is_wrapped(text, at, match[1]):
             continue
         start = max(0, at - _CONTEXT)
         shown = f"{text[start:at]} {text[at + 1 : at + _CONTEXT]}"
@@ -47,19 +51,18 @@ def find_over_lines(text: str) -> Iterator[Span]:
                     yield Span(first + start, last + start, kind)
 
 
-def _is_wrapped(text: str, at: int) -> bool:
-    """Whether a number may go on over the end of this line: it is long enough, and in words or
-    alone. Lines of nothing but numbers are a table if there are more than two of them."""
-    least, most = max(0, at - _REACH), at + 1 + _REACH
-    before, after = _BEFORE.search(text, least, at), _AFTER.match(text, at + 1, most)
-    if before is None or after is None:
+def _is_wrapped(text: str, at: int, rest: str) -> bool:
+    """Whether a number may go on over the end of this line, with `rest`: it is long enough, and in
+    words or alone. Lines of nothing but numbers are a table if there are more than two of them."""
+    least = max(0, at - _REACH)
+    before = _BEFORE.search(text, least, at)
+    if before is None or (least and before.start() < least + 3):  # or a row that began earlier
         return False
-    if (least and before.start() < least + 3) or after.end() > most - 3:  # a row goes on there
+    if sum(map(str.isdigit, before[0] + rest)) not in _DIGITS:
         return False
-    if sum(map(str.isdigit, before[0] + after[0])) not in _DIGITS:
+    start, end = before.start(), at + 1 + len(rest)
+    ahead = text[max(0, start - 2) : start]
+    if ahead[-1:] in tuple("-./,;|\t"):
         return False
-    ahead, behind = text[max(0, before.start() - 2) : before.start()], text[after.end() : after.end() + 2]
-    if ahead[-1:] in tuple(_CELLS) or behind[:1] in tuple(_CELLS):
-        return False
-    in_words = ahead[-1:] not in ("", "\n") or behind[:1] not in ("", "\n")
-    return in_words or not (ahead[:1].isdigit() or behind[1:].isdigit())
+    alone = ahead[-1:] in _NO_WORDS and text[end : end + 1] in _NO_WORDS
+    return not (alone and ahead[:1].isdigit())

@@ -18,7 +18,9 @@ _RESIDENT = re.compile(
 RESIDENT_WORDS = words("주민 등록번호 등록증 외국인 rrn resident registration 住民 登録番号 外国人")
 _RESIDENT_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 
-_MY_NUMBER = re.compile(first("0-9") + r"[0-9]{3}(?:( ?- ?| {1,2})[0-9]{4}\1[0-9]{4}|[0-9]{8})" + LAST)
+_MY_NUMBER = re.compile(
+    first("0-9") + r"[0-9]{3}(?:([- ]|  | - )[0-9]{4}\1[0-9]{4}|[0-9]{8})" + LAST
+)
 MY_NUMBER_WORDS = words(
     "マイナンバ マイナカード 個人番号 mynumber my_number 마이넘버 개인번호",
     "my number",

@@ -23,7 +23,7 @@ def _first(signs: str) -> str:
 
 
 _LAST = r"(?![0-9A-WYZa-wyz])(?![-.][0-9])"  # x45: an extension
-_GAP = r"(?: ?- ?|\.| {1,2})"
+_GAP = r"(?:[-. ]|  | ?- ?)"
 
 _MOBILE = re.compile(
     _first("0(")
@@ -46,11 +46,12 @@ _NORTH_AMERICAN = re.compile(
     + r"|(?<=[2-9])[0-9]{2}(?P<gap>[-.])[2-9][0-9]{2}(?P=gap))[0-9]{4}"
     + _LAST
 )
-_PART_BEFORE = re.compile(
-    r"(?:(?<![a-z])(?:parts?|items?|sku|models?|serial|catalog(?:ue)?|article|stock|lot|[ps]/n|pn|ref)"
-    r"(?: ?(?:no|nr|numbers?|num|codes?|id|#))?|품번|부품|모델|型番|品番|部品)(?:番号| ?번호)?[ .:#(=]{0,3}\Z",
-    re.IGNORECASE,
-)
+_PARTS = {
+    *("part", "parts", "item", "items", "sku", "model", "models", "serial", "catalog", "catalogue"),
+    *("article", "stock", "lot", "p/n", "s/n", "pn", "ref", "품번", "부품", "모델"),
+}
+_NUMBERS = {"no", "nr", "num", "number", "numbers", "code", "codes", "id", "번호"}
+_PARTS_TOUCHING = ("型番", "品番", "部品", "部品番号", "품번", "부품번호", "모델")
 # 0171/1234567, 030/123 456-78; a mobile's prefix may be set apart otherwise
 _SLASHED = re.compile(
     _first("0")
@@ -140,12 +141,19 @@ def _north_american(text: str, named: Words) -> Iterator[Span]:
     for match in _NORTH_AMERICAN.finditer(text):
         start, end = match.span()
         listed = part >= 0 and goes_on(text, part, start)
-        if (listed or _PART_BEFORE.search(text, max(0, start - 24), start)) and not named.near(
-            start, end, before=12, after=0
-        ):
+        if (listed or _is_part(text, start)) and not named.near(start, end, before=12, after=0):
             part = end
         else:
             yield Span(start, end, Kind.PHONE)
+
+
+def _is_part(text: str, start: int) -> bool:
+    """Whether what stands right before says that here is the number of a part."""
+    ahead = text[max(0, start - 24) : start].rstrip(" .:#(=").lower()
+    said = ahead.split()[-2:]
+    if said and said[-1].rstrip(".") in _NUMBERS:
+        said.pop()
+    return bool(said) and (said[-1] in _PARTS or ahead.endswith(_PARTS_TOUCHING))
 
 
 def _slashed(text: str, named: Words) -> Iterator[Span]:
