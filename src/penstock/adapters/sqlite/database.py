@@ -11,7 +11,6 @@ import logging
 import os
 import queue
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from penstock.adapters.private import FILE
+from penstock.adapters.private import open_private
 from penstock.adapters.sqlite.standing import Standing, hand_over
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
@@ -34,6 +33,7 @@ OLDEST_SQLITE = (3, 38, 0)
 APPLICATION_ID = 0x50454E53
 """Marks a file as a Penstock queue."""
 BUSY_SECONDS = 5.0
+_making = threading.Lock()
 MOST_TOGETHER = 64
 """Operations that share one transaction at most, so that other processes get their turn."""
 
@@ -86,11 +86,14 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
 
 def _make_private(path: Path) -> None:
     """Make the file before SQLite does, which would leave its mode to the umask; what SQLite puts
-    beside it gets the mode of the file. Not by opening it: whoever closes a file loses all locks
-    that the process has on it, also those of SQLite."""
-    # It is there already; or it cannot be made, and SQLite is about to say so.
-    with suppress(OSError):
-        os.mknod(path, stat.S_IFREG | FILE)
+    beside it gets the mode of the file."""
+    if path.exists():
+        return
+    # Closing a file ends all locks that the process has on it, those of SQLite too: so it is only
+    # ever opened where it was not there, and one thread at a time. Where that fails somebody else
+    # was faster, or it cannot be made and SQLite is about to say so.
+    with _making, suppress(OSError):
+        os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

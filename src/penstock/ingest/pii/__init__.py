@@ -2,7 +2,8 @@
 
 A finder takes text and yields spans: start, end, kind. Those here read text that was folded first
 (fold.py), so they know only ASCII digits and signs. Where two of them claim the same characters,
-the one named first gives the kind.
+the one named first gives the kind. The first of all shows the others, piece by piece, what goes
+on in the next line.
 
 The bounds of a number are never `\\b`: Japanese and Korean write particles right behind it, and to
 `\\b` those are letters of the same word.
