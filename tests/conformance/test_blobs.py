@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -256,7 +257,8 @@ async def test_small_blob_is_whole_on_disk_before_it_has_its_name(
     real = os.fsync
 
     def fsync(fd: int) -> None:
-        synced.append(os.fstat(fd).st_size)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            synced.append(os.fstat(fd).st_size)
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
@@ -266,5 +268,31 @@ async def test_small_blob_is_whole_on_disk_before_it_has_its_name(
 
     blob = await LocalBlobs(tmp_path).put(parts(), most=100)
     assert blob.size == 5
-    assert synced[0] == 5
-    assert len(synced) == 2, "and its name, after it"
+    assert synced == [5]
+
+
+async def test_name_of_every_folder_above_a_blob_is_on_disk_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power loss takes a new folder away, and all that is in it."""
+    synced: list[Path] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{fd}")))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    root = tmp_path / "a" / "blobs"
+    first = await put(LocalBlobs(root), b"first")
+    shard = root / first.key[:2]
+    assert {tmp_path, tmp_path / "a", root, shard} <= set(synced)
+    assert synced[-2:] == [root, shard], "the folder's name after it is made, the blob's after that"
+
+    synced.clear()
+    other = LocalBlobs(root)  # as in another process, that cannot know who has made the folder
+    await put(other, b"first")
+    assert root in synced
+    synced.clear()
+    await put(other, b"first")
+    assert synced[1:] == [shard], "once is enough"

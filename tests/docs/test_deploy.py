@@ -175,6 +175,7 @@ def test_paths_agree(ours: dict[str, Any], dockerfile: list[dict[str, Any]]) -> 
         assert service["ExecStart"].endswith(f"--config {CONFIG_FILE}")
         assert service["WorkingDirectory"] == f"/var/lib/{service['StateDirectory']}" == STATE
         assert service["Environment.1"] == f"XDG_RUNTIME_DIR=/run/{service['RuntimeDirectory']}"
+        assert (service["UMask"], service["StateDirectoryMode"]) == ("0077", "0700")
         assert (service["ProtectSystem"], service["PrivateTmp"]) == ("strict", "yes"), (
             "without a /tmp of its own there would be none to write to"
         )

@@ -90,6 +90,7 @@ def test_a_task_is_written_in_each_format(cli: Cli) -> None:
     done = cli("tasks", "export", task_id, "--format", "bibtex", "-o", "wheels.bib")
     assert done.out == ""
     assert (cli.folder / "wheels.bib").read_text() == bibtex
+    assert (cli.folder / "wheels.bib").stat().st_mode & 0o777 == 0o600
     refused = cli("tasks", "export", task_id, "-o", "no/such/folder/x.md", code=2)
     assert "cannot write no/such/folder/x.md: No such file" in refused.err
     both = cli("tasks", "export", task_id, "--json", "--format", "bibtex", code=2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Penstock
+from penstock.adapters.sqlite.database import connect
 from penstock.config import load
 from penstock.doctor import disk, extras
 from penstock.doctor.case import Case, DiskLimits, in_thread
@@ -91,6 +92,21 @@ def test_a_read_only_folder_is_broken(clinic: Clinic, disk: Path) -> None:
 def test_a_folder_that_everybody_can_change_is_a_warning(clinic: Clinic) -> None:
     clinic.folder.chmod(0o777)
     clinic.ask("sqlite:///jobs.db").says("queue folder", "warning", "chmod o-w")
+
+
+def test_a_queue_that_everybody_can_read_is_a_warning(clinic: Clinic) -> None:
+    path, blobs = clinic.folder / "jobs.db", clinic.folder / "jobs.db-blobs"
+    connect(path, "FULL").close()
+    blobs.mkdir(0o700)
+    clinic.folder.chmod(0o755)
+    assert "can read" not in clinic.ask("sqlite:///jobs.db").text
+    path.chmod(0o644)
+    blobs.chmod(0o755)
+    report = clinic.ask("sqlite:///jobs.db")
+    report.says("queue mode", "warning", "every user", "chmod 600")
+    report.says("originals mode", "warning", "every user", "chmod 700")
+    clinic.folder.chmod(0o700)
+    assert "can read" not in clinic.ask("sqlite:///jobs.db").text
 
 
 def test_the_file_system_is_that_of_the_deepest_mount(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The guarded client: connects to what was vetted, whatever names and addresses turn into."""
 
 import asyncio
+import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -57,7 +59,7 @@ async def test_name_that_turns_private_is_refused_on_the_next_connection(
     names, wire = Names([PUBLIC], ["169.254.169.254"]), Wire(server.port)
     async with client_of(names, wire) as client:
         await get(client, "http://rebind.example/", connection="close")
-        with pytest.raises(AddressRefused, match=r"rebind.example:80 .* link-local"):
+        with pytest.raises(AddressRefused, match=r"rebind\.example:80 is not fetched"):
             await get(client, "http://rebind.example/")
     assert wire.reached == [PUBLIC]
 
@@ -82,10 +84,53 @@ async def test_next_address_is_tried_where_the_first_is_dead(server: CountingSer
     assert wire.reached == ["2606:4700::1111", PUBLIC]
 
 
-async def test_name_that_is_not_known_is_trouble_of_its_host(server: CountingServer) -> None:
-    async with client_of(Names([]), Wire(server.port)) as client:
-        with pytest.raises(httpx2.TransportError, match="no address"):
-            await get(client, "http://nowhere.example/")
+async def test_names_of_the_inside_cannot_be_told_from_names_that_do_not_exist(
+    server: CountingServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "penstock.fetch")
+    said = set()
+    for answer in (
+        ["127.0.0.1"],
+        ["10.0.0.1"],
+        ["169.254.169.254"],
+        ["192.0.0.192"],
+        [],
+        socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+        UnicodeError("label too long"),
+    ):
+        async with client_of(Names(answer), Wire(server.port)) as client:
+            with pytest.raises(AddressRefused) as refused:
+                await get(client, "http://guessed.example/")
+        said.add(str(refused.value))
+    assert said == {
+        "guessed.example:80 is not fetched: its name leads to no public address. "
+        "If it is meant, name it in the setting fetch_allow"
+    }
+    logged = [record.getMessage() for record in caplog.records]
+    assert "leads to a loopback address" in logged[0]
+    assert "is not known" in logged[-1]
+    assert "guessed" not in caplog.text
+
+
+async def test_name_server_in_trouble_is_trouble_of_the_host(server: CountingServer) -> None:
+    trouble = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    async with client_of(Names(trouble), Wire(server.port)) as client:
+        with pytest.raises(httpx2.TransportError, match="cannot be resolved"):
+            await get(client, "http://somewhere.example/")
+
+
+async def test_allowed_name_that_is_not_known_is_trouble_of_the_host(
+    server: CountingServer,
+) -> None:
+    allow = parse_allow("intranet.example:80")
+    for answer, why in (
+        ([], "no address"),
+        (socket.gaierror(socket.EAI_NONAME, "not known"), "cannot be resolved"),
+    ):
+        client = GuardedClient(GuardedNetwork(allow, Names(answer), Wire(server.port)))
+        with pytest.raises(httpx2.TransportError, match=why):
+            await get(client, "http://intranet.example/")
+        await client.aclose()
 
 
 async def test_proxies_of_the_environment_are_not_used(

@@ -231,6 +231,6 @@ async def test_name_that_leads_to_this_machine_fails_where_it_is_resolved(
     async with web.running() as app:
         await app.corpus.add_url("http://innocent.example/", id="a")
         assert (await failed(app, "a")).message == (
-            "innocent.example:80 is not fetched: it is a loopback address. "
+            "innocent.example:80 is not fetched: its name leads to no public address. "
             "If it is meant, name it in the setting fetch_allow"
         )

@@ -66,6 +66,33 @@ async def test_no_value_of_any_format_is_stored_logged_or_sent(
     assert await scan(either, logs.text.encode()) == {}
 
 
+async def test_no_value_that_a_page_breaks_over_two_lines_is_stored_logged_or_sent(
+    shelf: Shelf, logs: pytest.LogCaptureFixture
+) -> None:
+    lines = (
+        "Please write to canary.jane.doe@",
+        "example.com before Friday, pay with 4792 8775",
+        "7447 6219 and call 010-9876-",
+        "5432; her number is 901231-",
+        "1234567.",
+    )
+    async with shelf.running() as app:
+        await app.corpus.add(documents.pdf_of(lines), id="a")
+        document = await completed(app, "a")
+        assert document.masked == {"email": 1, "card": 1, "phone": 1, "resident_number": 1}
+        (chunk,) = await app.corpus.chunks("a")
+        assert chunk.text == (
+            "Please write to [EMAIL] before Friday, pay with [CARD] and call [PHONE]; "
+            "her number is [RESIDENT_NUMBER]."
+        )
+        await app.drain(SOON)
+        await until(lambda: not shelf.blobs(), "the original to be gone")
+        for value in ("canary.jane.doe", "4792 8775", "7447 6219", "010-9876", "901231"):
+            assert value not in str(await shelf.stored())
+            assert value not in logs.text
+            assert value not in str(shelf.embedder.received)
+
+
 WRITTEN: dict[str, Callable[[str], str]] = {
     "as a file": lambda text: f"in/{text}.txt",
     "as an address": lambda text: f"https://example.org/{text}",
@@ -160,6 +187,25 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         with pytest.raises(ValidationError) as refused:
             await app.corpus.add(b"x", id=f"{EMAIL}\n")
         assert leaks(str(refused.value).encode()) == []
+    assert await scan(either, logs.text.encode()) == {}
+
+
+async def test_no_value_in_the_collections_of_an_answer_is_stored_shown_or_logged(
+    either: Shelf, logs: pytest.LogCaptureFixture
+) -> None:
+    app = either.farm.app("library")
+    answers = app.answers
+    async with app:
+        names = [f"letters of {one.text}" for one in CANARIES]
+        asked = await answers.ask(f"Who is {EMAIL}?", collections=[*names, names[0], "plain"])
+        assert asked.collections is not None
+        assert len(asked.collections) == len(names) + 1
+        assert asked.collections[-1] == "plain"
+        document = await app.corpus.add(b"Nothing personal.", id="a", collection=names[0])
+        assert document.ref.collection == asked.collections[0], "it is looked for where it is"
+        view = await answers.get(asked.id)
+        assert leaks(repr(view).encode()) == []
+        assert await scan(either) == {}
     assert await scan(either, logs.text.encode()) == {}
 
 

@@ -3,7 +3,7 @@
 import io
 import random
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from email.message import EmailMessage
 
 import docx
@@ -47,6 +47,16 @@ def pdf(pages: int = 3, password: str | None = None, lines: int = 0) -> bytes:
         for line in range(lines):
             canvas.drawString(72, 680 - 10 * line, f"{number}.{line} {ENGLISH * 3}")
         canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def pdf_of(lines: Sequence[str]) -> bytes:
+    """One page, with each line as long as it is."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, invariant=1)
+    for number, line in enumerate(lines):
+        canvas.drawString(72, 760 - 14 * number, line)
     canvas.save()
     return buffer.getvalue()
 

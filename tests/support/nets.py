@@ -10,15 +10,18 @@ PUBLIC = "93.184.216.34"
 
 
 class Names:
-    """A name server that answers as it was told, each time with the next answer."""
+    """A name server that answers as it was told, each time with the next answer or error."""
 
-    def __init__(self, *answers: list[str]) -> None:
+    def __init__(self, *answers: list[str] | Exception) -> None:
         self.answers = list(answers)
         self.asked = 0
 
     async def __call__(self, host: str, port: int) -> list[str]:
         self.asked += 1
-        return self.answers[min(self.asked, len(self.answers)) - 1]
+        answer = self.answers[min(self.asked, len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 class Wire(httpcore2.AsyncNetworkBackend):

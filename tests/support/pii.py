@@ -40,7 +40,9 @@ def labelled() -> Iterator[Labelled]:
 
 
 def handwritten_negatives() -> list[str]:
-    return (DATA / "negative.txt").read_text(encoding="utf-8").splitlines()
+    """Each line, and all of them together."""
+    text = (DATA / "negative.txt").read_text(encoding="utf-8")
+    return [*text.splitlines(), text]
 
 
 def generated_negatives(seed: int = 1, rows: int = 300) -> dict[str, str]:
@@ -93,6 +95,21 @@ def generated_negatives(seed: int = 1, rows: int = 300) -> dict[str, str]:
             )
         ),
         "arxiv": many(lambda: f"arXiv:{number(7, 26):02d}{number(1, 13):02d}.{number(10**5):05d}"),
+        "two columns": table("{}", "{}"),
+        "a column": table("{}"),
+        "ids": many(lambda: f"id: {number(10**15, 10**16)}", 1),
+        "times": many(lambda: f"at {number(1_500_000_000_000, 1_790_000_000_000)} ms", 1),
+        "sums": many(lambda: f"{number(100)}*x + {number(10**9, 10**11)}", 4),
+        "slices": many(lambda: f"x[{number(1000, 10000)}::{number(1, 9)}]"),
+        "named versions": many(
+            lambda: f"version {'.'.join(str(number(256)) for _ in range(4))} is out", 1
+        ),
+        "updates": many(
+            lambda: f"updated to {'.'.join(str(number(60)) for _ in range(4))} from the server", 1
+        ),
+        "named parts": many(
+            lambda: f"part no. {number(200, 999)}-{number(200, 999)}-{number(1000, 9999)}", 1
+        ),
         "parts": many(lambda: f"{number(100):02d}-{number(1000):03d}-{number(10000):04d}"),
         "code": many(
             lambda: f"x[{number(100)}] = f{number(64)}(0x{hexadecimal(8)}, {number(10**9)});", 3

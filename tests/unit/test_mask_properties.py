@@ -24,7 +24,8 @@ around = st.sampled_from(AROUND)
 FULL_WIDTH = {
     ord(sign): chr(ord(sign) + 0xFEE0) for sign in string.ascii_letters + string.digits + "-.@+():"
 }
-widths = st.sampled_from([{}, FULL_WIDTH])
+FORMULA = {ord(digit): chr(0x1D7CE + int(digit)) for digit in string.digits}
+widths = st.sampled_from([{}, FULL_WIDTH, FORMULA])
 
 
 def number(length: int) -> st.SearchStrategy[str]:
@@ -51,8 +52,8 @@ def assert_masked(before: str, value: str, after: str, label: str) -> None:
 
 @given(
     around,
-    st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20),
-    st.text(string.ascii_lowercase, min_size=1, max_size=20),
+    st.text(string.ascii_lowercase + string.digits + "äößéñøżćпж", min_size=1, max_size=20),
+    st.text(string.ascii_lowercase + "äöß", min_size=1, max_size=20),
     st.sampled_from(["jp", "co.jp", "kr", "co.kr", "com", "example", "museum"]),
     widths,
 )
@@ -97,7 +98,7 @@ def test_any_landline_is_masked(
     st.dates(),
     st.integers(1, 8),
     number(6),
-    st.sampled_from(["-", " - ", "－"]),
+    st.sampled_from(["-", " - ", "－", "-\n"]),
 )
 def test_any_resident_number_is_masked(
     words: tuple[str, str], born: object, gender: int, rest: str, gap: str
@@ -124,7 +125,7 @@ def test_any_grouped_my_number_is_masked(
     around,
     st.sampled_from([("4", 16), ("52", 16), ("2300", 16), ("37", 15), ("3530", 16), ("6011", 16)]),
     st.data(),
-    st.sampled_from(["-", " ", ""]),
+    st.sampled_from(["-", " ", "", "  ", " - ", "-\n"]),
     widths,
 )
 def test_any_card_is_masked(
@@ -142,6 +143,16 @@ def test_any_card_is_masked(
         parts.append(whole[at : at + size])
         at += size
     assert_masked(words[0], gap.join(parts).translate(width), words[1], "[CARD]")
+
+
+@given(around, st.sampled_from(["4", "52", "6011"]), st.data(), st.integers(1, 3), st.booleans())
+def test_any_card_that_is_wrapped_is_masked(
+    words: tuple[str, str], prefix: str, data: st.DataObject, at: int, named: bool
+) -> None:
+    whole = luhn(prefix + data.draw(number(15 - len(prefix))))
+    groups = [whole[index : index + 4] for index in range(0, 16, 4)]
+    value = " ".join(groups[:at]) + "\n" + " ".join(groups[at:])
+    assert_masked(words[0] + "card " * named, value, words[1], "[CARD]")
 
 
 @given(around, st.sampled_from(["DE", "CZ", "AT"]), st.data(), st.booleans())

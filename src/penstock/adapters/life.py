@@ -28,6 +28,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from penstock.adapters.private import open_private, private_folder
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 
@@ -67,10 +68,10 @@ class LifeFile:
     """This process's own file. `close` ends it cleanly."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         while True:
             self.path = folder / (new_id() + SUFFIX)
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            self._fd = open_private(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             try:
                 # Somebody cleaning up may have locked or removed it between the two calls.
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

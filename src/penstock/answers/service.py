@@ -84,6 +84,7 @@ class Answers:
         if collections is not None and not 0 < len(collections) <= MOST_COLLECTIONS:
             raise ValidationError(f"name 1 to {MOST_COLLECTIONS} collections, or none for all")
         (masked,) = await self._tools.masked([question])
+        within = None if collections is None else await self._tools.library.collections(collections)
         now = self._tools.now()
         answer = await self._tools.store.create(
             Answer(
@@ -91,7 +92,7 @@ class Answers:
                 id=answer_id or new_task_id(),
                 question=masked,
                 sources=Sources(sources),
-                collections=None if collections is None else tuple(dict.fromkeys(collections)),
+                collections=within,
                 created_at=now,
                 ends_at=now + total,
             )

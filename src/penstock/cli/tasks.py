@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.adapters.private import open_private
 from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import (
     BeforeOption,
@@ -168,6 +169,7 @@ def export(
         say(text.removesuffix("\n"))
         return
     try:
-        output.write_bytes(text.encode("utf-8", "replace"))
+        with open(output, "wb", opener=open_private) as file:
+            file.write(text.encode("utf-8", "replace"))
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror}") from None

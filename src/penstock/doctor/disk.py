@@ -15,18 +15,46 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 async def look(case: Case) -> list[Finding]:
-    return await in_thread(_look, list(_folders(case)), case.disk)
+    said = await in_thread(_look, list(_folders(case)), case.disk)
+    return said + await in_thread(_open_to_all, list(_kept(case)))
 
 
 def _folders(case: Case) -> Iterator[tuple[str, Path]]:
     """What is kept on this machine, and where."""
     settings = case.config.settings
-    for part, url in (("queue", case.config.queue), ("store", settings.store)):
-        if url.startswith(SQLITE):
-            yield part, Path(url.removeprefix(SQLITE)).expanduser().absolute().parent
+    for part, path in _databases(case):
+        yield part, path.parent
     if settings.blobs and case.blobs is not None:  # else it is beside the store
         yield "blobs", case.blobs
     yield "temporary files", Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+
+
+def _databases(case: Case) -> Iterator[tuple[str, Path]]:
+    for part, url in (("queue", case.config.queue), ("store", case.config.settings.store)):
+        if url.startswith(SQLITE):
+            yield part, Path(url.removeprefix(SQLITE)).expanduser().absolute()
+
+
+def _kept(case: Case) -> Iterator[tuple[str, Path]]:
+    """Files and folders whose content is nobody else's business."""
+    for part, path in _databases(case):
+        yield part, path
+        yield f"{part} log", path.with_name(path.name + "-wal")
+    if case.blobs is not None:
+        yield "originals", case.blobs
+
+
+def _open_to_all(kept: list[tuple[str, Path]]) -> list[Finding]:
+    """What every user of this machine can read, made before Penstock saw to that or by others."""
+    said = []
+    for part, path in kept:
+        if not path.exists() or not path.parent.stat().st_mode & stat.S_IXOTH:
+            continue
+        if path.stat().st_mode & stat.S_IROTH:
+            mode = "700" if path.is_dir() else "600"
+            found = f"every user of this machine can read {path}"
+            said.append(warning(f"{part} mode", found, f"chmod {mode} {path}"))
+    return said
 
 
 def _look(folders: list[tuple[str, Path]], limits: DiskLimits) -> list[Finding]:

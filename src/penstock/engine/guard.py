@@ -8,6 +8,7 @@ everything that reads URLs: whatever a redirect or a strange spelling leads to c
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import (
     AsyncIterable,
@@ -25,14 +26,20 @@ from ipaddress import ip_address
 import httpcore2
 import httpx2
 
-from penstock.engine.web_address import Allow, vet
+from penstock.engine.web_address import Allow, kind_of, not_public
 from penstock.model.errors import FetchError
+
+log = logging.getLogger("penstock.fetch")
 
 TRIED = 3
 """Addresses of one name that are tried."""
 CONNECT_SECONDS = 10.0
 RESOLVERS = 8
 """Threads of their own: whoever makes us ask a slow name server holds up only other fetches."""
+
+UNKNOWN = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+"""What a resolver says of a name that does not exist, or has no address. Anything else it says is
+trouble of its own, and another attempt may get an answer."""
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host."""
@@ -88,14 +95,24 @@ class GuardedNetwork(httpcore2.AsyncNetworkBackend):
         raise problem
 
     async def _vetted(self, host: str, port: int) -> list[str]:
-        """The addresses of a host. One that is not to be reached is enough to refuse them all."""
+        """The addresses of a host. One that is not to be reached is enough to refuse them all.
+        AddressRefused says neither that nor whether there is such a name: see `not_public`. What
+        it was is logged, without the name, which may be personal data."""
+        allowed = (host, port) in self._allow
         try:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise httpcore2.ConnectError(f"the name cannot be resolved: {error}") from error
-        if (host, port) not in self._allow:
-            for address in found:
-                vet(host, port, ip_address(address))
+            unknown = isinstance(error, UnicodeError) or error.errno in UNKNOWN
+            if allowed or not unknown:
+                raise httpcore2.ConnectError(f"the name cannot be resolved: {error}") from error
+            found = []
+        if allowed:
+            return found
+        kinds = {kind_of(ip_address(address)) for address in found} - {None}
+        if kinds or not found:
+            why = f"leads to a {kinds.pop()} address" if kinds else "is not known"
+            log.info("a fetch was refused: the name of its host %s", why)
+            raise not_public(host, port)
         return found
 
     async def connect_unix_socket(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urljoin
 
 from penstock.model.errors import AddressRefused, ConfigError
@@ -29,6 +29,9 @@ _NAME = re.compile(rf"(?=.{{1,190}}\Z){_LABEL}(?:\.{_LABEL})*")
 _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 """What a resolver may take for an IPv4 address in another spelling: 2130706433, 0x7f.1, 0177.1."""
 _PORTED = re.compile(r"[^/@?#]+:[0-9]{1,5}")
+_CLOSED = tuple(map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")))
+"""Addresses that some versions of Python call global: of protocols, among them a metadata server of
+clouds; relays of 6to4, which is over; and what serves the machines of Azure from within."""
 _UNICAST = IPv6Network("2000::/3")
 _DOCUMENTATION = IPv6Network("3fff::/20")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -82,15 +85,16 @@ def check(address: WebAddress, allow: Allow) -> None:
         raise _refused(address.host, address.port, "the port is neither 80 nor 443")
     literal = _literal(address.host)
     if literal is not None:
-        vet(address.host, address.port, literal)
+        if (kind := kind_of(literal)) is not None:
+            raise _refused(address.host, address.port, f"it is a {kind} address")
     elif address.host == "localhost" or address.host.endswith(".localhost"):
         raise _refused(address.host, address.port, "it is a loopback address")
 
 
-def vet(host: str, port: int, address: IPAddress) -> None:
-    """AddressRefused unless everybody on the internet could connect there as well."""
-    if (kind := kind_of(address)) is not None:
-        raise _refused(host, port, f"it is a {kind} address")
+def not_public(host: str, port: int) -> AddressRefused:
+    """The refusal of a name, whatever became of it. One that leads to the inside and one that does
+    not exist read the same, or whoever may name addresses could find out what is inside."""
+    return _refused(host, port, "its name leads to no public address")
 
 
 def kind_of(address: IPAddress) -> str | None:
@@ -104,8 +108,11 @@ def kind_of(address: IPAddress) -> str | None:
         return "link-local"
     if address.is_multicast:
         return "multicast"
-    # What Python calls global is more than that in IPv6, and differs between its versions.
-    open_range = address.version == 4 or (address in _UNICAST and address not in _DOCUMENTATION)
+    # What Python calls global is more than that, and differs between its versions.
+    if isinstance(address, IPv4Address):
+        open_range = not any(address in network for network in _CLOSED)
+    else:
+        open_range = address in _UNICAST and address not in _DOCUMENTATION
     if not open_range or address.is_reserved or not address.is_global:
         return "private or reserved"
     return None

@@ -317,6 +317,11 @@ class Library:
         """What a document of this name is stored under: the same, unless the name was masked."""
         return self._names.ref(tenant, collection, id)
 
+    async def collections(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What collections of these names are stored under, each once."""
+        masked = await self._tools.masked(lambda: [self._names.collection(one) for one in names])
+        return tuple(dict.fromkeys(masked))
+
     async def mask(self, texts: Sequence[str]) -> list[str]:
         """Texts of any kind without the personal data in them."""
         mask = self._tools.mask

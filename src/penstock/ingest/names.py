@@ -16,6 +16,12 @@ from penstock.model.text import storable
 NAME_LIMIT = 240
 """Characters of an id or a collection: both, and a little more, are the name of a log."""
 TEXT_LIMIT = 512
+WINDOW = 8 * TEXT_LIMIT
+"""Characters of a text that are masked, where no more than TEXT_LIMIT are kept: whoever asks may
+send megabytes. No address is longer."""
+EDGE = 1024
+"""Characters before the end of the window that are not kept. What begins there may go on behind it
+and not be known for what it is: a mail address has up to 254, and quoted three times that."""
 METADATA_LIMIT = 16 * 1024
 KEY_LIMIT = 100
 
@@ -57,8 +63,10 @@ class Names:
         return f"{masked[: NAME_LIMIT - 9]}-{mark}"
 
     def text(self, text: str) -> str:
-        """A title, or where a document came from."""
-        return self._text(text)[:TEXT_LIMIT]
+        """A title, or where a document came from. Only its start is masked, and kept."""
+        if len(text) <= WINDOW:
+            return self._text(text)[:TEXT_LIMIT]
+        return self._masked(storable(text[:WINDOW]), EDGE)[:TEXT_LIMIT]
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         for key in metadata:
@@ -94,16 +102,19 @@ class Names:
     def _text(self, text: str) -> str:
         return self._masked(storable(text))
 
-    def _masked(self, text: str) -> str:
+    def _masked(self, text: str, edge: int = 0) -> str:
         """An address writes signs as %40 and blanks as +, which hides from the finders what it
-        holds. What they then know is masked in the text as it reads."""
-        masked = self._mask(text).text
+        holds. What they then know is masked in the text as it reads. Without what became of the
+        last `edge` characters."""
+        found = self._mask(text)
+        masked, kept = found.text, found.position(len(text) - edge)
         for read in (unquote, unquote_plus):
             plain = storable(read(masked))
             # Most names read as they are written, and were looked at.
             if plain != masked and (found := self._mask(plain)).counts:
+                kept = found.position(len(storable(read(masked[:kept]))))
                 masked = found.text
-        return masked
+        return masked[:kept]
 
 
 def _check(what: str, name: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from penstock.adapters.blobs.keys import is_key, is_number, key_of
+from penstock.adapters.private import open_private, private_folder
 from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, InUse
@@ -26,6 +27,8 @@ class LocalBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._lasting: set[Path] = set()
+        """Folders whose names are known to be on the disk."""
 
     async def put(self, parts: AsyncIterable[bytes], *, most: int) -> Blob:
         number = new_id()
@@ -33,9 +36,10 @@ class LocalBlobs:
         digest, size = hashlib.sha256(), 0
         try:
             if not unfinished.parent.exists():
-                await asyncio.to_thread(unfinished.parent.mkdir, parents=True, exist_ok=True)
+                await asyncio.to_thread(self._make, unfinished.parent)
             try:
-                with unfinished.open("xb") as file:
+                new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+                with os.fdopen(open_private(unfinished, new), "wb") as file:
                     async for part in parts:
                         size += len(part)
                         if size > most:
@@ -55,13 +59,18 @@ class LocalBlobs:
         file.flush()
         _to_disk(file.fileno())
         path = self._path(key)
-        path.parent.mkdir(exist_ok=True)
+        self._make(path.parent)
         unfinished.rename(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            _to_disk(folder)  # the name, too
-        finally:
-            os.close(folder)
+        _folder_to_disk(path.parent)  # the name, too
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder of ours, so that it outlives a power loss. One that is there may be another
+        process's that has not got that far, so its name is written too, once."""
+        made = private_folder(folder)
+        if made or folder not in self._lasting:
+            for name in made or [folder]:
+                _folder_to_disk(name.parent)
+            self._lasting.add(folder)
 
     @asynccontextmanager
     async def local(self, key: str) -> AsyncIterator[Path]:
@@ -123,6 +132,15 @@ def _is_ours(path: Path) -> bool:
 
 def _to_disk(fd: int) -> None:
     os.fsync(fd)
+
+
+def _folder_to_disk(folder: Path) -> None:
+    """The names in a folder."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        _to_disk(fd)
+    finally:
+        os.close(fd)
 
 
 def _unavailable(folder: Path, error: OSError) -> StoreUnavailable:

@@ -14,13 +14,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from penstock.adapters.private import open_private
 from penstock.adapters.sqlite.standing import Standing, hand_over
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
@@ -34,6 +35,7 @@ APPLICATION_ID = 0x50454E53
 BUSY_SECONDS = 5.0
 DAMAGED = "surrogateescape"
 """How bytes that are no text can be told when a row is read for work: as lone surrogates."""
+_making = threading.Lock()
 MOST_TOGETHER = 64
 """Operations that share one transaction at most, so that other processes get their turn."""
 
@@ -69,6 +71,7 @@ class Transaction:
 
 
 def connect(path: Path, synchronous: str) -> sqlite3.Connection:
+    _make_private(path)
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -81,6 +84,18 @@ def connect(path: Path, synchronous: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _make_private(path: Path) -> None:
+    """Make the file before SQLite does, which would leave its mode to the umask; what SQLite puts
+    beside it gets the mode of the file."""
+    if path.exists():
+        return
+    # Closing a file ends all locks that the process has on it, those of SQLite too: so it is only
+    # ever opened where it was not there, and one thread at a time. Where that fails somebody else
+    # was faster, or it cannot be made and SQLite is about to say so.
+    with _making, suppress(OSError):
+        os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from penstock.adapters.inotify import MODIFIED, OVERFLOW, Inotify
 from penstock.adapters.listener import Listener
+from penstock.adapters.private import open_private, private_folder
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
 
@@ -39,10 +40,10 @@ class Wakeups:
 
     def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder)
         for topic in Topic:
             path = self._folder / f"{topic.value}.bell"
-            self._bells[topic] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._bells[topic] = open_private(path, os.O_RDWR | os.O_CREAT)
             os.pwrite(self._bells[topic], b".", 0)  # allocate now: later writes need no space
         self._inotify = Inotify.open()
         if self._inotify is None:

@@ -2,7 +2,8 @@
 
 A finder takes text and yields spans: start, end, kind. Those here read text that was folded first
 (fold.py), so they know only ASCII digits and signs. Where two of them claim the same characters,
-the one named first gives the kind.
+the one named first gives the kind. The first of all shows the others, piece by piece, what goes
+on in the next line.
 
 The bounds of a number are never `\\b`: Japanese and Korean write particles right behind it, and to
 `\\b` those are letters of the same word.
@@ -16,12 +17,14 @@ from penstock.ingest.pii.columns import find_in_columns
 from penstock.ingest.pii.email import find_emails
 from penstock.ingest.pii.iban import find_ibans
 from penstock.ingest.pii.ip import find_ip_addresses
+from penstock.ingest.pii.lines import find_over_lines
 from penstock.ingest.pii.passport import find_passports
 from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
 from penstock.ingest.pii.phone import find_phones
 from penstock.ingest.pii.span import Finder, Kind, Span
 
 FINDERS: tuple[Finder, ...] = (
+    find_over_lines,
     find_emails,
     find_ibans,
     find_cards,

@@ -10,9 +10,9 @@ from penstock.ingest.pii.span import Kind, Span
 
 _SHAPE = re.compile(
     first("0-9") + r"(?:"
-    r"[0-9]{3}(?P<a>[-. ])[0-9]{4}(?P=a)[0-9]{4}(?P=a)[0-9]{4}(?:(?P=a)[0-9]{3})?"
-    r"|[0-9]{3}(?P<b>[- ])[0-9]{6}(?P=b)[0-9]{4,5}"
-    r"|[0-9]{5}(?P<c>[- ])[0-9]{13}"
+    r"[0-9]{3}(?P<a>[-. ]|  | - )[0-9]{4}(?P=a)[0-9]{4}(?P=a)[0-9]{4}(?:(?P=a)[0-9]{3})?"
+    r"|[0-9]{3}(?P<b>[- ]|  | - )[0-9]{6}(?P=b)[0-9]{4,5}"
+    r"|[0-9]{5}(?P<c>[- ]|  | - )[0-9]{13}"
     r"|[0-9]{13,18})" + LAST
 )
 WORDS = words(
@@ -30,6 +30,11 @@ _PREFIXES = (
 )
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 _NEIGHBOUR = 200
+# Digits without gaps right behind it are the number of something else.
+_ID_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z])(?i:ids?|[ug]uid|pid|ref|seq|sku|ean|upc|gtin|imei|isbn|serial|ts|timestamp"
+    r"|nonce|offset|hash|snowflake)|_id|[a-z]I[dD])['\")\]]{0,2} ?[:=#]? ?['\"(\[]?\Z"
+)
 # One group behind a card may be its expiry; two are a row.
 _ROW_BEFORE = re.compile(r"(?<=[0-9A-Fa-f]{4} )")
 _ROW_AFTER = re.compile(r"(?: [0-9A-Fa-f]{4}(?![0-9A-Za-z])){2}")
@@ -42,6 +47,11 @@ def find_cards(text: str) -> Iterator[Span]:
         start, end = match.span()
         if not good:
             continue
+        if match[0].isdigit() and not named.near(start, end):
+            if _ID_BEFORE.search(text, max(0, start - 16), start):
+                continue
+            if match[0][0] == "9" and not in_prose(text, start, end):
+                continue
         if "-" not in match[0] and not (named.near(start, end) or in_prose(text, start, end)):
             # One number in ten passes Luhn by chance. Where one beside it does not, or the row
             # goes on, this is a table or a list of something else.

@@ -10,7 +10,7 @@ from penstock.ingest.pii.span import Kind, Span
 # From the check digits back to the country: most letters of a text begin no number.
 _HEAD = re.compile(
     r"[0-9](?<=[A-Za-z]{2}[0-9])(?<![0-9A-Za-z][A-Za-z]{2}[0-9])"
-    r"(?<![0-9A-Za-z]-[A-Za-z]{2}[0-9])[0-9](?=[ -]?[0-9A-Za-z]{2})"
+    r"(?<![0-9A-Za-z]-[A-Za-z]{2}[0-9])[0-9](?=[ -]{0,2}[0-9A-Za-z]{2})"
 )
 _LENGTHS = {
     country: int(length)
@@ -57,7 +57,7 @@ def _end(text: str, position: int, wanted: int) -> int | None:
     """Behind the `wanted`-th letter or digit from `position`; groups may be set apart."""
     for _ in range(wanted):
         if text[position : position + 1] in ("-", " "):
-            position += 1
+            position += 2 if text.startswith("  ", position) else 1
         sign = text[position : position + 1]
         if not (sign.isascii() and sign.isalnum()):
             return None

@@ -20,8 +20,9 @@ def first(signs: str) -> str:
 LAST = r"(?![0-9A-Za-z])(?![-.][0-9])"
 """Pattern: what is before it ends here; no word, longer number or decimal goes on."""
 
-_BESIDE_NUMBER = re.compile(r"(?<=[0-9] )")
-_NUMBER_FOLLOWS = re.compile(r" [0-9]{3}")
+_BESIDE_NUMBER = re.compile(r"(?<=[0-9] )|(?<=[0-9]  )")
+_NUMBER_FOLLOWS = re.compile(r" {1,2}[0-9]{3}")
+_JOINED = re.compile(r" ?(?:[,;/、・-]|->|→)? ?(?:(?:and|or|to|und|et|と|및|와) ?)?")
 _LETTER = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _TOUCHED_BEFORE = re.compile(rf"(?<=[{_LETTER}])|(?<=[{_LETTER}A-Za-z)][:=])|(?<=[:=] )")
 _TOUCHED_AFTER = re.compile(rf"[{_LETTER}]")
@@ -35,6 +36,11 @@ def in_row(text: str, start: int, end: int) -> bool:
 def in_prose(text: str, start: int, end: int) -> bool:
     """Whether a Japanese or Korean word touches it, or a colon leads to it."""
     return bool(_TOUCHED_BEFORE.match(text, start) or _TOUCHED_AFTER.match(text, end))
+
+
+def goes_on(text: str, end: int, start: int) -> bool:
+    """Whether nothing but a comma, "and" or the like is between two that are listed."""
+    return 0 <= start - end <= 8 and bool(_JOINED.fullmatch(text, end, start))
 
 
 def beside(pattern: str, reach: int) -> Callable[[str, int, int], bool]:

@@ -13,12 +13,14 @@ _RESIDENT = re.compile(
     first("0-9")
     + r"(?<!\+[0-9])"  # coordinates: +340308-1181434
     + r"[0-9](?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
-    r"(?P<gap> ?- ?| )?(?P<gender>[1-8])(?:[0-9]{6}|[*]{6})" + LAST
+    r"(?P<gap> ?- ?| {1,2})?(?P<gender>[1-8])(?:[0-9]{6}|[*]{6})" + LAST
 )
 RESIDENT_WORDS = words("주민 등록번호 등록증 외국인 rrn resident registration 住民 登録番号 外国人")
 _RESIDENT_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 
-_MY_NUMBER = re.compile(first("0-9") + r"[0-9]{3}(?:([- ])[0-9]{4}\1[0-9]{4}|[0-9]{8})" + LAST)
+_MY_NUMBER = re.compile(
+    first("0-9") + r"[0-9]{3}(?:([- ]|  | - )[0-9]{4}\1[0-9]{4}|[0-9]{8})" + LAST
+)
 MY_NUMBER_WORDS = words(
     "マイナンバ マイナカード 個人番号 mynumber my_number 마이넘버 개인번호",
     "my number",
@@ -45,9 +47,16 @@ def find_resident_numbers(text: str) -> Iterator[Span]:
         if (
             (gap and "-" in gap)
             or named.near(*match.span())
-            or (not gap and _resident_check(match[0]) and not in_row(text, *match.span()))
+            or (not gap and _stands_alone(text, match))
         ):
             yield Span(*match.span(), Kind.RESIDENT_NUMBER)
+
+
+def _stands_alone(text: str, match: re.Match[str]) -> bool:
+    """Whether digits without a gap and a word are a resident number. With a 1 at their start they
+    are what clocks count in milliseconds, from 2001 to 2033."""
+    digits = match[0]
+    return digits[0] != "1" and _resident_check(digits) and not in_row(text, *match.span())
 
 
 def _is_date(digits: str) -> bool:
@@ -77,8 +86,9 @@ def find_my_numbers(text: str) -> Iterator[Span]:
         digits = match[0].replace(" ", "").replace("-", "")
         if not _my_number_check(digits):
             continue
-        loose = match[1] == " " and in_prose(text, start, end) and not in_row(text, start, end)
-        if match[1] == "-" or loose or named.near(start, end):
+        gap = (match[1] or "").strip() or match[1]
+        loose = gap == " " and in_prose(text, start, end) and not in_row(text, start, end)
+        if gap == "-" or loose or named.near(start, end):
             yield Span(start, end, Kind.MY_NUMBER)
 
 

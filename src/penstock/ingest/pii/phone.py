@@ -1,4 +1,5 @@
-"""Telephone numbers: international, Korean, Japanese, and the North American form.
+"""Telephone numbers: international, Korean, Japanese, and the North American, German and French
+forms.
 
 A number with its country's code or a mobile prefix stands by itself. Other national numbers need
 the grouping people write them in; bare digits need a word that says what they are.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from penstock.ingest.pii.near import Words, beside, in_prose, in_row, words
+from penstock.ingest.pii.near import Words, beside, goes_on, in_prose, in_row, words
 from penstock.ingest.pii.span import Kind, Span
 
 
@@ -22,8 +23,7 @@ def _first(signs: str) -> str:
 
 
 _LAST = r"(?![0-9A-WYZa-wyz])(?![-.][0-9])"  # x45: an extension
-# A line may break behind a hyphen.
-_GAP = r"(?: ?- ?\n?|\.| )"
+_GAP = r"(?:[-. ]|  | ?- ?)"
 
 _MOBILE = re.compile(
     _first("0(")
@@ -46,6 +46,24 @@ _NORTH_AMERICAN = re.compile(
     + r"|(?<=[2-9])[0-9]{2}(?P<gap>[-.])[2-9][0-9]{2}(?P=gap))[0-9]{4}"
     + _LAST
 )
+_PARTS = {
+    *("part", "parts", "item", "items", "sku", "model", "models", "serial", "catalog", "catalogue"),
+    *("article", "stock", "lot", "p/n", "s/n", "pn", "ref", "품번", "부품", "모델"),
+}
+_NUMBERS = {"no", "nr", "num", "number", "numbers", "code", "codes", "id", "번호"}
+_PARTS_TOUCHING = ("型番", "品番", "部品", "部品番号", "품번", "부품번호", "모델")
+# 0171/1234567, 030/123 456-78; a mobile's prefix may be set apart otherwise
+_SLASHED = re.compile(
+    _first("0")
+    + r"(?:1[5-7][0-9]{1,2}(?: ?/ ?|[- ])|[1-9][0-9]{1,4} ?/ ?)"
+    + r"(?:[0-9]{5,9}(?:-[0-9]{1,5})?|[0-9]{2,4}(?:[ -][0-9]{2,4}){1,4})(?!/)"
+    + _LAST
+)
+_SLASHED_DIGITS = range(10, 14)
+# 06.12.34.56.78
+_PAIRS = re.compile(
+    _first("0") + r"[1-9](?P<gap>[-. ])[0-9]{2}(?:(?P=gap)[0-9]{2}){3}(?![-.][A-Za-z])" + _LAST
+)
 _BARE = re.compile(
     _first("0-9")
     + r"(?:(?<=0)[0-9]{8,10}|(?<=1)[568][0-9]{2}[- ][0-9]{4}"
@@ -53,7 +71,8 @@ _BARE = re.compile(
     + _LAST
 )
 WORDS = words(
-    "tel telephone phone cellphone smartphone mobile cell fax call dial sms whatsapp"
+    "tel telephone phone cellphone smartphone mobil cell fax call dial sms whatsapp"
+    " telefon rufnummer tél Tél TÉL"
     " 電話 携帯 連絡先 ファックス ファクス ケータイ フリーダイヤル ☎ 📞 ℡"
     " 전화 휴대 핸드폰 연락처 팩스 콜센터 고객센터 대표번호"
 )
@@ -66,17 +85,17 @@ _CODE = re.compile(
     r"1(?=[ (.-]{0,2}[2-9])|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
     r"|42[013]|(?:2[1-69]|3[578]|5[09]|6[7-9]|8[0578]|9[679])[0-9]"
 )
-_GROUP = re.compile(r"(?: ?[-.] ?\n?| ?\(|\) ?-?|\)\(| )?([0-9]{1,12})")
+_GROUP = re.compile(r"(?: ?[-.] ?| ?\(|\) ?-?|\)\(| {1,2})?([0-9]{1,12})")
 # 00 may open a row of a table; coordinates are written +4339-07923 or +340308-1181434.
 _NO_PHONE = re.compile(r"[0-9]{4}(?: [0-9]{4})+|\+[0-9]{4}-[01][0-9]{4}|\+[0-9]{6}-[01][0-9]{6}")
-_WORD_GOES_ON = re.compile(r"[0-9A-WYZa-wyz]")
+_GOES_ON = re.compile(r"[0-9A-WYZa-wyz*^]")  # as a word, or as what is calculated
 # How many digits follow the country's code, where it is known better than "7 to 12".
 _LENGTHS = {"1": (10, 10), "81": (9, 11), "82": (8, 11)}
 
 
 def find_phones(text: str) -> Iterator[Span]:
     named = Words(WORDS, text)
-    yield from _abroad(text)
+    yield from _abroad(text, named)
     for match in _MOBILE.finditer(text):
         # Ten digits without gaps are one short of a mobile number.
         if not (match[0].isdigit() and len(match[0]) == 10):
@@ -86,8 +105,11 @@ def find_phones(text: str) -> Iterator[Span]:
     for match in _NATIONAL.finditer(text):
         if _is_national(text, match, named):
             yield Span(*match.span(), Kind.PHONE)
-    for match in _NORTH_AMERICAN.finditer(text):
-        yield Span(*match.span(), Kind.PHONE)
+    yield from _north_american(text, named)
+    yield from _slashed(text, named)
+    for match in _PAIRS.finditer(text):
+        if match["gap"] != " " or named.near(*match.span(), after=0):
+            yield Span(*match.span(), Kind.PHONE)
     for match in _BARE.finditer(text):
         if named.near(*match.span(), before=24, after=0):
             yield Span(*match.span(), Kind.PHONE)
@@ -112,12 +134,51 @@ def _is_national(text: str, match: re.Match[str], named: Words) -> bool:
     return in_prose(text, *match.span()) or not in_row(text, *match.span())
 
 
-def _abroad(text: str) -> Iterator[Span]:
-    """`+` and a country's code, then groups until there are as many digits as the country has."""
+def _north_american(text: str, named: Words) -> Iterator[Span]:
+    """Numbers of parts are grouped the same way: where one is called that, or is listed behind one
+    that is, it is no telephone's."""
+    part = -1
+    for match in _NORTH_AMERICAN.finditer(text):
+        start, end = match.span()
+        listed = part >= 0 and goes_on(text, part, start)
+        if (listed or _is_part(text, start)) and not named.near(start, end, before=12, after=0):
+            part = end
+        else:
+            yield Span(start, end, Kind.PHONE)
+
+
+def _is_part(text: str, start: int) -> bool:
+    """Whether what stands right before says that here is the number of a part."""
+    ahead = text[max(0, start - 24) : start].rstrip(" .:#(=").lower()
+    said = ahead.split()[-2:]
+    if said and said[-1].rstrip(".") in _NUMBERS:
+        said.pop()
+    return bool(said) and (said[-1] in _PARTS or ahead.endswith(_PARTS_TOUCHING))
+
+
+def _slashed(text: str, named: Words) -> Iterator[Span]:
+    for match in _SLASHED.finditer(text):
+        shape = match[0]
+        digits = sum(map(str.isdigit, shape))
+        while digits >= _SLASHED_DIGITS.stop and " " in shape:  # another number stands behind it
+            shape = shape.rpartition(" ")[0]
+            digits = sum(map(str.isdigit, shape))
+        start, end = match.start(), match.start() + len(shape)
+        if digits not in _SLASHED_DIGITS and not (digits == 9 and named.near(start, end, after=0)):
+            continue
+        if "/" in shape or "-" in shape or not in_row(text, start, end):
+            yield Span(start, end, Kind.PHONE)
+
+
+def _abroad(text: str, named: Words) -> Iterator[Span]:
+    """`+` and a country's code, then groups until there are as many digits as the country has. A
+    blank behind the + is that of a sum, unless there are others."""
     for match in _ABROAD.finditer(text):
-        end = _abroad_end(text, match.end())
-        if end and not _NO_PHONE.fullmatch(text, match.start(), end):
-            yield Span(match.start(), end, Kind.PHONE)
+        start, end = match.start(), _abroad_end(text, match.end())
+        if not end or _NO_PHONE.fullmatch(text, start, end):
+            continue
+        if match[0] != "+ " or " " in text[start + 2 : end] or named.near(start, end, after=0):
+            yield Span(start, end, Kind.PHONE)
 
 
 def _abroad_end(text: str, position: int) -> int | None:
@@ -137,7 +198,7 @@ def _abroad_end(text: str, position: int) -> int | None:
         position = group.end()
         if digits >= least:
             end = position
-    if end is None or _WORD_GOES_ON.match(text, end):
+    if end is None or _GOES_ON.match(text, end):
         return None
     # Signed decimals or sums in a row: +1.25 0.33 2.10
     decimals = "." in gaps and (" " in gaps or gaps.count(".") < 2)
