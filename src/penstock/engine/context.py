@@ -82,7 +82,7 @@ class Services:
     permits: PermitDesk
     client: HttpClient
     finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
-    parked: Callable[[Run], AbstractAsyncContextManager[None]]
+    parked: Callable[[Run, bool], AbstractAsyncContextManager[None]]
     timed: Callable[[str, str, float], None]
     """How long a stage of a run of this kind took."""
     loop: asyncio.AbstractEventLoop
@@ -91,14 +91,17 @@ class Services:
 class JobContext:
     """One run's view of the engine."""
 
-    __slots__ = ("_children", "_run", "_services", "deadline")
+    __slots__ = ("_children", "_run", "_services")
 
     def __init__(self, run: Run, services: Services) -> None:
         self._run = run
         self._services = services
         self._children: Counter[tuple[str, str]] | None = None
-        self.deadline = run.deadline
+
+    @property
+    def deadline(self) -> float:
         """When this run is cut short: the job's timeout or its deadline, seconds since 1970."""
+        return self._run.deadline
 
     @property
     def job(self) -> Job:
@@ -180,7 +183,7 @@ class JobContext:
 
     def remaining(self) -> float:
         """Seconds left until the deadline, never below 0."""
-        return max(0.0, self.deadline - self._run.member.now())
+        return max(0.0, self._run.left())
 
     def permit_lasts(self, seconds: float) -> bool:
         """Whether a request may as well be made so much later: the permit this job was started
@@ -266,10 +269,14 @@ class JobContext:
         """
         return self._services.finished(self._run, jobs)
 
-    def parked(self) -> AbstractAsyncContextManager[None]:
+    def parked(self, *, timed: bool = True) -> AbstractAsyncContextManager[None]:
         """`async with ctx.parked(): ...` around a wait for something else that others bring about,
-        such as a document's becoming searchable. What holds for `finished` holds for it, too."""
-        return self._services.parked(self._run)
+        such as a document's becoming searchable. What holds for `finished` holds for it, too.
+
+        `timed=False`: the wait does not count toward the job's timeout, only toward its deadline.
+        For turns at something that is shared: how long they take is others' doing.
+        """
+        return self._services.parked(self._run, timed)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result."""

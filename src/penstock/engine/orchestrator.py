@@ -154,7 +154,7 @@ class JobOrchestrator:
                 ),
                 timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),
-                parked=lambda run: parking.parked(run),
+                parked=lambda run, timed: parking.parked(run, timed),
                 loop=asyncio.get_running_loop(),
             ),
             runs=runs,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from penstock.engine.bench import Bench
 from penstock.engine.run import Interrupt, Run
@@ -49,19 +49,20 @@ class Parking:
                 yield ended
 
     @asynccontextmanager
-    async def parked(self, run: Run) -> AsyncIterator[None]:
+    async def parked(self, run: Run, timed: bool = True) -> AsyncIterator[None]:
         """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
         while any of them does."""
-        if run.placed and self._is_under_way(run):
-            self._leave(run)
-        run.waits += 1
-        try:
-            yield
-        finally:
-            run.waits -= 1
-            # A run that is cut short ends at once, worker or not.
-            if not run.waits and not run.placed and run.interrupted is None:
-                await self._come_back(run)
+        with nullcontext() if timed else self._bench.watchdog.paused(run):
+            if run.placed and self._is_under_way(run):
+                self._leave(run)
+            run.waits += 1
+            try:
+                yield
+            finally:
+                run.waits -= 1
+                # A run that is cut short ends at once, worker or not.
+                if not run.waits and not run.placed and run.interrupted is None:
+                    await self._come_back(run)
 
     def _is_under_way(self, run: Run) -> bool:
         """A task that the handler has left behind waits on its own account."""

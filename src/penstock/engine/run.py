@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
@@ -56,6 +57,8 @@ class Run:
         "lease",
         "limit",
         "member",
+        "paused_at",
+        "pauses",
         "permit_used",
         "placed",
         "started_at",
@@ -95,6 +98,10 @@ class Run:
         self.worker_since = started_at
         self.waits = 0
         """How many tasks of the handler wait for other jobs."""
+        self.pauses = 0
+        """How many tasks of the handler wait in ways that do not count toward its timeout."""
+        self.paused_at: float | None = None
+        """Since when; None while its timeout runs."""
         self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
 
@@ -102,8 +109,33 @@ class Run:
     def lane(self) -> str:
         return self.lease.lane
 
+    @property
+    def due(self) -> float:
+        """When it is to be cut short, as things stand: while its timeout is paused, at the
+        deadline of its job."""
+        if self.paused_at is None:
+            return self.deadline
+        return math.inf if self.lease.deadline is None else self.lease.deadline
+
     def left(self) -> float:
-        return self.deadline - self.member.now()
+        now = self.member.now() if self.paused_at is None else self.paused_at
+        return self.deadline - now
+
+    def pause_timeout(self) -> None:
+        """The time until `resume_timeout` does not count toward its timeout, only toward the
+        deadline of its job."""
+        self.pauses += 1
+        if self.paused_at is None:
+            self.paused_at = self.member.now()
+
+    def resume_timeout(self) -> None:
+        """Must follow each `pause_timeout`; the watchdog is to look at `due` again then."""
+        self.pauses -= 1
+        if not self.pauses and self.paused_at is not None:
+            self.deadline += max(0.0, self.member.now() - self.paused_at)
+            if self.lease.deadline is not None:
+                self.deadline = min(self.deadline, self.lease.deadline)
+            self.paused_at = None
 
     def overdue(self) -> PenstockError:
         absolute = self.lease.deadline

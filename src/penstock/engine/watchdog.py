@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from penstock.engine.run import Interrupt, Run
 
@@ -19,8 +20,19 @@ class Watchdog:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, run: Run) -> None:
-        if run.deadline < self._next:
-            self._set(run.deadline)
+        if run.due < self._next:
+            self._set(run.due)
+
+    @contextmanager
+    def paused(self, run: Run) -> Iterator[None]:
+        """The run's timeout stands still inside."""
+        run.pause_timeout()
+        try:
+            yield
+        finally:
+            run.resume_timeout()
+            if run.interrupted is None:
+                self.watch(run)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -40,11 +52,11 @@ class Watchdog:
         for run in list(self._runs()):
             if run.interrupted is not None:
                 continue
-            if run.deadline <= now:
+            if run.due <= now:
                 absolute = run.lease.deadline
                 late = absolute is not None and absolute <= now
                 run.interrupt(Interrupt.DEADLINE if late else Interrupt.TIMEOUT)
             else:
-                earliest = min(earliest, run.deadline)
+                earliest = min(earliest, run.due)
         if earliest < math.inf:
             self._set(earliest)
