@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from penstock.ingest.parse.archive import Archive
 from penstock.ingest.parse.docx_file import read_core
-from penstock.ingest.parse.draft import Draft
+from penstock.ingest.parse.draft import Draft, clean, one_line
 
 MAIN = "xl/workbook.xml"
 _STRINGS = "xl/sharedStrings.xml"
@@ -31,7 +31,7 @@ def read_xlsx(archive: Archive, draft: Draft) -> None:
     for kind, name, attributes in archive.xml(MAIN):
         if kind == "start" and name == "sheet":
             _, part = relations.get(attributes.get("r:id", ""), ("", ""))
-            if part in archive:
+            if archive.is_new(part):
                 draft.heading(1, attributes.get("name", ""))
                 for cells in _rows(archive, part, strings, dates):
                     draft.row(cells)
@@ -50,7 +50,7 @@ def _shared_strings(archive: Archive) -> Iterator[str]:
             in_text = False
             in_reading_aid = in_reading_aid and name != "rPh"
             if name == "si":
-                yield text
+                yield one_line(clean(text))  # as it is shown: many cells may have the same one
                 text = ""
 
 
