@@ -27,7 +27,11 @@ class _Bounded(EmailPolicy):
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         name, value = super().header_source_parse(sourcelines)
-        return name, value[:_HEADER_MOST]
+        if len(value) <= _HEADER_MOST:
+            return name, value
+        some = value[:_HEADER_MOST]
+        # Behind a whole address, or a whole word.
+        return name, some[: some.rfind(",")] if "," in some else some.rpartition(" ")[0]
 
 
 _POLICY = _Bounded()
