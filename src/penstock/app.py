@@ -114,6 +114,7 @@ class Penstock(Operating):
         max_retries: int | None = None,
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
+        max_per_process: int | None = None,
         every: float | None = None,
         cron: str | None = None,
         timezone: str | None = None,
@@ -121,7 +122,8 @@ class Penstock(Operating):
         catch_up: float | None = None,
     ) -> Callable[[Function], Function]:
         """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
-        is run in a thread. `permanent` names exceptions that are not worth a retry.
+        is run in a thread. `permanent` names exceptions that are not worth a retry. A process
+        takes `max_per_process` of them at a time; more stay in the queue, where tenants take turns.
 
         With `every` (seconds) or `cron` ("0 3 * * *", in `timezone`, else UTC) the job is also
         enqueued by the clock, once for each tick over all worker processes of the kind;
@@ -148,6 +150,7 @@ class Penstock(Operating):
                     permanent=permanent,
                     lane=lane,
                     periodic=periodic,
+                    max_per_process=max_per_process,
                 )
             )
             return function

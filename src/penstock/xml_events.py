@@ -8,6 +8,11 @@ from xml.parsers import expat
 from penstock.model.errors import ParserError
 
 _MOST_DEEP = 2_000
+_LONGEST_NAME = 1_000
+"""Of a tag or an attribute, with the name space, which is repeated with each."""
+_MOST_SILENT = 2_000_000
+"""Bytes without a tag or text, so of one tag, or of comments. A tag is looked at from its start
+with each block that it goes on in."""
 
 Event = tuple[str, str, dict[str, str]]
 """("start", tag, attributes), ("end", tag, {}) or ("text", characters, {}); names are local."""
@@ -24,6 +29,8 @@ def events(blocks: Iterable[bytes]) -> Iterator[Event]:
         depth += 1
         if depth > _MOST_DEEP:
             raise ParserError("XML nested too deep", "bomb")
+        if len(name) > _LONGEST_NAME or any(len(key) > _LONGEST_NAME for key in attributes):
+            raise ParserError(f"XML with a name of over {_LONGEST_NAME} characters", "bomb")
         waiting.append(("start", name.rpartition(" ")[2], _local(attributes)))
 
     def end(name: str) -> None:
@@ -41,8 +48,12 @@ def events(blocks: Iterable[bytes]) -> Iterator[Event]:
     parser.CharacterDataHandler = lambda data: waiting.append(("text", data, {}))
     parser.StartDoctypeDeclHandler = doctype
     try:
+        silent = 0
         for block in blocks:
             parser.Parse(block, False)
+            silent = 0 if waiting else silent + len(block)
+            if silent > _MOST_SILENT:
+                raise ParserError(f"XML with a tag of over {_MOST_SILENT} bytes", "bomb")
             yield from waiting
             waiting.clear()
         parser.Parse(b"", True)

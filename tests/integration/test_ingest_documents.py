@@ -35,15 +35,15 @@ class Held:
     def __init__(self, app: Penstock) -> None:
         self.waits, self.go_on = asyncio.Event(), asyncio.Event()
         parser = app.corpus._tools.parser
-        stage = parser.stage
+        ask = parser.ask
 
-        async def held(*source: Any) -> Any:
+        async def held(*question: Any) -> Any:
             if not self.waits.is_set():
                 self.waits.set()
                 await self.go_on.wait()
-            return await stage(*source)
+            return await ask(*question)
 
-        setattr(parser, "stage", held)  # noqa: B010
+        setattr(parser, "ask", held)  # noqa: B010
 
 
 @pytest.mark.parametrize("slow", ["parse", "embed"])

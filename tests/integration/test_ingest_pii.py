@@ -212,10 +212,10 @@ async def test_no_value_in_the_collections_of_an_answer_is_stored_shown_or_logge
 def quoting(app: Penstock, error: Exception) -> None:
     """Let the parser fail, and quote the document as some do."""
 
-    async def stage(source: object, title: str, settings: object, web: object) -> object:
+    async def ask(*question: object) -> object:
         raise error
 
-    setattr(app.corpus._tools.parser, "stage", stage)  # noqa: B010
+    setattr(app.corpus._tools.parser, "ask", ask)  # noqa: B010
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ async def test_no_value_that_an_error_quotes_is_stored_or_logged(
         assert "[PHONE]" in str(dead.error)
         await app.corpus.delete("a")  # the original, which is kept for a retry
         assert await scan(shelf) == {}
-        app.corpus._tools.parser.__dict__.pop("stage")
+        app.corpus._tools.parser.__dict__.pop("ask")
     assert await scan(shelf) == {}
     assert leaks(logs.text.encode()) == []
 

@@ -245,6 +245,54 @@ async def test_time_runs_on_while_a_job_waits(family: Family, what: str) -> None
         await until(lambda: len(orchestrator.workers) == 1, "one worker to be left")
 
 
+async def test_wait_that_is_not_timed_does_not_count_toward_the_timeout(family: Family) -> None:
+    """In several tasks at a time, too; what is left of the timeout is left."""
+    left: list[float] = []
+
+    @family.app.job("mother", timeout=5.0, max_retries=0)
+    async def mother(ctx: JobContext) -> None:
+        async def turn(seconds: float) -> None:
+            async with ctx.parked(timed=False):
+                await asyncio.sleep(seconds)
+
+        left.append(ctx.remaining())
+        waits = asyncio.gather(turn(0.2), turn(1.0))
+        await asyncio.sleep(0.5)
+        left.append(ctx.remaining())
+        await waits
+        left.append(ctx.remaining())
+        assert ctx.deadline - (ctx.job.started_at or 0.0) > 5.9
+
+    async with family.app as app, app.running():
+        job = await app.enqueue("mother")
+        ended = await app.wait(job.id, timeout=20)
+        assert ended.state is JobState.COMPLETED, ended.error
+    assert left[0] >= left[1] >= left[2] > left[0] - 0.9
+
+
+@pytest.mark.parametrize("what", ["timeout", "deadline"])
+async def test_timeout_goes_on_after_a_wait_and_a_deadline_meanwhile(
+    family: Family, what: str
+) -> None:
+    waited: list[bool] = []
+
+    @family.app.job("mother", timeout=0.5, max_retries=0)
+    async def mother(ctx: JobContext) -> None:
+        async with ctx.parked(timed=False):
+            await asyncio.sleep(1.0)
+        waited.append(True)
+        await asyncio.sleep(60)
+
+    async with family.app as app, app.running() as orchestrator:
+        deadline = time.time() + 0.5 if what == "deadline" else None
+        job = await app.enqueue("mother", deadline=deadline)
+        failed = await app.wait(job.id, timeout=20)
+        assert failed.error is not None
+        assert failed.error.type == {"timeout": "JobTimeout", "deadline": "DeadlineExceeded"}[what]
+        assert waited == [True] * (what == "timeout")
+        await until(lambda: len(orchestrator.workers) == 1, "one worker to be left")
+
+
 async def test_handler_can_give_up_waiting_by_itself(family: Family) -> None:
     """Its own time-out ends the wait; it goes on once it has a worker again."""
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from operator import add
 
 from penstock.corpus.stem import stem
+from penstock.model.text import normalized
 
 LONGEST_TERM = 64
 """Longer ones are cut: a SHA-256 is still found whole."""
@@ -108,7 +109,7 @@ def is_hangul(text: str) -> bool:
 
 def normal(text: str) -> str:
     """`text` without differences of width, case and kind of hyphen."""
-    return _HYPHEN.sub("-", unicodedata.normalize("NFKC", text).casefold())
+    return _HYPHEN.sub("-", normalized("NFKC", text).casefold())
 
 
 class _Lines(dict[str, str]):
@@ -155,4 +156,4 @@ def _plain(word: str) -> str:
     """Without accents: "café" is asked for as "cafe", and the other way round."""
     if word.isascii():
         return word
-    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", word)))
+    return normalized("NFC", _ACCENT.sub("", normalized("NFD", word)))

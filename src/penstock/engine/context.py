@@ -84,7 +84,7 @@ class Services:
     permits: PermitDesk
     client: HttpClient
     finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
-    parked: Callable[[Run], AbstractAsyncContextManager[None]]
+    parked: Callable[[Run, bool], AbstractAsyncContextManager[None]]
     lending: Lending
     timed: Callable[[str, str, float], None]
     """How long a stage of a run of this kind took."""
@@ -286,10 +286,14 @@ class JobContext:
         """
         return self._services.finished(self._run, jobs)
 
-    def parked(self) -> AbstractAsyncContextManager[None]:
+    def parked(self, *, timed: bool = True) -> AbstractAsyncContextManager[None]:
         """`async with ctx.parked(): ...` around a wait for something else that others bring about,
-        such as a document's becoming searchable. What holds for `finished` holds for it, too."""
-        return self._services.parked(self._run)
+        such as a document's becoming searchable. What holds for `finished` holds for it, too.
+
+        `timed=False`: the wait does not count toward the job's timeout, only toward its deadline.
+        For turns at something that is shared: how long they take is others' doing.
+        """
+        return self._services.parked(self._run, timed)
 
     def from_thread(self, awaitable: Awaitable[T]) -> T:
         """For sync handlers: run `ctx.enqueue(...)` and the like, and wait for the result. It is

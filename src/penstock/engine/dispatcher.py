@@ -50,6 +50,13 @@ class Dispatcher:
             )
             for kind, handler in bench.handlers.items()
         }
+        self._bounds = {
+            kind: handler.max_per_process
+            for kind, handler in bench.handlers.items()
+            if handler.max_per_process is not None
+        }
+        self._omitted: set[str] = set()
+        """Kinds that the last claim did not ask for, because of their bounds."""
         self._timers: dict[Ref, tuple[asyncio.TimerHandle, Lease]] = {}
         self._may_claim = self._may_claim_lanes = True
         """There may be something to claim, without a lane or in one: not known to be empty."""
@@ -129,6 +136,8 @@ class Dispatcher:
             # Before the trip: a wake-up that comes meanwhile must count.
             self._may_claim = self._may_claim and not want.limit
             self._may_claim_lanes = self._may_claim_lanes and not want.lanes
+            if want.looks:
+                self._omitted = self._bounds.keys() - want.kinds.keys()
         begun = time.monotonic()
         try:
             exchange = await member.exchange(
@@ -252,6 +261,9 @@ class Dispatcher:
             self._may_claim = self._may_claim_lanes = True
         if room > self._lanes_left:
             self._may_claim_lanes = True
+        bounded = self._bounded_room()
+        if any(bounded[kind] for kind in self._omitted):
+            self._may_claim = self._may_claim_lanes = True
         if self._next_at is not None and bench.member.now() >= self._next_at:
             self._may_claim = self._may_claim_lanes = True
             self._next_at = None
@@ -271,7 +283,8 @@ class Dispatcher:
         if len(kinds) < len(self._kinds):
             later = 0
         lanes, limit, later = min(lanes, most), min(limit, most), min(later, most)
-        return Want(limit, kinds, not bench.crashed, lanes, ordinary, later)
+        want = Want(limit, kinds, not bench.crashed, lanes, ordinary, later)
+        return self._bounded(want, bounded) if bounded else want
 
     def _kinds_and_room(self) -> tuple[dict[str, KindDefaults], int]:
         """What may be claimed, and how much, so that all that is here can wait for permits at a
@@ -296,14 +309,40 @@ class Dispatcher:
         kinds = {kind: known for kind, known in self._kinds.items() if kind not in left_out}
         return kinds, max(0, most - here) if kinds else 0
 
+    def _bounded(self, want: Want, room: dict[str, int]) -> Want:
+        """`want` such that no kind can pass its bound. A claim has one limit for all kinds: where a
+        kind has less room than that, others are asked for first, without it; and in the next trip
+        all are, but no more than fit."""
+        most = max(want.limit, want.lanes, want.later)
+        tight = {kind for kind in room if room[kind] < most}
+        omitted = {kind for kind in tight if not room[kind] or kind not in self._omitted}
+        fit = min((room[kind] for kind in tight - omitted), default=most)
+        return want._replace(
+            limit=min(want.limit, fit),
+            lanes=min(want.lanes, fit),
+            later=min(want.later, fit),
+            kinds={kind: known for kind, known in want.kinds.items() if kind not in omitted},
+        )
+
+    def _bounded_room(self) -> dict[str, int]:
+        """How many more of the kinds that are bounded may be here."""
+        if not self._bounds:
+            return {}
+        here = Counter(lease.kind for lease in self._here())
+        return {kind: max(0, most - here[kind]) for kind, most in self._bounds.items()}
+
+    def _here(self) -> list[Lease]:
+        """Every job that this process has, running or not."""
+        runs = (*self._bench.runs.values(), *self._bench.stuck.values())
+        here = [run.lease for run in runs]
+        here += self._bench.internal_queue.waiting()
+        return here + [lease for _, lease in self._timers.values()]
+
     def _ordinary_room(self) -> int | None:
         """How many more jobs below high priority fit without the reserved workers."""
         if not self._settings.reserved_workers:
             return None
-        runs = (*self._bench.runs.values(), *self._bench.stuck.values())
-        here = [run.lease for run in runs if run.lease.ref not in self._bench.parked]
-        here += self._bench.internal_queue.waiting()
-        here += [lease for _, lease in self._timers.values()]
+        here = (lease for lease in self._here() if lease.ref not in self._bench.parked)
         taken = sum(lease.priority > Priority.HIGH for lease in here)
         return max(0, self._settings.max_workers - self._settings.reserved_workers - taken)
 

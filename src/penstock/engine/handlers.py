@@ -41,6 +41,9 @@ class Handler:
     arguments: Arguments
     lane: str | Callable[[dict[str, Any]], str] | None
     periodic: Periodic | None
+    max_per_process: int | None = None
+    """Jobs of the kind that a process takes at a time, also those that wait in it; None: any
+    number."""
 
     @classmethod
     def of(
@@ -53,6 +56,7 @@ class Handler:
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
         periodic: Periodic | None = None,
+        max_per_process: int | None = None,
     ) -> Handler:
         check_kind(kind)
         if not callable(function):
@@ -61,6 +65,8 @@ class Handler:
             raise ConfigError(f"timeout of {kind!r} must be over 0 s and at most 30 days")
         if not 0 <= max_retries <= 1000:
             raise ConfigError(f"max_retries of {kind!r} must be between 0 and 1000")
+        if max_per_process is not None and max_per_process < 1:
+            raise ConfigError(f"max_per_process of {kind!r} must be at least 1")
         is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 (an object with async __call__)
         )
@@ -80,6 +86,7 @@ class Handler:
             arguments,
             lane,
             periodic,
+            max_per_process,
         )
         if periodic is not None:
             handler.lane_of({})  # raises now, and not at each tick

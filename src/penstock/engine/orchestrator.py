@@ -165,7 +165,7 @@ class JobOrchestrator:
                 ),
                 timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),
-                parked=lambda run: parking.parked(run),
+                parked=lambda run, timed: parking.parked(run, timed),
                 lending=Lending(
                     lambda run: parking.lend(run),
                     lambda run: parking.go_on(run),

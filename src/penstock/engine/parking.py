@@ -50,7 +50,7 @@ class Parking:
                 yield ended
 
     @asynccontextmanager
-    async def parked(self, run: Run) -> AsyncIterator[None]:
+    async def parked(self, run: Run, timed: bool = True) -> AsyncIterator[None]:
         """See `JobContext.parked`. A handler may wait in several tasks at a time: it is parked
         while any of them does."""
         if run.placed and self._is_under_way(run):
@@ -60,11 +60,17 @@ class Parking:
         run.waits += 1
         run.for_others += 1
         self._let_others_run(run)
+        if not timed:
+            run.stop_clock()
         try:
             yield
         finally:
             run.for_others -= 1
-            await self._end_wait(run)
+            try:
+                await self._end_wait(run)
+            finally:
+                if not timed:
+                    self._start_clock(run)
 
     def lend(self, run: Run) -> None:
         """The run waits for a permit, and has no worker until `reclaim`: also while it makes the
@@ -87,9 +93,12 @@ class Parking:
         try:
             await self._end_wait(run)
         finally:
-            run.start_clock()
-            if self._is_under_way(run):
-                self._bench.watchdog.watch(run)
+            self._start_clock(run)
+
+    def _start_clock(self, run: Run) -> None:
+        run.start_clock()
+        if self._is_under_way(run):
+            self._bench.watchdog.watch(run)
 
     async def _end_wait(self, run: Run) -> None:
         run.waits -= 1

@@ -22,10 +22,11 @@ from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.company import MOST, Embed
 from penstock.ingest.jobs import EMBED, EMBEDDER_LANE, PARSE, SCAN, payload_of
 from penstock.ingest.mask import Masker
-from penstock.ingest.parse.pool import ParserPool, Scans
+from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.parse.questions import Scans
 from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
-from penstock.ingest.scan_readers import ScanReader
+from penstock.ingest.scan_readers import ScanReader, parser_for
 from penstock.model.document import DocumentRef, DocumentState, Staged
 from penstock.model.errors import (
     LaneBusy,
@@ -102,10 +103,14 @@ class IngestFailed(PenstockError):
     """Something unforeseen went wrong with a document. What it said is masked."""
 
 
-def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(tools: Tools, job_timeout: float, job: Callable[..., Callable[[Any], Any]]) -> None:
     """Let an app do the two jobs."""
+    # The parsers' limits are earlier than the job's: what is too slow fails there, once and for
+    # good. A timeout would be retried. With a model that masks, parsing and cutting are two trips.
+    trips = 2 if tools.mask.heavy else 1
+    timeout = job_timeout + trips * tools.parser.longest_seconds
 
-    @job(PARSE)
+    @job(PARSE, timeout=timeout, max_per_process=tools.parser.worth_having)
     async def parse(
         ctx: JobContext,
         collection: str,
@@ -207,14 +212,14 @@ class Work:
 
     async def parse(self, title: str, web: str | None) -> Result | None:
         """`web` is the charset that a web server has named, None if it does not come from one."""
-        tools = self.tools
+        tools, parser = self.tools, parser_for(self.ctx, self.tools.parser)
         async with self.original() as path:
             if tools.mask.heavy:  # a model takes part, of which the children have none
                 with self.ctx.stage("parse"):
-                    parsed = await tools.parser.parse(path, web=web)
+                    parsed = await parser.parse(path, web=web)
                 made = Scans(len(parsed.scans)) if parsed.scans else await self._cut(parsed, title)
             else:
-                made = await tools.parser.stage(path, title, tools.chunk, web)
+                made = await parser.stage(path, title, tools.chunk, web)
         match made:
             case Scans(pages):
                 await self.ctx.enqueue(SCAN, payload_of(self.version, self.blob))
@@ -234,7 +239,8 @@ class Work:
         with self.ctx.stage("mask"):
             prepared = await asyncio.to_thread(prepare, parsed, title, tools.mask, masked or {})
         with self.ctx.stage("chunk"):
-            chunks = await tools.parser.cut(prepared.uncut, tools.chunk)
+            parser = parser_for(self.ctx, tools.parser)
+            chunks = await parser.cut(prepared.uncut, tools.chunk)
         return prepared.staged(chunks, parsed.mime)
 
     async def _stage(self, staged: Staged) -> Result | None:

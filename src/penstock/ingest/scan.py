@@ -18,13 +18,14 @@ from penstock.ingest.jobs import SCAN
 from penstock.ingest.mask import Masker
 from penstock.ingest.parsed import Parsed
 from penstock.ingest.pipeline import PARSED, Result, Tools, Work
-from penstock.ingest.scan_readers import ScanReader
+from penstock.ingest.scan_readers import ScanReader, parser_for
 from penstock.model.document import DocumentRef
 from penstock.model.errors import ModelError, ParserError
 from penstock.ports.corpus import ScannedPage, Version
 
 TIMEOUT_SECONDS = 600.0
-"""Of one run. A page begins in its first half only, so each has the other half at least."""
+"""Of one run, at least. A page begins in its first half only, so each has the other half at least,
+which is enough for it, and to parse and to cut the whole."""
 CONTEXT = 500
 """Characters before a page that tell what a number at its top may be."""
 GAP = "\n\n"
@@ -33,7 +34,9 @@ GAP = "\n\n"
 def register(tools: Tools, reader: ScanReader, job: Callable[..., Callable[[Any], Any]]) -> None:
     """Let an app do the job."""
 
-    @job(SCAN, lane=reader.lane, timeout=TIMEOUT_SECONDS)
+    timeout = max(TIMEOUT_SECONDS, 2 * 3 * reader.pool.longest_seconds)
+
+    @job(SCAN, lane=reader.lane, timeout=timeout, max_per_process=reader.pool.worth_having)
     async def scan(
         ctx: JobContext, collection: str, document: str, generation: int, blob: str
     ) -> Result:
@@ -51,7 +54,8 @@ async def _scan(work: Work, reader: ScanReader) -> Result | None:
     if known is None or document is None:
         return None
     async with work.original() as path:
-        parsed = await reader.pool.parse(path)
+        parser = parser_for(ctx, reader.pool)
+        parsed = await parser.parse(path)
         for done, page in enumerate(parsed.scans):
             if page in known:
                 continue
@@ -69,7 +73,7 @@ async def _scan(work: Work, reader: ScanReader) -> Result | None:
                 return None
             fraction = (done + 1) / len(parsed.scans)
             ctx.progress(PARSED * fraction, f"{done + 1} of {len(parsed.scans)} pages read")
-        whole = await reader.pool.parse(path, {page: known[page].text for page in parsed.scans})
+        whole = await parser.parse(path, {page: known[page].text for page in parsed.scans})
     counts = Counter[str]()
     for page in parsed.scans:
         counts.update(known[page].masked)

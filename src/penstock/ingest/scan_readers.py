@@ -6,6 +6,7 @@ do not wait for it.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from penstock.engine.context import JobContext
 from penstock.ingest.parse.draft import clean
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
+from penstock.ingest.parse.questions import Parsing
 from penstock.model.errors import ConfigError
 from penstock.model.llm import LlmConfig
 from penstock.model.settings import Settings
@@ -53,7 +55,7 @@ class OcrReader:
         check(self._languages)
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
-        return await self.pool.ocr(path, page, self._languages)
+        return await parser_for(ctx, self.pool).ocr(path, page, self._languages)
 
 
 class ModelReader:
@@ -70,8 +72,14 @@ class ModelReader:
 
     async def read(self, ctx: JobContext, path: Path, page: int) -> str:
         """The picture is in memory only, from the child that draws it to the request."""
-        png = await self.pool.picture(path, page)
+        png = await parser_for(ctx, self.pool).picture(path, page)
         return clean(await self._model.read(png, ctx.http.post, self._most)).strip()
+
+
+def parser_for(ctx: JobContext, pool: ParserPool) -> Parsing:
+    """The parsers, for a job: it waits for its tenant's turn without a worker, and without
+    spending its timeout."""
+    return pool.asked_by(ctx.tenant, partial(ctx.parked, timed=False))
 
 
 def scan_reader(settings: Settings, llm: LlmConfig, limits: ParseLimits) -> ScanReader | None:

@@ -57,7 +57,9 @@ def open_library(
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
     scans = 0 if settings.scans == "none" else MOST_PAGES
-    limits = ParseLimits(input_bytes=settings.document_bytes, scans=scans)
+    limits = ParseLimits(
+        input_bytes=settings.document_bytes, scans=scans, seconds=settings.parse_seconds
+    )
     parser, reader = ParserPool(settings.parsers, limits), scan_reader(settings, llm, limits)
     tools = Tools(
         corpus=store.corpus(),
@@ -71,7 +73,7 @@ def open_library(
         model=embedding.model,
         keep_originals=settings.keep_originals,
     )
-    register(tools, job)
+    register(tools, settings.job_timeout, job)
     reembed.register(tools, job)
     if reader is not None:
         scan.register(tools, reader, job)

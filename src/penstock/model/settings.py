@@ -92,6 +92,9 @@ class Settings:
     parsers: int = 2
     """Documents parsed at a time by one process, each in a child process; and as many scanned
     pages, where those are read."""
+    parse_seconds: float = 60.0
+    """A document, or a scanned page, that takes a parser longer fails for good. Waiting for a
+    parser does not count."""
     scans: str = "none"
     """Who reads pages without text, and pictures: `none`, `ocr` (tesseract, on this machine) or
     `model` (that of `llm.models.ingest`, **which receives them unmasked**)."""

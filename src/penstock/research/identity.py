@@ -6,6 +6,8 @@ import re
 import unicodedata
 from urllib.parse import unquote, urlsplit
 
+from penstock.model.text import normalized
+
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _DOI_PREFIX = re.compile(r"(?i)\s*(?:doi:\s*|(?:https?://)?(?:dx\.|www\.)?doi\.org/)")
 _ARXIV_DOI = "10.48550/arxiv."
@@ -75,6 +77,6 @@ def canonical_url(url: str) -> str | None:
 def folded_title(title: str) -> str:
     """Letters, digits and signs of vowels, in one case and without accents: what is left is what
     the title says, however it was typed."""
-    apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
+    apart = normalized("NFKD", normalized("NFKD", title).casefold())
     kept = (sign for sign in apart if sign.isalnum() or unicodedata.category(sign)[0] == "M")
-    return unicodedata.normalize("NFC", "".join(one for one in kept if one not in _ACCENTS))
+    return normalized("NFC", "".join(one for one in kept if one not in _ACCENTS))

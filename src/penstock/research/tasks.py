@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from penstock.ingest.jobs import Enqueue
 from penstock.model.ids import child_id
 from penstock.model.job import Job
 from penstock.model.research import Search, SearchRef
+from penstock.model.text import normalized
 
 SEARCH, FIND, PAGE = "research.search", "research.find", "research.page"
 SEARCH_LANE = "search"
@@ -42,7 +42,7 @@ def payload_of(ref: SearchRef, run: int) -> dict[str, Any]:
 
 def query_key(query: str, providers: Sequence[str]) -> str:
     """Equal for queries that ask the same of the same providers."""
-    words = unicodedata.normalize("NFKC", query).casefold().split()
+    words = normalized("NFKC", query).casefold().split()
     return f"{' '.join(words)}\n{','.join(sorted(providers))}"
 
 

@@ -16,7 +16,7 @@ STEPS = {
     "blob": ("blobs", "put", FIRST),
     "accept": ("corpus", "accept", FIRST),
     "enqueue": ("library", "_enqueue", FIRST),
-    "parse": ("parser", "stage", FIRST),
+    "parse": ("parser", "ask", FIRST),
     "stage": ("corpus", "stage", FIRST),
     "hand on": ("queue", "enqueue", FIRST),
     "first batch": ("corpus", "put_vectors", FIRST),
@@ -33,7 +33,7 @@ FETCH_STEPS = {
     "arrival": ("corpus", "fetched", FIRST),
     "hand over": ("queue", "enqueue", FIRST),
     "deletion of the address": ("blobs", "delete", FIRST),
-    "fetched parse": ("parser", "stage", FIRST),
+    "fetched parse": ("parser", "ask", FIRST),
 }
 """Of a document that is to be fetched, until it goes on as one that was uploaded."""
 

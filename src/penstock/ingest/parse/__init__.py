@@ -1,6 +1,8 @@
 """Documents to text, in child processes that can be killed.
 
 pool.py     the parent's side: children, limits, cancellation
+turns.py    who is next at the children
+questions.py what can be asked of them
 child.py    the child's side: one document at a time
 read.py     which reader a document gets
 sniff.py    what a document is, by its content

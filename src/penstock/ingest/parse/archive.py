@@ -15,7 +15,7 @@ from penstock.xml_events import Event, events
 
 _ENCRYPTED = 0x1
 _SMALL = 1_000_000
-_BLOCK = 65_536
+_BLOCK = 262_144
 
 
 class Archive:
@@ -27,6 +27,7 @@ class Archive:
             infos = self._zip.infolist()
         except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError) as error:
             raise ParserError(f"not a whole zip file: {type(error).__name__}", "corrupt") from error
+        self._named: set[str] = set()
         self._sizes = {info.filename: info.file_size for info in infos}
         if len(infos) > limits.entries:
             raise ParserError(f"more than {limits.entries} files are packed in it", "bomb")
@@ -43,6 +44,14 @@ class Archive:
 
     def __contains__(self, name: str) -> bool:
         return name in self._sizes
+
+    def is_new(self, name: str) -> bool:
+        """Whether there is such a file, and it was not asked for in this way before: what many
+        refer to is read once."""
+        if name in self._named:
+            return False
+        self._named.add(name)
+        return name in self
 
     def open(self, name: str) -> IO[bytes]:
         try:

@@ -25,18 +25,19 @@ def read_core(archive: Archive, draft: Draft) -> None:
     """Title and author, which all office documents keep in one place."""
     if "docProps/core.xml" not in archive:
         return
-    wanted = {"title", "creator", "subject", "created", "language"}
-    values: dict[str, str] = {}
+    wanted = ("title", "creator", "subject", "created", "language")
+    pieces: dict[str, list[str]] = {key: [] for key in wanted}
     inside = ""
     for kind, name, _ in archive.xml("docProps/core.xml"):
         if kind == "start":
             inside = name
-        elif kind == "text" and inside in wanted:
-            values[inside] = values.get(inside, "") + name
+        elif kind == "text" and inside in pieces:
+            pieces[inside].append(name)
         elif kind == "end":
             inside = ""
-    draft.title = values.pop("title", None)
-    draft.note("author", values.pop("creator", None))
+    values = {key: "".join(found) for key, found in pieces.items()}
+    draft.title = values.pop("title")
+    draft.note("author", values.pop("creator"))
     for key, value in values.items():
         draft.note(key, value)
 
@@ -69,7 +70,7 @@ def _read_part(archive: Archive, part: str, levels: dict[str, int], draft: Draft
     tables = 0
     level = 0
     paragraphs: list[list[str]] = []  # those of text boxes stand inside others
-    cells: list[str] = []
+    cells: list[list[str]] = []  # each in its paragraphs
     for kind, name, attributes in archive.xml(part):
         if kind == "start" and (skipped or name in _SKIPPED):
             skipped += 1
@@ -104,7 +105,7 @@ def _read_part(archive: Archive, part: str, levels: dict[str, int], draft: Draft
                 case "tr" if tables == 1:
                     cells = []
                 case "tc" if tables == 1:
-                    cells.append("")
+                    cells.append([])
         else:
             match name:
                 case "t":
@@ -114,14 +115,14 @@ def _read_part(archive: Archive, part: str, levels: dict[str, int], draft: Draft
                 case "p" if paragraphs:
                     text = "".join(paragraphs.pop())
                     if tables and cells:
-                        cells[-1] += f" {text}"
+                        cells[-1].append(text)
                     elif level:
                         draft.heading(level, text)
                     else:
                         draft.block(text)
                     level = 0
                 case "tr" if tables == 1:
-                    draft.row(cells)
+                    draft.row(map(" ".join, cells))
                 case "tbl":
                     tables -= 1
                     if not tables:

@@ -7,18 +7,19 @@ comes in. Line breaks combine with nothing, so the whole is normal because its p
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parsed import Heading, Page, Parsed
 from penstock.model.errors import ParserError
-from penstock.model.text import storable
+from penstock.model.text import normalized, storable
 
 _LINE_BREAKS = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x01-\x08\x0e-\x1b\x1f\x7f\ufffe\uffff]")
 _BLANKS = re.compile(r"\s+")
 _TITLE_MOST = 500
+_PAGE_LOOKED_AT = 100_000
+"""Characters of a page that its headings are looked for in; a full one has some 5,000."""
 CELL_GAP = " | "
 _NO_TEXT = "there is no text in it"
 _PICTURES = "there is no text in it, only pictures, which are read where `scans` is set"
@@ -27,7 +28,7 @@ _PICTURES = "there is no text in it, only pictures, which are read where `scans`
 def clean(text: str) -> str:
     """NFC, line breaks as \\n, and nothing a store refuses or nobody can see."""
     text = _CONTROLS.sub("", _LINE_BREAKS.sub("\n", storable(text)))
-    return unicodedata.normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 def one_line(text: str) -> str:
@@ -98,7 +99,13 @@ class Draft:
 
     def row(self, cells: Iterable[str]) -> None:
         """One row of a table; rows that follow each other are one block."""
-        line = CELL_GAP.join(one_line(clean(cell)) for cell in cells)
+        shown: list[str] = []
+        length = self._length
+        for cell in cells:
+            shown.append(one_line(clean(cell)))
+            length += len(shown[-1])
+            self._check(length)  # many cells may be one long text
+        line = CELL_GAP.join(shown)
         if line.replace(CELL_GAP.strip(), "").strip():
             self._separate("\n")
             self._append(line)
@@ -136,7 +143,8 @@ class Draft:
             for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), 1)
         )
         for level, mark, page in self._marks:
-            found = text.find(mark, pages[page].start, pages[page].end)
+            end = min(pages[page].end, pages[page].start + _PAGE_LOOKED_AT)
+            found = text.find(mark, pages[page].start, end)
             start = pages[page].start if found < 0 else found
             self._headings.append(Heading(level, start, mark))
         headings = tuple(sorted(self._headings, key=lambda heading: heading.start))
@@ -158,7 +166,10 @@ class Draft:
 
     def _append(self, text: str) -> None:
         self._length += len(text)
-        if self._length > self._limits.characters:
-            raise ParserError(f"more than {self._limits.characters} characters", "oversized")
+        self._check(self._length)
         if text:
             self._pieces.append(text)
+
+    def _check(self, length: int) -> None:
+        if length > self._limits.characters:
+            raise ParserError(f"more than {self._limits.characters} characters", "oversized")

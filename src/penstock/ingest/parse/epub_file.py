@@ -30,7 +30,7 @@ def read_epub(archive: Archive, draft: Draft) -> None:
     for chapter in _spine(archive, package, draft):
         if chapter in locked:
             raise ParserError("its chapters are encrypted", "encrypted")
-        if chapter in archive:
+        if archive.is_new(chapter):
             read_html(decode(archive.read(chapter)), draft, own_title=False)
 
 
@@ -49,12 +49,12 @@ def _spine(archive: Archive, package: str, draft: Draft) -> list[str]:
     folder = posixpath.dirname(package)
     files: dict[str, str] = {}
     order: list[str] = []
-    said: dict[str, str] = {}
+    said: dict[str, list[str]] = {"title": [], "creator": [], "language": []}
     inside = ""
     for kind, name, attributes in archive.xml(package):
         if kind == "text":
-            if inside in ("title", "creator", "language"):
-                said[inside] = said.get(inside, "") + name
+            if inside in said:
+                said[inside].append(name)
         elif kind == "end":
             inside = ""
         else:
@@ -64,7 +64,7 @@ def _spine(archive: Archive, package: str, draft: Draft) -> list[str]:
                 files[attributes.get("id", "")] = posixpath.normpath(posixpath.join(folder, target))
             elif name == "itemref":
                 order.append(attributes.get("idref", ""))
-    draft.title = said.get("title")
-    draft.note("author", said.get("creator"))
-    draft.note("language", said.get("language"))
+    draft.title = "".join(said["title"])
+    draft.note("author", "".join(said["creator"]))
+    draft.note("language", "".join(said["language"]))
     return [files[item] for item in dict.fromkeys(order) if item in files]

@@ -43,7 +43,9 @@ class _Page:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._pieces: list[str] = []
-        self._unseen: list[str] = []
+        self._unseen: dict[str, None] = {}
+        """Elements around what comes next that nobody sees, the outermost first. Of several of a
+        name the outermost is what counts: it is what their first end tag closes."""
         self._in_title = False
         self._level = 0
         self._preformatted = 0
@@ -53,7 +55,7 @@ class _Page:
 
     def start(self, tag: str) -> None:
         if tag in _UNSEEN:
-            self._unseen.append(tag)
+            self._unseen.setdefault(tag)
         elif self._unseen:
             return
         elif tag == "title":
@@ -82,7 +84,8 @@ class _Page:
     def end(self, tag: str) -> None:
         if tag in _UNSEEN:
             if tag in self._unseen:
-                del self._unseen[self._unseen.index(tag) :]
+                while self._unseen.popitem()[0] != tag:
+                    pass
         elif self._unseen:
             return
         elif tag == "title":

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from email import policy
+import re
 from email.errors import MessageError
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
+from email.policy import EmailPolicy
+from itertools import islice
 
 from penstock.ingest.parse.draft import Draft, one_line
 from penstock.ingest.parse.html_file import read_html
 from penstock.ingest.parse.text_file import decode
 from penstock.model.errors import ParserError
 
+_HEADER_MOST = 5_000
+"""Characters of a header that are read: the standard parser takes the square of their number."""
+_MOST_NESTED = 50
+"""Parts that have parts: each line is compared with the borders of all that are open."""
+_NESTED = re.compile(rb"(?im)^content-type:\s*multipart/")
 _SHOWN = ("Subject", "From", "To", "Cc", "Date")
 
 
+class _Bounded(EmailPolicy):
+    """Reads the beginning of each header only."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        if len(value) <= _HEADER_MOST:
+            return name, value
+        some = value[:_HEADER_MOST]
+        # Behind a whole address, or a whole word.
+        return name, some[: some.rfind(",")] if "," in some else some.rpartition(" ")[0]
+
+
+_POLICY = _Bounded()
+
+
 def read_mail(data: bytes, draft: Draft) -> None:
+    if sum(1 for _ in islice(_NESTED.finditer(data), _MOST_NESTED + 1)) > _MOST_NESTED:
+        raise ParserError(f"a message with over {_MOST_NESTED} parts that have parts", "bomb")
     try:
-        message = BytesParser(policy=policy.default).parsebytes(data)
+        message = BytesParser(policy=_POLICY).parsebytes(data)
         assert isinstance(message, EmailMessage)
         headers = [f"{name}: {one_line(str(message[name]))}" for name in _SHOWN if message[name]]
         body = message.get_body(preferencelist=("plain", "html"))

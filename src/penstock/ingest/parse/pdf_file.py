@@ -92,7 +92,9 @@ def _covered(page: Any) -> bool:
     from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
     width, height = page.get_size()
-    for image in islice(page.get_objects(filter=[FPDF_PAGEOBJ_IMAGE]), _MOST_OBJECTS):
+    for image in islice(page.get_objects(), _MOST_OBJECTS):
+        if image.type != FPDF_PAGEOBJ_IMAGE:
+            continue
         left, bottom, right, top = image.get_bounds()
         if (right - left) * (top - bottom) > width * height / 2:
             return True

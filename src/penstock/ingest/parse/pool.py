@@ -3,7 +3,8 @@
     async with ParserPool(size=2) as pool:
         parsed = await pool.parse(Path("report.pdf"))
 
-At most `size` documents are worked on at a time; more wait. A child does one document after another
+At most `size` documents are worked on at a time; more wait, and tenants take turns (turns.py). Time
+is limited from a document's turn on, not while it waits. A child does one document after another
 and is replaced when it has done enough or has grown. It is killed, with what it has started, when a
 document takes too long or too much memory, when the caller is cancelled, and when the pool is
 closed.
@@ -17,30 +18,25 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from penstock.ingest.chunk import ChunkSettings
-from penstock.ingest.cut import Uncut
 from penstock.ingest.parse.frames import LENGTHS, packed
 from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.wire import (
-    Frame,
-    pack_uncut,
-    unpack_chunks,
-    unpack_parsed,
-    unpack_staged,
-)
-from penstock.ingest.parsed import Parsed
-from penstock.model.document import NewChunk, Staged
+from penstock.ingest.parse.questions import Parsing
+from penstock.ingest.parse.turns import Turns, Waiting
+from penstock.ingest.parse.wire import Frame
 from penstock.model.errors import ConfigError, ParserError
 
 _COMMAND = ("-P", "-m", "penstock.ingest.parse.child")
 """What Python is to run; -P: not with modules that happen to lie in the current folder."""
 _START_SECONDS = 60.0
+_AHEAD = 7
+"""Documents at hand for each child: enough that none idles while the next ones are claimed, and few
+enough that other processes get some."""
 _WATCH_SECONDS = 0.05
 _ENVIRONMENT = (
     *("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"),
@@ -50,22 +46,17 @@ _ENVIRONMENT = (
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Scans(NamedTuple):
-    """A document that is not whole yet: some pages are pictures."""
-
-    pages: int
-
-
 class ChildGone(Exception):
     """The child ended before it answered."""
 
 
-class ParserPool:
+class ParserPool(Parsing):
     def __init__(self, size: int = 2, limits: ParseLimits | None = None) -> None:
         if size < 1:
             raise ConfigError("a parser pool needs at least one child")
-        self._limits = limits or ParseLimits()
-        self._turns = asyncio.Semaphore(size)
+        super().__init__(limits or ParseLimits())
+        self.size = size
+        self._turns = Turns(size)
         self._idle: list[_Child] = []
         self._children: set[_Child] = set()
         self._closed = False
@@ -93,77 +84,57 @@ class ParserPool:
         await asyncio.gather(*(self._end(child) for child in list(self._children)))
 
     @property
+    def worth_having(self) -> int:
+        """Questions to have at a time: those in work, and some that wait."""
+        return self.size * (1 + _AHEAD)
+
+    @property
+    def longest_seconds(self) -> float:
+        """From its turn on, a question is answered or refused within this time."""
+        return _START_SECONDS + self._limits.seconds
+
+    @property
     def pids(self) -> list[int]:
         """Processes that are there now."""
         return [child.pid for child in self._children]
 
-    async def parse(
+    def asked_by(self, tenant: str, waiting: Waiting = nullcontext) -> Parsing:
+        """The pool for one who asks: its questions are those of this tenant, and each wait for
+        a turn is inside `waiting()`."""
+        return _Asker(self, tenant, waiting)
+
+    async def ask(
         self,
-        source: bytes | Path,
-        scanned: Mapping[int, str] | None = None,
-        web: str | None = None,
-    ) -> Parsed:
-        """What is in a document, given as its bytes or the path of a file. `scanned` is what was
-        read on pages that are pictures, by number. `web`: it comes from a web server, which has
-        called its charset so.
-
-        Raises ParserError with a reason, ConfigError if a library is missing.
-        """
-        return unpack_parsed(*await self._of(source, scanned=scanned, question={"web": web}))
-
-    async def stage(
-        self, source: bytes | Path, title: str, settings: ChunkSettings, web: str | None = None
-    ) -> Staged | Scans:
-        """A document parsed, masked by the patterns that everybody has, and cut, in one go: what is
-        not masked stays in the child. `title` is used where the document has none. Raises what
-        `parse` does."""
-        question = {"stage": {"title": title, "settings": asdict(settings)}, "web": web}
-        header, body = await self._of(source, question=question)
-        if "scans" in header:
-            return Scans(header["scans"])
-        return unpack_staged(header, body)
-
-    async def picture(self, source: bytes | Path, page: int) -> bytes:
-        """What a page (from 1) looks like, as PNG. Raises what `parse` does."""
-        _, png = await self._of(source, page)
-        return png
-
-    async def ocr(self, source: bytes | Path, page: int, languages: str) -> str:
-        """What tesseract reads on a page (from 1). Raises what `parse` does; ConfigError also if
-        tesseract or a language is missing."""
-        _, text = await self._of(source, page, languages)
-        return text.decode()
-
-    async def cut(self, uncut: Uncut, settings: ChunkSettings) -> list[NewChunk]:
-        """The chunks of a masked text. Raises what `parse` does."""
-        answer = await self._ask(*pack_uncut(uncut, settings))
-        return unpack_chunks(uncut.text, *answer)
-
-    async def _of(
-        self,
-        source: bytes | Path,
-        page: int | None = None,
-        languages: str | None = None,
-        scanned: Mapping[int, str] | None = None,
-        question: Mapping[str, Any] | None = None,
+        question: dict[str, Any],
+        body: bytes,
+        tenant: str = "",
+        waiting: Waiting = nullcontext,
     ) -> Frame:
-        if isinstance(source, bytes) and len(source) > self._limits.input_bytes:
-            raise ParserError(f"larger than {self._limits.input_bytes} bytes", "oversized")
-        asked = {"scanned": dict(scanned or {}), "page": page, "languages": languages}
-        return await self._ask(*_about(source, {**asked, **(question or {})}))
-
-    async def _ask(self, question: dict[str, Any], body: bytes) -> Frame:
+        """A child's answer. No time is bounded before it is the question's turn."""
         request = packed({"limits": asdict(self._limits), **question}, body)
-        async with self._turns:
+        async with self._turns.turn(tenant, waiting):
+            whole = asyncio.timeout(self.longest_seconds)
             try:
-                return await self._ask_once(request)
-            except ChildGone:
-                # It may have been killed for what it did before, or from outside: once more.
-                pass
-            try:
-                return await self._ask_once(request)
-            except ChildGone as gone:
-                raise ParserError("the parser crashed on it, twice", "crashed") from gone
+                async with whole:
+                    return await self._ask_twice(request)
+            except TimeoutError:
+                if whole.expired():
+                    raise self._slow() from None
+                raise  # a child took too long to start: not the document's fault
+
+    async def _ask_twice(self, request: list[bytes]) -> Frame:
+        try:
+            return await self._ask_once(request)
+        except ChildGone:
+            # It may have been killed for what it did before, or from outside: once more.
+            pass
+        try:
+            return await self._ask_once(request)
+        except ChildGone as gone:
+            raise ParserError("the parser crashed on it, twice", "crashed") from gone
+
+    def _slow(self) -> ParserError:
+        return ParserError(f"not parsed within {self._limits.seconds:g} s", "slow")
 
     async def _ask_once(self, request: list[bytes]) -> Frame:
         child = self._idle.pop() if self._idle else await self._start()
@@ -172,7 +143,7 @@ class ParserPool:
                 header, body = await child.ask(request, self._limits)
         except TimeoutError:
             await self._end(child)
-            raise ParserError(f"not parsed within {self._limits.seconds:g} s", "slow") from None
+            raise self._slow() from None
         except BaseException:
             await self._end(child)
             raise
@@ -225,6 +196,17 @@ class ParserPool:
             await child.kill()
         finally:
             self._children.discard(child)
+
+
+class _Asker(Parsing):
+    def __init__(self, pool: ParserPool, tenant: str, waiting: Waiting) -> None:
+        super().__init__(pool._limits)
+        self._pool = pool
+        self._tenant = tenant
+        self._waiting = waiting
+
+    async def ask(self, question: dict[str, Any], body: bytes) -> Frame:
+        return await self._pool.ask(question, body, self._tenant, self._waiting)
 
 
 class _Child:
@@ -289,9 +271,3 @@ class _Child:
                 os.killpg(self.pid, signal.SIGKILL)
         self._to.close()
         await self._process.wait()
-
-
-def _about(source: bytes | Path, question: dict[str, Any]) -> Frame:
-    if isinstance(source, bytes):
-        return {"path": None, **question}, source
-    return {"path": str(source.absolute()), **question}, b""

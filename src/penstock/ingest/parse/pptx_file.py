@@ -17,23 +17,23 @@ def read_pptx(archive: Archive, draft: Draft) -> None:
     for kind, name, attributes in archive.xml(MAIN):
         if kind == "start" and name == "sldId":
             _, slide = relations.get(attributes.get("r:id", ""), ("", ""))
-            if slide in archive:
+            if archive.is_new(slide):
                 draft.page()
                 _read_shapes(archive, slide, draft)
                 for target_kind, target in archive.relations(slide).values():
-                    if target_kind == "notesSlide" and target in archive:
+                    if target_kind == "notesSlide" and archive.is_new(target):
                         _read_shapes(archive, target, draft)
 
 
 def _read_shapes(archive: Archive, part: str, draft: Draft) -> None:
     placeholder = ""
     in_text = in_cell = False
-    lines: list[str] = []
+    lines: list[list[str]] = []  # each in the pieces that it comes in
     cells: list[str] = []
     for kind, name, attributes in archive.xml(part):
         if kind == "text":
             if in_text:
-                lines[-1] += name
+                lines[-1].append(name)
         elif kind == "start":
             match name:
                 case "sp" | "graphicFrame":
@@ -41,9 +41,9 @@ def _read_shapes(archive: Archive, part: str, draft: Draft) -> None:
                 case "ph":
                     placeholder = attributes.get("type", "body")
                 case "p":
-                    lines.append("")
+                    lines.append([])
                 case "br" if lines:
-                    lines[-1] += "\n"
+                    lines[-1].append("\n")
                 case "t" if lines:
                     in_text = True
                 case "tr":
@@ -56,7 +56,7 @@ def _read_shapes(archive: Archive, part: str, draft: Draft) -> None:
                     in_text = False
                 case "tc":
                     in_cell = False
-                    cells.append(" ".join(lines))
+                    cells.append(" ".join(map("".join, lines)))
                     lines = []
                 case "tr":
                     draft.row(cells)
@@ -64,7 +64,7 @@ def _read_shapes(archive: Archive, part: str, draft: Draft) -> None:
                     draft.end_table()
                 case "txBody" if not in_cell:
                     if placeholder in _TITLES:
-                        draft.heading(1, " ".join(lines))
+                        draft.heading(1, " ".join(map("".join, lines)))
                     elif placeholder not in _FURNITURE:
-                        draft.block("\n".join(lines))
+                        draft.block("\n".join(map("".join, lines)))
                     lines = []

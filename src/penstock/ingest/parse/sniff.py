@@ -59,7 +59,7 @@ _HEADER = re.compile(r"(?:From |[!-9;-~]+:|[ \t])")
 _MAIL_HEADERS = {"from", "to", "subject", "date", "message-id", "received", "return-path"}
 _SENT = {"from", "received", "return-path", "message-id"}
 _MARKDOWN = re.compile(
-    r"(?m)^ {0,3}(?:#{1,6} +\S|```|~~~)|^\|?(?: *:?-{3,}:? *\|)+|^[^\n]*\[[^\]\n]+\]\([^)\n]+\)"
+    r"(?m)^ {0,3}(?:#{1,6} +\S|```|~~~)|^\|?(?: *:?-{3,}:? *\|)+|\[[^\[\]\n]+\]\([^()\n]+[()]"
 )
 _SAME_WIDTH = 0.95
 

@@ -86,8 +86,9 @@ def _behind_tag(finder: _Finder, text: str, start: int) -> int:
     while sign := _QUOTE_OR_END.search(text, position):
         if sign[0] == ">":
             return sign.end()
+        before = text[position : sign.start()]
         position = sign.end()
-        if text[start : sign.start()].rstrip().endswith("="):
+        if before.rstrip().endswith("="):
             closed = finder.behind(sign[0], position)
             if closed is None:
                 break

@@ -43,7 +43,7 @@ _MEANT = {
 _NOT_OF_PAGES = {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "utf-7"}
 """Python's, for other things; the first takes hours for a page."""
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+")
 
 
 def decode(data: bytes, charset: str | None = None) -> str:
@@ -119,7 +119,14 @@ def read_markdown(text: str, draft: Draft) -> None:
     for line in text.splitlines(keepends=True):
         if marks := _FENCE.match(line):
             fence = "" if fence == marks[1] else fence or marks[1]
-        elif not fence and (match := _ATX.match(line)) and match[2]:
-            headings.append(Heading(len(match[1]), offset, match[2][:500]))
+        elif not fence and (match := _ATX.match(line)) and (title := _title(line[match.end() :])):
+            headings.append(Heading(len(match[1]), offset, title[:500]))
         offset += len(line)
     draft.whole(text, headings)
+
+
+def _title(rest: str) -> str:
+    """What stands behind the signs of a heading, without those that close it."""
+    title = rest.rstrip()
+    open_end = title.rstrip("#")
+    return open_end.rstrip() if open_end[-1:].isspace() else title

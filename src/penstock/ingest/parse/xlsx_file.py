@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from penstock.ingest.parse.archive import Archive
 from penstock.ingest.parse.docx_file import read_core
-from penstock.ingest.parse.draft import Draft
+from penstock.ingest.parse.draft import Draft, clean, one_line
 
 MAIN = "xl/workbook.xml"
 _STRINGS = "xl/sharedStrings.xml"
@@ -16,6 +16,7 @@ _STYLES = "xl/styles.xml"
 # Formats every program knows by number to be dates or times.
 _DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
 _DATE_CODE = re.compile(r"(?i)[ymdhs]")
+_LONGEST_FORMAT = 255  # as many characters as programs allow
 _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 (a sheet's dates have no zone)
 _LAST_DAY = 2_958_466  # the year 10000
@@ -31,7 +32,7 @@ def read_xlsx(archive: Archive, draft: Draft) -> None:
     for kind, name, attributes in archive.xml(MAIN):
         if kind == "start" and name == "sheet":
             _, part = relations.get(attributes.get("r:id", ""), ("", ""))
-            if part in archive:
+            if archive.is_new(part):
                 draft.heading(1, attributes.get("name", ""))
                 for cells in _rows(archive, part, strings, dates):
                     draft.row(cells)
@@ -50,7 +51,7 @@ def _shared_strings(archive: Archive) -> Iterator[str]:
             in_text = False
             in_reading_aid = in_reading_aid and name != "rPh"
             if name == "si":
-                yield text
+                yield one_line(clean(text))  # as it is shown: many cells may have the same one
                 text = ""
 
 
@@ -61,7 +62,7 @@ def _date_styles(archive: Archive) -> set[int]:
     inside, index = False, 0
     for kind, name, attributes in archive.xml(_STYLES):
         if kind == "start" and name == "numFmt":
-            code = _LITERAL.sub("", attributes.get("formatCode", ""))
+            code = _LITERAL.sub("", attributes.get("formatCode", "")[:_LONGEST_FORMAT])
             own[attributes.get("numFmtId", "")] = bool(_DATE_CODE.search(code))
         elif name == "cellXfs":
             inside = kind == "start"
@@ -103,9 +104,9 @@ def _rows(archive: Archive, part: str, strings: list[str], dates: set[int]) -> I
 
 
 def _column(reference: str) -> int:
-    """C7 is in column 3."""
+    """C7 is in column 3. The last one is XFD."""
     number = 0
-    for sign in reference:
+    for sign in reference[:3]:
         if not "A" <= sign <= "Z":
             break
         number = number * 26 + ord(sign) - 64
