@@ -186,7 +186,9 @@ class Recorder:
     def scans(self) -> dict[str, str]:
         """Plans that read a table that can be long from one end to the other."""
         # A table of lanes as a whole is read by whoever asks for all that are in trouble.
-        allowed = ("WHERE (step > 0", "forget_lanes", "lost_slots")
+        # What a clock left ahead is looked for once by a member, and when the clock is set back.
+        ahead = ("WHERE touched_at > $1", "WHERE since > $1")
+        allowed = ("WHERE (step > 0", "forget_lanes", "lost_slots", *ahead)
         return {
             statement: plan
             for statement, plan in self.plans.items()

@@ -142,3 +142,16 @@ async def test_search_whose_time_is_up_gives_its_place_back(shelf: Shelf) -> Non
             await app.corpus.search("question", seconds=0.5)
         shelf.embedder.fault = None
         assert (await app.corpus.search("question")).mode == "hybrid"
+
+
+async def test_stop_of_the_workers_waits_for_the_question_that_goes_through_them(
+    shelf: Shelf,
+) -> None:
+    limit(shelf)
+    shelf.embedder.delay = 0.5
+    async with shelf.farm.app("library") as app:
+        async with app.running():
+            asked = asyncio.create_task(app.corpus.search("question"))
+            await until(lambda: bool(shelf.embedder.requests), "the question to be asked")
+        assert (await asked).mode == "hybrid"
+        assert (await app.corpus.search("another")).mode == "hybrid", "by a membership of its own"
