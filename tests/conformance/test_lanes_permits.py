@@ -372,7 +372,7 @@ async def test_permit_tells_the_time_a_request_may_take(ledger: Ledger) -> None:
 
 
 async def test_nobody_waits_inside_a_job_for_a_lane_in_trouble(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api={"max_parallel": 2}, own={})
+    queue = await open_lanes(ledger, api={"max_parallel": 2, **HESITANT}, own={})
     member = await ledger.join(queue)
     await add(queue, 2, lane="own")
     first, second = await claim_lanes(member)

@@ -306,6 +306,8 @@ async def test_turn_after_the_deadline_is_not_waited_for(farm: Farm) -> None:
 async def test_patience_is_for_those_who_would_rather_be_told(farm: Farm) -> None:
     async def work(ctx: JobContext) -> list[str]:
         told = []
+        async with ctx.lanes.permit("rare", patience=0.0):
+            pass  # had at once, because nobody else wants it
         for patience in (0.0, 0.2):
             try:
                 async with ctx.lanes.permit("one", patience=patience):
@@ -314,7 +316,9 @@ async def test_patience_is_for_those_who_would_rather_be_told(farm: Farm) -> Non
                 told.append(busy.why)
         return told
 
-    async with (app := app_with(farm, work, lanes={"one": ONE})), app.running() as engine:
+    rare = {"min_interval_seconds": 600.0, "max_parallel": 1}
+    app = app_with(farm, work, lanes={"one": ONE, "rare": rare})
+    async with app, app.running() as engine:
         visit = engine.asking("default", app.queue.now() + PATIENCE)
         async with visit.lanes.request("one"):
             done = await run(app)
@@ -520,3 +524,27 @@ async def test_own_time_limit_around_a_permit_leaves_the_job_its_slot_and_its_wo
             assert (await run(app)).result is True
         assert len(engine.workers) == 1
         await slots_free(app)
+
+
+async def test_job_that_tries_a_lane_in_trouble_makes_its_requests_one_after_another(
+    farm: Farm, server: CountingServer
+) -> None:
+    """Only one at a time goes by the slot of the try; none of them ends the job."""
+    server.answers["/own"] = Answer(500)
+
+    async def work(ctx: JobContext) -> None:
+        await asyncio.gather(*(ctx.http.get(server.url("/own")) for _ in range(3)))
+
+    own = {**FREE, "breaker_first_seconds": 0.3, "breaker_cap_seconds": 0.3}
+    async with (app := app_with(farm, work, "own", lanes={"own": own})), app.running():
+        jobs = await app.enqueue_many("work", [None] * 2)
+
+        async def is_open() -> bool:
+            return any(lane.breaker == "open" for lane in await app.lane_infos())
+
+        await until(is_open, "the breaker to open")
+        server.answers["/own"] = Answer(200, delay=0.05)
+        ended = [await app.wait(job.id, timeout=PATIENCE) for job in jobs]
+        await slots_free(app)
+    assert {(job.state, job.attempts) for job in ended} == {(JobState.COMPLETED, 1)}
+    assert sum(hit.status == 200 for hit in server.hits) == 6

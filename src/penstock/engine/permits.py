@@ -232,7 +232,7 @@ class PermitDesk:
     def _request(self, line: LaneLine, turn: Turn) -> PermitRequest:
         asker, lane = turn.asker, line.lane
         turn.own = not line.slot_only and asker.take_slot(lane)
-        ahead = max(0.0, min(line.ahead(self._lag), turn.end - self._member().now()))
+        ahead = max(self._lag, min(line.ahead(self._lag), turn.end - self._member().now()))
         own = turn.own and asker.slot_lane == lane
         job = asker.number if turn.own else 0
         ref, question = next(self._refs), asker.question
