@@ -21,7 +21,7 @@ async def standing_leases(
 ) -> set[Ref]:
     """Which leases still stand: only these teach a lane anything, or have a slot to free. Their
     jobs are locked, so that they stand until this transaction ends. With `ended`, also those that
-    have ended since and nobody else has begun."""
+    have ended since and nobody else has begun; then nothing is locked."""
     if not leases:
         return set()
     rows = await tx.fetch(
@@ -29,7 +29,7 @@ async def standing_leases(
         " JOIN unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)"
         " ON j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token"
         " WHERE j.holder IS NOT DISTINCT FROM $4 OR $5 AND j.holder IS NULL"
-        " ORDER BY j.seq FOR UPDATE OF j",
+        f" ORDER BY j.seq {'' if ended else 'FOR UPDATE OF j'}",
         *zip(*sorted(leases), strict=True),
         holder,
         ended,
