@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, LaneInfo, News, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import (
@@ -166,9 +166,6 @@ async def finish_in_lane(queue: JobQueue, ledger: Ledger) -> None:
     await ledger.leave(worker)
 
 
-_refs = itertools.count(-1, -1)
-
-
 def ask(
     lane: str = LANE,
     *,
@@ -177,7 +174,7 @@ def ask(
     ref: int | None = None,
     job: int = 0,
 ) -> PermitRequest:
-    return PermitRequest(lane, next(_refs) if ref is None else ref, rate_only, patience, job)
+    return PermitRequest(lane, new_ref() if ref is None else ref, rate_only, patience, job)
 
 
 async def permit(member: Member, lane: str = LANE, **options: Any) -> Permit | Busy:
@@ -196,5 +193,6 @@ async def give_back(
 ) -> None:
     """Return permits; with `news`, as the requests of `lease` went."""
     report = None if news is None else Report(news)
-    job, token = (0, 0) if lease is None else lease.ref
-    await member.exchange([], [], None, [Returned(one, report, job, token) for one in permits])
+    job, job_id, token = (0, "", 0) if lease is None else lease.ref
+    returned = [Returned(one, report, job, token, job_id) for one in permits]
+    await member.exchange([], [], None, returned)

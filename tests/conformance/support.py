@@ -137,13 +137,13 @@ class PostgresBackend:
         return PostgresQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
-        _psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
+        psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
 
     def idle(self, url: str, seconds: float) -> None:
-        _psql(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
+        psql(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
 
 
-def _psql(url: str, statement: str, *values: Any) -> None:
+def psql(url: str, statement: str, *values: Any) -> None:
     """Do something to the tables, in a thread: tests call it inside their event loop."""
     address = parse(url)
 

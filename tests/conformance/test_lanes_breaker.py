@@ -197,15 +197,15 @@ async def test_permit_can_be_the_try_and_its_success_closes_the_breaker(ledger: 
     trial = await permitted(member)
     assert isinstance(await permit(member), Busy)
     assert await claim_lanes(member) == []
-    await give_back(member, [trial], News.SUCCESS, lease(1_000_003))
+    await give_back(member, [trial], News.SUCCESS, lease(-1_000_003))
 
     assert (await info(queue)).breaker == "closed"
     assert len(await claimed_soon(member)) == 4
 
 
 async def open_with_permits(queue: JobQueue, member: Member) -> None:
-    """Two other jobs find the lane unavailable under permits of theirs."""
-    for asking in [lease(1_000_001), lease(1_000_002)]:
+    """Two visits find the lane unavailable under permits of theirs."""
+    for asking in [lease(-1_000_001), lease(-1_000_002)]:
         await give_back(member, [await permitted(member)], News.UNAVAILABLE, asking)
     assert (await info(queue)).breaker == "open"
 
@@ -217,7 +217,7 @@ async def test_permit_whose_request_fails_climbs_the_ladder_once(ledger: Ledger)
     await try_is_due(queue)
     trial = await permitted(member)
     before = time.time()
-    await give_back(member, [trial], News.UNAVAILABLE, lease(1_000_003))
+    await give_back(member, [trial], News.UNAVAILABLE, lease(-1_000_003))
 
     lane = await info(queue)
     assert lane.retry_at is not None
@@ -227,7 +227,7 @@ async def test_permit_whose_request_fails_climbs_the_ladder_once(ledger: Ledger)
 async def test_permit_of_another_member_with_the_same_number_is_not_the_try(
     ledger: Ledger,
 ) -> None:
-    """Each process counts from -1, so numbers meet; the end of one is not that of the other."""
+    """Should numbers ever meet, the end of one is not that of the other."""
     queue = await open_lanes(ledger, api={})
     one_, two = await ledger.join(queue), await ledger.join(queue)
     old = await permitted(two, ref=-77)
@@ -273,14 +273,14 @@ async def test_open_breaker_of_a_parent_stops_its_children_until_it_closes(
     queue = await open_lanes(ledger, all=HESITANT, api={"parent": "all"})
     member = await ledger.join(queue)
     await add(queue, 3, lane=LANE)
-    for asking in [lease(1_000_001), lease(1_000_002)]:
+    for asking in [lease(-1_000_001), lease(-1_000_002)]:
         held = await permitted(member, "all")
         await give_back(member, [held], News.UNAVAILABLE, asking)
     assert (await info(queue, "all")).breaker == "open"
     assert await claim_lanes(member) == []
     await try_is_due(queue, "all")
     trial = await permitted(member, "all")
-    await give_back(member, [trial], News.SUCCESS, lease(1_000_003))
+    await give_back(member, [trial], News.SUCCESS, lease(-1_000_003))
 
     assert len(await claimed_soon(member)) == 3
 
@@ -291,7 +291,7 @@ async def test_member_that_dies_with_the_try_of_a_parent_frees_its_children(
     queue = await open_lanes(ledger, all={}, api={"parent": "all"})
     frozen, other = await ledger.join(queue), await ledger.join(queue)
     await add(queue, 3, lane=LANE)
-    for asking in [lease(1_000_001), lease(1_000_002)]:
+    for asking in [lease(-1_000_001), lease(-1_000_002)]:
         held = await permitted(frozen, "all")
         await give_back(frozen, [held], News.UNAVAILABLE, asking)
     await try_is_due(queue, "all")

@@ -65,7 +65,7 @@ async def test_one_429_under_a_permit_is_one(ledger: Ledger) -> None:
     held = await permitted(member)
     spacing = (await info(queue)).spacing
     report = Report(News.RATE_LIMITED, 0.0)
-    await member.exchange([], [], None, [Returned(held, report, *lease.ref)])
+    await member.exchange([], [], None, [Returned(held, report, lease.seq, lease.token, lease.id)])
     await end(member, told(limited(lease, 0.0, lane=LANE)))
 
     assert (await info(queue)).spacing == spacing

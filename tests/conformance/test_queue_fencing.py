@@ -43,7 +43,9 @@ async def test_progress_of_a_lost_lease_is_ignored(
     assert (running.progress, running.message) == (0.0, "")
 
 
-async def lose_lease(ledger: Ledger, queue: JobQueue, member: Member) -> tuple[Lease, Lease]:
+async def lose_lease(
+    ledger: Ledger, queue: JobQueue, member: Member
+) -> tuple[Lease, Lease, Member]:
     """A job claimed by `member`, whose membership lapses, and then by another."""
     other = await ledger.join(queue)
     await add_one(queue, task="paper")
@@ -51,14 +53,14 @@ async def lose_lease(ledger: Ledger, queue: JobQueue, member: Member) -> tuple[L
     ledger.lapse(member)
     new = await claim_one(other)
     assert (new.id, new.token > old.token) == (old.id, True)
-    return old, new
+    return old, new, other
 
 
 @pytest.mark.parametrize("end", ENDINGS)
 async def test_late_settle_is_rejected_and_changes_nothing(
     ledger: Ledger, queue: JobQueue, member: Member, end: End
 ) -> None:
-    old, _ = await lose_lease(ledger, queue, member)
+    old, *_ = await lose_lease(ledger, queue, member)
     before = await get(queue, old.id)
     version = await queue.versions([("default", "paper")])
     late = end(old)
@@ -72,8 +74,8 @@ async def test_late_settle_is_rejected_and_changes_nothing(
 async def test_late_settle_is_rejected_after_the_new_holder_has_settled(
     ledger: Ledger, queue: JobQueue, member: Member, end: End
 ) -> None:
-    old, new = await lose_lease(ledger, queue, member)
-    await settle(member, completed(new, '"new"'))
+    old, new, other = await lose_lease(ledger, queue, member)
+    await settle(other, completed(new, '"new"'))
     done = await get(queue, old.id)
     late = end(old)
 
@@ -162,7 +164,7 @@ async def test_settling_twice_is_a_no_op(queue: JobQueue, member: Member, end: E
 async def test_batch_of_settlements_refuses_only_the_stale_ones(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
-    old, _ = await lose_lease(ledger, queue, member)
+    old, *_ = await lose_lease(ledger, queue, member)
     again = await ledger.join(queue)
     await add(queue, 6)
     a, b, c, d, e, f = await claim(again, 6)

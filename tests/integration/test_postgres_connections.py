@@ -83,13 +83,14 @@ async def _none_left(mine: Psql) -> bool:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every connection made during the test."""
+    """Every connection made during the test, but for that of renewals: it has another loop."""
     found: list[Any] = []
     connect = Database.connect
 
     async def noted(self: Database, purpose: str) -> Any:
         connection = await connect(self, purpose)
-        found.append(connection)
+        if purpose != "renew":
+            found.append(connection)
         return connection
 
     monkeypatch.setattr(Database, "connect", noted)

@@ -94,9 +94,19 @@ async def reads(mine: Psql, statement: str, *values: Any) -> int:
     return sum(int(number) for number in re.findall(r"(?:hit|read)=(\d+)", text))
 
 
+async def join(mine: Psql) -> None:
+    """The membership that the statements below are about."""
+    await mine.execute(
+        "INSERT INTO penstock.processes (number, id, host, pid, boot, life, kinds, max_workers,"
+        " joined_at, heartbeat_at, lease_until) OVERRIDING SYSTEM VALUE"
+        " VALUES (1, 'me', '', 1, '', '', '{}', 1, 1, 1, 1e12)"
+    )
+
+
 CLAIM = "SELECT * FROM penstock.claim_2(1, $1, 50, true, NULL, 1)"
-SETTLE = "SELECT penstock.completed_1($1, $2, $3, $3, $4)"
-PENDING = "SELECT * FROM penstock.pending_1(1, $1, true, 1)"
+SETTLE = "SELECT penstock.completed_2(1, 'me', $1, $2, $3, $4, $4, $5)"
+REFUSE = "SELECT penstock.refused_2(1, 'me', $1, $2, $3)"
+PENDING = "SELECT * FROM penstock.pending_2(1, 'me', $1, true, 1)"
 PAGES_PER_JOB = 40
 
 
@@ -105,16 +115,22 @@ async def test_plans_made_on_an_empty_table_are_right_for_a_full_one(
     mine: Psql, kinds: list[str]
 ) -> None:
     seqs = list(range(1, 51))
-    settled = (seqs, [0] * 50, [1.0] * 50, ["null"] * 50)
+    leases = (seqs, [str(seq) for seq in seqs], [0] * 50)
+    settled = (*leases, [1.0] * 50, ["null"] * 50)
+    await join(mine)
     for _ in range(7):  # more often than PostgreSQL thinks about it
         await reads(mine, CLAIM, kinds)
         await reads(mine, SETTLE, *settled)
+        await reads(mine, REFUSE, *leases)
         await reads(mine, PENDING, kinds)
     await fill(mine)
-    await mine.execute("UPDATE penstock.jobs SET state = 'running' WHERE seq <= 50")
+    await mine.execute("UPDATE penstock.jobs SET state = 'running', holder = 1 WHERE seq <= 50")
+    # Much is held; what is settled is found by its number all the same.
+    await mine.execute("UPDATE penstock.jobs SET holder = 1 WHERE state = 'completed'")
 
     assert await reads(mine, CLAIM, kinds) < 50 * PAGES_PER_JOB
     assert await reads(mine, SETTLE, *settled) < 50 * PAGES_PER_JOB
+    assert await reads(mine, REFUSE, *leases) < 50 * PAGES_PER_JOB
     assert await reads(mine, PENDING, kinds) < 100
 
 

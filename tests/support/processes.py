@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock import Penstock
-from penstock.adapters.life import started_jobs
+from penstock.adapters.life import print_of, started_jobs
 from tests.support.apps import (
     answering,
     browsing,
@@ -238,5 +238,6 @@ class Farm:
             for job, seq, token in self.query(
                 "SELECT id, seq, token FROM jobs WHERE holder = ? AND state = 'running'", number
             ):
-                (started if marked.get(seq) == token else waiting).add(job)
+                mark = (token, print_of(job))
+                (started if marked.get(seq) == mark else waiting).add(job)
         return Held(started, waiting)

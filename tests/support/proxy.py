@@ -20,10 +20,7 @@ class Proxy:
     """Stands before a server, in a thread of its own, so that no test's event loop slows it."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        assert parts.hostname is not None
-        assert parts.port is not None
-        self._target = (parts.hostname, parts.port)
+        self._target = _place_of(url)
         self._url = url
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -100,6 +97,11 @@ class Proxy:
     def come_back(self) -> None:
         self._call(self._listen(self._port))
 
+    def turn_to(self, url: str) -> None:
+        """Stand before another server from now on; connections to the last are reset."""
+        self._target = _place_of(url)
+        self.drop()
+
     def _each(self, what: Callable[[_Link], None]) -> None:
         async def strike() -> None:
             for link in list(self._links):
@@ -138,6 +140,13 @@ class Proxy:
             await link.run()
         finally:
             self._links.discard(link)
+
+
+def _place_of(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    return parts.hostname, parts.port
 
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model import ids
-from penstock.model.ids import child_id, new_id, new_ids
+from penstock.model.ids import child_id, new_id, new_ids, new_ref
 
 
 def test_ids_are_32_hex_digits() -> None:
@@ -71,3 +71,9 @@ def test_other_children_have_other_ids(children: list[tuple[str, str, str, int]]
     without_separator = [c for c in children if not any("\x1f" in part for part in c[:3])]
 
     assert len({child_id(*child) for child in without_separator}) == len(without_separator)
+
+
+def test_permits_of_all_processes_have_names_of_their_own() -> None:
+    refs = {new_ref() for _ in range(10_000)}
+    assert len(refs) == 10_000
+    assert all(-(2**53) < ref < 0 for ref in refs), "what a double holds exactly"

@@ -15,17 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.adapters.life import SUFFIX, LifeFile, proven_dead, started_jobs
+from penstock.adapters.life import SUFFIX, LifeFile, print_of, proven_dead, started_jobs
 
+MARKED = {7: (3, print_of("seven")), 9: (5, print_of("nine"))}
 OWNER = """
 import os, signal, subprocess, sys
 from pathlib import Path
 from penstock.adapters.life import LifeFile
 
 life = LifeFile(Path(sys.argv[1]))
-life.mark(7, 3)
-life.clear(life.mark(8, 4))
-life.mark(9, 5)
+life.mark(7, "seven", 3)
+life.clear(life.mark(8, "eight", 4))
+life.mark(9, "nine", 5)
 child = 0
 if "fork" in sys.argv:
     child = os.fork()
@@ -138,10 +139,10 @@ def test_closing_twice_is_harmless(tmp_path: Path) -> None:
 def test_killed_process_is_dead_at_once_and_its_notes_remain(tmp_path: Path) -> None:
     with owner(tmp_path) as process:
         assert not is_dead(process.path)
-        assert started_jobs(process.path) == {7: 3, 9: 5}
+        assert started_jobs(process.path) == MARKED
         process.die()
         assert soon_dead(process.path)
-        assert started_jobs(process.path) == {7: 3, 9: 5}
+        assert started_jobs(process.path) == MARKED
 
 
 def test_stopped_process_lives(tmp_path: Path) -> None:
@@ -264,17 +265,17 @@ def test_file_that_cannot_be_made_leaves_nothing_behind(
 
 def test_clearing_after_closing_is_harmless(tmp_path: Path) -> None:
     life = LifeFile(tmp_path)
-    slot = life.mark(1, 1)
+    slot = life.mark(1, "one", 1)
     life.close()
     life.clear(slot)
 
 
 def test_there_is_room_for_every_job_a_process_can_run(tmp_path: Path) -> None:
     life = LifeFile(tmp_path)
-    slots = [life.mark(seq, 1) for seq in range(1, 2001)]
+    slots = [life.mark(seq, "job", 1) for seq in range(1, 2001)]
 
     assert len(set(slots)) == 2000
-    assert started_jobs(life.path) == dict.fromkeys(range(1, 2001), 1)
+    assert started_jobs(life.path) == dict.fromkeys(range(1, 2001), (1, print_of("job")))
     life.close()
 
 
@@ -291,6 +292,8 @@ def test_notes_are_what_was_marked_and_not_cleared(steps: list[tuple[int, int] |
                     life.clear(slot)
                     del marked[slot]
             elif step[0] not in dict(marked.values()):
-                marked[life.mark(*step)] = step
-            assert started_jobs(life.path) == dict(marked.values())
+                seq, token = step
+                marked[life.mark(seq, f"job {token}", token)] = step
+            prints = {seq: (token, print_of(f"job {token}")) for seq, token in marked.values()}
+            assert started_jobs(life.path) == prints
         life.close()

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from penstock.adapters.life import print_of
 from penstock.adapters.takeover import take_back
 from penstock.engine.counting import ENDING_OF, count_runs
 from penstock.engine.run import Run
@@ -58,7 +59,7 @@ def test_outcome_that_the_queue_refused_is_counted_as_refused_and_not_timed() ->
 
 def test_run_after_one_that_was_lost_is_counted_as_taken_back() -> None:
     held = (1, "1", "a", "default", None, "running", 1, 1, 3, 0, 5.0)
-    back = take_back(held, "process", {1: 1}, "its process died", 9.0)
+    back = take_back(held, "process", {1: (1, print_of("1"))}, "its process died", 9.0)
     again = LEASE._replace(crashes=1, history=json.dumps([back.record]))
     later = again._replace(history=json.dumps([back.record, {"outcome": "retry"}]))
     counted, run = Tally(), cast(Run, SimpleNamespace(started_at=12.0))

@@ -2,8 +2,8 @@
 
 Data model of a life file:
     16 bytes   magic
-    N slots    (seq: int64, token: int64), zero when free: the jobs whose handler has started
-               and whose settlement is not stored yet
+    N slots    (seq: int64, token: int64, end of the job's id: 16 bytes), zero when free: the jobs
+               whose handler has started and whose settlement is not stored yet
 
 The kernel drops the lock when the process ends, however it ends. So whoever gets the lock
 holds proof that the owner is dead, and the slots say which jobs were really running: those
@@ -25,17 +25,27 @@ import os
 import struct
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from penstock.model.errors import QueueUnavailable
 from penstock.model.ids import new_id
 
-_MAGIC = b"PENSTOCK-LIFE-1\n"
-_SLOT = struct.Struct("<qq")
+_MAGIC = b"PENSTOCK-LIFE-2\n"
+_PRINT = 16
+_SLOT = struct.Struct(f"<qq{_PRINT}s")
 _SLOTS = 4096
 _SIZE = len(_MAGIC) + _SLOT.size * _SLOTS
 SUFFIX = ".life"
+
+Started = Mapping[int, tuple[int, str]]
+"""Running jobs: seq to the token of the lease, and the print of the job's id."""
+
+
+def print_of(job_id: str) -> str:
+    """What is kept of a job's id beside its seq, which a server may give again: its end, where ids
+    that are made together or of one time differ."""
+    return job_id[-_PRINT:]
 
 
 def runtime_folder(queue: str) -> Path:
@@ -85,16 +95,16 @@ class LifeFile:
     def name(self) -> str:
         return self.path.name
 
-    def mark(self, seq: int, token: int) -> int:
-        """Record that the handler of `seq` starts; the slot to give to `clear`."""
+    def mark(self, seq: int, job_id: str, token: int) -> int:
+        """Record that the handler of a job starts; the slot to give to `clear`."""
         slot = self._free.pop()
-        _SLOT.pack_into(self._map, slot, seq, token)
+        _SLOT.pack_into(self._map, slot, seq, token, print_of(job_id).encode())
         return slot
 
     def clear(self, slot: int) -> None:
         if self._map.closed:  # the membership lapsed while the job ran
             return
-        _SLOT.pack_into(self._map, slot, 0, 0)
+        _SLOT.pack_into(self._map, slot, 0, 0, b"")
         self._free.append(slot)
 
     def close(self) -> None:
@@ -144,15 +154,20 @@ def _close_in_child() -> None:
 os.register_at_fork(after_in_child=_close_in_child)
 
 
-def started_jobs(path: Path) -> dict[int, int] | None:
-    """The running jobs (seq to token) a life file tells of; None when it cannot tell."""
+def started_jobs(path: Path) -> Started | None:
+    """The running jobs a life file tells of; None when it cannot tell."""
     try:
         data = path.read_bytes()
     except OSError:
         return None
     if len(data) != _SIZE or not data.startswith(_MAGIC):
         return None
-    return {seq: token for seq, token in _SLOT.iter_unpack(data[len(_MAGIC) :]) if seq}
+    slots = _SLOT.iter_unpack(data[len(_MAGIC) :])
+    return {
+        seq: (token, mark.rstrip(b"\0").decode(errors="replace"))
+        for seq, token, mark in slots
+        if seq
+    }
 
 
 @contextlib.contextmanager

@@ -80,26 +80,26 @@ def record_of(s: Settlement, member: str) -> dict[str, Any]:
 
 
 def _completed(s: Settlement, member: str) -> list[Any]:
-    return [s.lease.seq, s.lease.token, s.started_at, s.finished_at, s.result]
+    return [*s.lease.ref, s.started_at, s.finished_at, s.result]
 
 
 def _ended_badly(s: Settlement, member: str) -> list[Any]:
     error = json.dumps(s.error)
     times = [s.started_at, s.finished_at]
-    return [s.lease.seq, s.lease.token, *times, error, s.run_at, record_of(s, member)]
+    return [*s.lease.ref, *times, error, s.run_at, record_of(s, member)]
 
 
 def _released(s: Settlement, member: str) -> list[Any]:
     reason = storable(s.error["message"]) if s.error else ""
-    return [s.lease.seq, s.lease.token, s.run_at, reason, s.waits_lane]
+    return [*s.lease.ref, s.run_at, reason, s.waits_lane]
 
 
 def _handed_back(s: Settlement, member: str) -> list[Any]:
-    return [s.lease.seq, s.lease.token, s.run_at or None, s.waits_lane]
+    return [*s.lease.ref, s.run_at or None, s.waits_lane]
 
 
 def _cancel_seen(s: Settlement, member: str) -> list[Any]:
-    return [s.lease.seq, s.lease.token]
+    return [*s.lease.ref]
 
 
 ROW_OF: dict[Outcome, Callable[[Settlement, str], list[Any]]] = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.adapters.life import SUFFIX, proven_dead
+from penstock.adapters.life import SUFFIX, Started, print_of, proven_dead
 from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.model.job import DEFAULT_MAX_RETRIES
 
@@ -29,18 +29,17 @@ class TakenBack(NamedTuple):
 
 
 def take_back(
-    row: Sequence[Any], member: str, started: Mapping[int, int] | None, why: str, now: float
+    row: Sequence[Any], member: str, started: Started | None, why: str, now: float
 ) -> TakenBack:
     """The verdict on a running job (see `held.sql` for the row).
 
-    `started` tells which jobs of the member were running (seq to token): those have spent an
-    attempt and have a crash on their record. None: nobody can tell (the power failed, or the
-    file is gone or elsewhere). Then a job that was already running alone is taken to be the
-    cause, and the others are only marked, so that from now on they run alone and are counted
-    exactly.
+    `started` tells which jobs of the member were running: those have spent an attempt and have a
+    crash on their record. None: nobody can tell (the power failed, or the file is gone or
+    elsewhere). Then a job that was already running alone is taken to be the cause, and the others
+    are only marked, so that from now on they run alone and are counted exactly.
     """
     seq, job_id, kind, tenant, task, _, token, attempts, max_retries, crashes, started_at = row
-    ran = crashes > 0 if started is None else started.get(seq) == token
+    ran = crashes > 0 if started is None else started.get(seq) == (token, print_of(job_id))
     suspect = ran or started is None
     retries = DEFAULT_MAX_RETRIES if max_retries is None else max_retries
     buried = ran and attempts > retries

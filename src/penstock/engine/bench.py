@@ -32,6 +32,8 @@ class Bench:
     watchdog: Watchdog
     member: Member
     services: Services
+    held: dict[str, Lease] = field(default_factory=dict)
+    """The newest lease of each job (by id) here, until the queue has answered for its end."""
     runs: dict[Ref, Run] = field(default_factory=dict)
     stuck: dict[Ref, Run] = field(default_factory=dict)
     """Settled runs whose handler has not returned; each still occupies its worker."""

@@ -129,6 +129,11 @@ class Dispatcher:
         self.trips += 1
         self.trip_seconds += time.monotonic() - begun
         settler.stored(load)
+        held = self._bench.held
+        for settlement, _ in load.settlements:
+            lease = settlement.lease
+            if held.get(lease.id) is lease:
+                del held[lease.id]
         if exchange.member:
             self._deliver(exchange, want)
         elif member is self._bench.member:
@@ -144,6 +149,11 @@ class Dispatcher:
     def take(self, leases: list[Lease]) -> None:
         """Start jobs that were leased to this process, or give back those it has no room for."""
         for lease in leases:
+            before = self._bench.held.get(lease.id)
+            if before is not None and before.ref == lease.ref:
+                self._leased_again(before, lease)
+                continue
+            self._bench.held[lease.id] = lease
             if lease.crashes:
                 self._bench.crashed.add(lease.ref)
             # Stopped while the trip was under way, or no room after all.
@@ -153,6 +163,14 @@ class Dispatcher:
                 self._start_on_time(lease)
             else:
                 self._bench.internal_queue.put_nowait(lease)
+
+    def _leased_again(self, before: Lease, lease: Lease) -> None:
+        """The queue has forgotten a claim of ours, because its server crashed or a replica took
+        over that lagged, and has leased the job here once more. Its run is good for both, unless
+        somebody has enqueued another job with the same id since: then only a new membership can
+        tell the two apart."""
+        if (lease.enqueued_at, lease.payload) != (before.enqueued_at, before.payload):
+            self._lapsed()
 
     def _deliver(self, exchange: Exchange, want: Want | None) -> None:
         self.take(exchange.leases)

@@ -39,7 +39,7 @@ def tell(settlement: Settlement, exchange: Exchange, *, stale: bool) -> None:
     if stale and settlement.outcome is not Outcome.HANDED_BACK:
         log.warning(
             "the outcome of job %s (%s, run %d) was refused: "
-            "its lease had been taken over, or it was cancelled",
+            "its lease had been taken over, it was cancelled, or the queue has lost it",
             lease.id,
             lease.kind,
             lease.attempts,

@@ -332,6 +332,7 @@ class JobOrchestrator:
         bench, dispatcher = self._bench, self._dispatcher
         self._interrupt_all(Interrupt.LEASE_LOST)
         dispatcher.take_waiting()
+        bench.held.clear()
         bench.crashed.clear()
         bench.in_lanes.clear()
         bench.settler.forget()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -17,6 +16,7 @@ from penstock.model.errors import (
     RateLimited,
     Unavailable,
 )
+from penstock.model.ids import new_ref
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import Member, Topic, Wakeup
 
@@ -37,7 +37,7 @@ class PermitDesk:
         self._member = member
         self._give_back = give_back
         self._listen = listen
-        self._refs = itertools.count(-1, -1)
+        self._refs = iter(new_ref, 0)  # which it never is
         self._asked: list[tuple[PermitRequest, asyncio.Future[Permit | Busy]]] = []
         self._trip: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
@@ -82,7 +82,7 @@ class PermitDesk:
 
     @asynccontextmanager
     async def hold(
-        self, lane: str, job: int, token: int, *, rate_only: bool, patience: float
+        self, lane: str, job: int, token: int, *, rate_only: bool, patience: float, job_id: str = ""
     ) -> AsyncIterator[Permit]:
         """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
         it ended; a connection error or time-out inside becomes Unavailable."""
@@ -106,10 +106,10 @@ class PermitDesk:
             report = report_of(error)
             raise
         finally:
-            self.returned(Returned(permit, report, job, token))
+            self.returned(Returned(permit, report, job, token, job_id))
 
     def new_number(self) -> int:
-        """For somebody who asks and is no job: no job and no permit of this process has it."""
+        """For somebody who asks and is no job: no job and no permit has it."""
         return next(self._refs)
 
     def returned(self, returned: Returned) -> None:
@@ -120,7 +120,7 @@ class PermitDesk:
         """How a request went that was made with the permit of its job: that permit stays."""
         lease = run.lease
         nothing = Permit(lease.lane, next(self._refs), lease.start_at)
-        self._give_back(Returned(nothing, report, lease.seq, lease.token))
+        self._give_back(Returned(nothing, report, lease.seq, lease.token, lease.id))
 
     def _unwanted(self, future: asyncio.Future[Permit | Busy]) -> None:
         if not future.cancelled() and future.exception() is None:
@@ -181,7 +181,7 @@ class JobLanes:
             lease = run.lease
             report = Report(News.SUCCESS) if run.permit_used else None
             permit = Permit(lease.lane, lease.seq, lease.start_at)
-            self._desk.returned(Returned(permit, report, lease.seq, lease.token))
+            self._desk.returned(Returned(permit, report, lease.seq, lease.token, lease.id))
 
     @asynccontextmanager
     async def request(self, name: str, *, patience: float = PATIENCE) -> AsyncIterator[None]:
@@ -214,6 +214,7 @@ class JobLanes:
         lease = self._run.lease
         patience = min(patience, max(0.0, self._run.deadline - self._run.member.now()))
         own = name == lease.lane and self._run.in_lane
-        hold = self._desk.hold(name, lease.seq, lease.token, rate_only=own, patience=patience)
-        async with hold as permit:
+        async with self._desk.hold(
+            name, lease.seq, lease.token, rate_only=own, patience=patience, job_id=lease.id
+        ) as permit:
             yield permit

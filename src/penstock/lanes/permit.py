@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Sequence
 
 from penstock.lanes.limits import grant
 from penstock.lanes.state import LaneState
-from penstock.ports.lanes import Busy, Permit, PermitRequest
+from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
+from penstock.ports.queue import Ref
 
 
 def ask(
@@ -39,6 +40,19 @@ def ask(
         starts[0] + min(one.tolerance for one in lanes),
         min(timeouts, default=None),
     )
+
+
+def still_ours(returned: Sequence[Returned], known: Container[Ref]) -> list[Returned]:
+    """What of permits that come back counts. `known` are the leases, of those they were taken
+    under, that are this member's. Of another the lane learns nothing: only the slot that the permit
+    itself took goes back, not that of the job."""
+    return [
+        one
+        if one.job <= 0 or (one.job, one.id, one.token) in known
+        else Returned(one.permit, None, 0, 0)
+        for one in returned
+        if one.permit.ref < 0 or (one.job, one.id, one.token) in known
+    ]
 
 
 def _why_not(lanes: list[LaneState], held: Collection[str], now: float) -> Busy:

@@ -28,6 +28,12 @@ def new_id() -> str:
     return new_ids(1)[0]
 
 
+def new_ref() -> int:
+    """Names a permit among those of all processes, whatever became of them: negative, random, and
+    small enough for a double."""
+    return -1 - (int.from_bytes(os.urandom(8), "big") >> 12)
+
+
 def child_id(parent_id: str, kind: str, payload: str, occurrence: int) -> str:
     """The id of a job enqueued by another job: the same each time the parent is run again."""
     text = "\x1f".join((parent_id, kind, payload, str(occurrence)))

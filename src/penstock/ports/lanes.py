@@ -38,14 +38,14 @@ class PermitRequest(NamedTuple):
 
     lane: str
     ref: int
-    """Negative, and new for each request of this process."""
+    """Negative, and new for each request of any process: see `new_ref`."""
     rate_only: bool
     """The job holds a slot of this lane already."""
     patience: float
     """Seconds it is worth waiting for the start."""
     job: int = 0
     """The job that asks (its seq): where it holds a slot already, it takes none. Negative, and new
-    in this process like a ref: a visit to a service."""
+    like a ref: a visit to a service."""
 
 
 class Permit(NamedTuple):
@@ -77,7 +77,9 @@ class Returned(NamedTuple):
     permit: Permit
     report: Report | None
     job: int
+    """The job's seq, with the token and the id of its lease; 0: nobody's. Negative: a visit's."""
     token: int
+    id: str = ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -2,7 +2,10 @@
 
 An adapter promises:
 - `enqueue` stores a whole batch or nothing, in one round trip;
-- `Member.exchange` settles, then claims, each all or nothing and fenced by lease tokens;
+- `Member.exchange` settles, then claims, each all or nothing;
+- whatever a member writes on a job is fenced by the job's id, the lease's token and the random id
+  of the membership. Numbers that the store gives out (a job's seq, a member's number) find rows
+  and prove nothing: after a failover to a replica that lagged they are given again;
 - a lease ends with its holder's membership: when it is not renewed, or when its process is
   provably dead, its jobs go back to the queue;
 - every wake-up is sent after the change it announces can be read.
@@ -70,12 +73,14 @@ class KindDefaults(NamedTuple):
     """The lane of a job with this payload; None: jobs of this kind have no lane."""
 
 
-Ref = tuple[int, int]
-"""What tells one lease from all others: the job's seq and the lease's token."""
+Ref = tuple[int, str, int]
+"""What tells a lease from all others of its membership: the job's seq and id, and its own token.
+The seq finds the job and proves nothing: a server that lost its last moments gives it again."""
 
 
 class Lease(NamedTuple):
-    """A claimed job and the right to settle it: valid while `token` is the job's newest."""
+    """A claimed job and the right to settle it: valid while the job of this `id` is held by the
+    membership that claimed it, and `token` is its newest."""
 
     seq: int
     id: str
@@ -107,7 +112,7 @@ class Lease(NamedTuple):
 
     @property
     def ref(self) -> Ref:
-        return self.seq, self.token
+        return self.seq, self.id, self.token
 
 
 class Outcome(Enum):

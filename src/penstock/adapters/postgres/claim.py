@@ -20,7 +20,7 @@ from penstock.ports.queue import NO_LANE, Lease, Topic, Want
 STAGE_LIMIT = 1000
 ADOPT_LIMIT = 1000
 
-_PENDING = "SELECT is_member, crashed, next_at FROM penstock.pending_1($1, $2, $3, $4)"
+_PENDING = "SELECT is_member, crashed, next_at FROM penstock.pending_2($1, $2, $3, $4, $5)"
 _CLAIM = "SELECT * FROM penstock.claim_2($1, $2, $3, $4, $5, $6)"
 
 
@@ -45,11 +45,11 @@ async def make_ready(
 
 
 async def claim(
-    tx: Transaction, member: int, want: Want, lane_config: Callable[[str], LaneConfig]
+    tx: Transaction, member: int, by_id: str, want: Want, lane_config: Callable[[str], LaneConfig]
 ) -> Claimed:
     """Lease jobs in lanes, then others, up to what is wanted of each."""
     kinds = list(want.kinds)
-    is_member, crashed, _ = await tx.fetchrow(_PENDING, member, kinds, False, tx.now)
+    is_member, crashed, _ = await tx.fetchrow(_PENDING, member, by_id, kinds, False, tx.now)
     if not is_member:
         return Claimed([], None, False)
     in_lanes = await claim_in_lanes(tx, member, want, lane_config) if want.lanes else []
@@ -61,7 +61,7 @@ async def claim(
         alone = crashed and want.crashed and not any(lease.crashes for lease in in_lanes)
         rows = await tx.fetch(_CLAIM, member, kinds, want.limit, alone, ordinary, tx.now)
         leases = [Lease(*row) for row in rows]
-    _, _, next_at = await tx.fetchrow(_PENDING, member, kinds, want.lanes > 0, tx.now)
+    _, _, next_at = await tx.fetchrow(_PENDING, member, by_id, kinds, want.lanes > 0, tx.now)
     return Claimed(in_lanes + leases, next_at, True)
 
 

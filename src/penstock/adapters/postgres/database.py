@@ -158,6 +158,8 @@ class Pool:
         self._purpose = purpose
         self._free = Places(size)
         self._idle: list[tuple[Connection, float]] = []
+        self.made = 0
+        """Connections it has made so far: each may be to a server that knows less than the last."""
         self._abandoned: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -265,7 +267,9 @@ class Pool:
             except TROUBLE as error:
                 log.debug("a connection went dead while it was idle: %s", error)
                 self._drop(connection)
-        return await self._database.connect(self._purpose)
+        connection = await self._database.connect(self._purpose)
+        self.made += 1
+        return connection
 
     async def _give_back(self, connection: Connection) -> None:
         if connection.is_closed():

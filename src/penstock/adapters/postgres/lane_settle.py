@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres import lanes as store
@@ -16,19 +16,25 @@ from penstock.ports.lanes import Returned
 from penstock.ports.queue import Ref, Settlement, Topic
 
 
-async def standing_leases(tx: Transaction, leases: Sequence[Ref]) -> set[Ref]:
+async def standing_leases(
+    tx: Transaction, holder: int, leases: Collection[Ref], *, ended: bool = False
+) -> set[Ref]:
     """Which leases still stand: only these teach a lane anything, or have a slot to free. Their
-    jobs are locked, so that they stand until this transaction ends."""
-    refs = sorted(leases)
+    jobs are locked, so that they stand until this transaction ends. With `ended`, also those that
+    have ended since and nobody else has begun; then nothing is locked."""
+    if not leases:
+        return set()
     rows = await tx.fetch(
-        "SELECT j.seq, j.token FROM penstock.jobs AS j"
-        " JOIN unnest($1::bigint[], $2::bigint[]) AS s (seq, token)"
-        " ON j.seq = s.seq AND j.token = s.token"
-        " WHERE j.holder IS NOT NULL ORDER BY j.seq FOR UPDATE OF j",
-        [ref[0] for ref in refs],
-        [ref[1] for ref in refs],
+        "SELECT j.seq, j.id, j.token FROM penstock.jobs AS j"
+        " JOIN unnest($1::bigint[], $2::text[], $3::bigint[]) AS s (seq, id, token)"
+        " ON j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token"
+        " WHERE j.holder IS NOT DISTINCT FROM $4 OR $5 AND j.holder IS NULL"
+        f" ORDER BY j.seq {'' if ended else 'FOR UPDATE OF j'}",
+        *zip(*sorted(leases), strict=True),
+        holder,
+        ended,
     )
-    return {(seq, token) for seq, token in rows}
+    return {(seq, job_id, token) for seq, job_id, token in rows}
 
 
 class Learning:

@@ -17,9 +17,10 @@ from penstock.adapters.postgres.lanes import free_slots, unserved
 from penstock.adapters.postgres.lanes import lock as lock_lanes
 from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
-from penstock.adapters.postgres.settle import columns, is_plain, note_progress, settle
+from penstock.adapters.postgres.settle import columns, is_plain, note_progress, refused, settle
 from penstock.adapters.postgres.upkeep import Upkeep
 from penstock.adapters.takeover import boot_id, sweep_files
+from penstock.lanes.permit import still_ours
 from penstock.lanes.verdict import lane_of
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
@@ -28,7 +29,9 @@ from penstock.ports.queue import Exchange, Lease, Progress, Ref, Settlement, Top
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
 
-_EXCHANGE = "SELECT * FROM penstock.exchange_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+_EXCHANGE = (
+    "SELECT * FROM penstock.exchange_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+)
 _LEASE = 6
 """Where in a row of the exchange the lease begins."""
 
@@ -69,9 +72,9 @@ class PostgresMember:
             self._life.close()
             await self._trips.close()
             raise
-        self._renewal = Renewal(self._database, self._number, self._lease_seconds)
+        self._renewal = Renewal(self._database, self._number, self.id, self._lease_seconds)
         self._upkeep = Upkeep(self._queue, self._number, self._kinds)
-        self._orphans = Orphans(self._number)
+        self._orphans = Orphans(self._number, self.id, self._trips.made)
 
     async def _insert(self, tx: Transaction) -> int:
         number: int = await tx.fetchval(
@@ -135,7 +138,7 @@ class PostgresMember:
         async with self._trips.connection() as connection:
             sent = clock.local()
             rows = await connection.fetch(
-                self._database.sql(_EXCHANGE), self._number, *columns(completed), *wanted
+                self._database.sql(_EXCHANGE), self._number, self.id, *columns(completed), *wanted
             )
         refused, member, chores, lines, next_at, at = rows[0][:_LEASE]
         clock.sample(sent, at)
@@ -153,27 +156,32 @@ class PostgresMember:
     ) -> tuple[list[Settlement], frozenset[Ref], list[tuple[str, str]]]:
         """Who was refused, who was spared, and the lines that slots were freed for."""
         spared: frozenset[Ref] = frozenset()
+        if not await tx.fetchval(takeover.IS_MEMBER, self._number, self.id):
+            return await refused(tx, self._number, self.id, settlements), spared, []
         names = {lane_of(s) for s in settlements} | {one.permit.lane for one in returned}
         names.discard("")
         refs = [s.lease.ref for s in settlements] + [note.lease.ref for note in progress]
         standing: set[Ref] = set()
         if names:
             learning = Learning(tx, self._number, await lock_lanes(tx, names))
+            asking = {(one.job, one.id, one.token) for one in returned if one.job > 0}
+            known = await standing_leases(tx, self._number, asking, ended=True)
+            returned = still_ours(returned, known)
             await learning.hear(returned)
             if refs:
-                standing = await standing_leases(tx, refs)
+                standing = await standing_leases(tx, self._number, refs)
                 settlements, spared = await learning.judge(settlements, standing)
             await learning.save()
         elif len({s.outcome for s in settlements}) + bool(progress) > 1:
             # One statement for each outcome: in the order of seq only if they are locked before.
-            await standing_leases(tx, refs)
-        stale, entries = await settle(tx, self.id, settlements)
+            await standing_leases(tx, self._number, refs)
+        stale, entries = await settle(tx, self._number, self.id, settlements)
         slots = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
         slots += [one.permit.ref for one in returned]
         if slots:
             await free_slots(tx, self._number, slots)
         if progress:
-            entries += await note_progress(tx, progress)
+            entries += await note_progress(tx, self._number, progress)
         await changes.append(tx, entries)
         woken, tx.woken = tx.woken, []
         return stale, spared, woken
@@ -192,7 +200,7 @@ class PostgresMember:
     async def _claim(self, want: Want) -> Claimed:
         # A claim that a crash of the server forgets leaves its jobs queued, as they were.
         return await self._trips.write(
-            lambda tx: claim(tx, self._number, want, self._queue.lane_config), soft=True
+            lambda tx: claim(tx, self._number, self.id, want, self._queue.lane_config), soft=True
         )
 
     def _tell(self, settlements: Sequence[Settlement], leases: Sequence[Lease]) -> None:
@@ -204,7 +212,9 @@ class PostgresMember:
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         await self._queue.configure([request.lane for request in requests])
         async with self._orphans.watched(self._trips):
-            answers = await self._trips.write(lambda tx: permits.take(tx, self._number, requests))
+            answers = await self._trips.write(
+                lambda tx: permits.take(tx, self._number, self.id, requests)
+            )
             self._orphans.permitted(answers)
         return answers
 
@@ -218,7 +228,7 @@ class PostgresMember:
         await self._queue.write(lambda tx: probes.note(tx, lane, ok))
 
     def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(lease.seq, lease.token)
+        return self._life.mark(*lease.ref)
 
     def clear_started(self, slot: int) -> None:
         self._life.clear(slot)
@@ -228,7 +238,10 @@ class PostgresMember:
 
     async def cancelled(self) -> list[int]:
         rows = await self._queue.fetch(
-            "SELECT seq FROM penstock.jobs WHERE holder = $1 AND state = 'cancelled'", self._number
+            "SELECT seq FROM penstock.jobs WHERE holder = $1 AND state = 'cancelled'"
+            f" AND ({takeover.IS_MEMBER})",
+            self._number,
+            self.id,
         )
         return [seq for (seq,) in rows]
 

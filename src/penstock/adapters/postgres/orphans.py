@@ -1,8 +1,9 @@
-"""Leases and permits whose answer was lost on the way.
+"""Leases and permits that this process has in the queue and knows nothing of.
 
 When a connection breaks at the wrong moment, the server may have leased jobs that this process
-never heard of. They would wait for the end of its membership; so the next trip looks for them
-first, and gives them back.
+never heard of; and a replica that takes over may not know that others were settled. They would
+wait for the end of the membership; so the first trip over a new connection, and the one after a
+trip that failed, looks for them first and gives them back.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
 from penstock.adapters.postgres.stop import cancel_requeued
+from penstock.adapters.postgres.takeover import IS_MEMBER
 from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.ports.lanes import Busy, Permit, Returned
 from penstock.ports.queue import Lease, Ref, Settlement, Topic
@@ -23,11 +25,13 @@ from penstock.ports.queue import Lease, Ref, Settlement, Topic
 class Orphans:
     """Knows what this process holds, as far as it was told."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
+    def __init__(self, number: int, member: str, made: int) -> None:
+        """`made`: connections that were made before it held anything."""
+        self._number, self._member = number, member
         self._leases: set[Ref] = set()
         self._permits: set[int] = set()
         self._doubt = False
+        self._made = made
         self._lock = asyncio.Lock()
 
     @asynccontextmanager
@@ -35,9 +39,9 @@ class Orphans:
         """A trip, one at a time: what another has just been given is not known here yet. If it
         fails nobody knows what came of it, and the next one finds out."""
         async with self._lock:
-            if self._doubt:
+            if self._doubt or self._made != trips.made:
                 await trips.write(self._give_back)
-                self._doubt = False
+                self._doubt, self._made = False, trips.made
             try:
                 yield
             except BaseException:
@@ -55,23 +59,25 @@ class Orphans:
         self._permits.update(answer.ref for answer in answers if isinstance(answer, Permit))
 
     async def _give_back(self, tx: Transaction) -> None:
+        if not await tx.fetchval(IS_MEMBER, self._number, self._member):
+            return
         await lock_held(tx, self._number)
         held = await tx.fetch(
-            "SELECT seq, token FROM penstock.jobs WHERE holder = $1 AND state = 'running'"
+            "SELECT seq, id, token FROM penstock.jobs WHERE holder = $1 AND state = 'running'"
             " ORDER BY seq FOR UPDATE",
             self._number,
         )
-        lost = [(seq, token) for seq, token in held if (seq, token) not in self._leases]
+        lost = [tuple(row) for row in held if tuple(row) not in self._leases]
         if lost:
-            seqs, tokens = zip(*lost, strict=True)
+            seqs, ids, tokens = zip(*lost, strict=True)
             nothing = [None] * len(lost)
-            await tx.fetch("handed_back", seqs, tokens, nothing, nothing)
+            await tx.fetch("handed_back", seqs, ids, tokens, nothing, nothing, self._number)
             await self._cancel_stopped(tx, seqs)
             tx.wake(Topic.READY)
         slots = await tx.fetch(
             "SELECT DISTINCT ref FROM penstock.slots WHERE holder = $1", self._number
         )
-        known = {seq for seq, _ in self._leases} | self._permits
+        known = {seq for seq, *_ in self._leases} | self._permits
         if unknown := [ref for (ref,) in slots if ref not in known]:
             await free_slots(tx, self._number, unknown)
 

@@ -12,11 +12,11 @@ from penstock.ports.lanes import Busy, Permit, PermitRequest
 
 
 async def take(
-    tx: Transaction, holder: int, requests: Sequence[PermitRequest]
+    tx: Transaction, holder: int, member: str, requests: Sequence[PermitRequest]
 ) -> list[Permit | Busy]:
     """A permit or the reason why not, for each request in order. The lanes are known."""
-    member = "SELECT 1 FROM penstock.processes WHERE number = $1 FOR KEY SHARE"
-    if await tx.fetchval(member, holder) is None:
+    here = "SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2 FOR KEY SHARE"
+    if await tx.fetchval(here, holder, member) is None:
         # A slot taken now would belong to nobody, and never be given back.
         return [
             Busy(request.lane, tx.now, "this process lost its membership") for request in requests

@@ -17,9 +17,9 @@ class Renewal:
     """Extends the lease of one membership. `renew` blocks; nothing here waits for the event loop
     that handlers run in."""
 
-    def __init__(self, database: Database, number: int, lease_seconds: float) -> None:
+    def __init__(self, database: Database, number: int, member: str, lease_seconds: float) -> None:
         self._database = database
-        self._number = number
+        self._number, self._member = number, member
         self._lease_seconds = lease_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -48,14 +48,18 @@ class Renewal:
         async with self._pool.connection() as connection:
             sent = clock.local()
             now = await connection.fetchval(
-                sql("renew"), self._number, json.dumps(dict(status)), self._lease_seconds
+                sql("renew"),
+                self._number,
+                self._member,
+                json.dumps(dict(status)),
+                self._lease_seconds,
             )
             if now is None:
                 return False
             clock.sample(sent, now)
             if holds:
-                seqs, tokens = zip(*sorted(lease.ref for lease in holds), strict=True)
-                await connection.execute(sql("hold"), seqs, tokens, now + self._lease_seconds)
+                refs = zip(*sorted(lease.ref for lease in holds), strict=True)
+                await connection.execute(sql("hold"), *refs, now + self._lease_seconds)
         return True
 
     def close(self) -> None:

@@ -23,11 +23,9 @@ def is_plain(s: Settlement) -> bool:
 
 
 def columns(settlements: Sequence[Settlement]) -> list[Sequence[Any]]:
-    """Completed runs as `completed_1` takes them: a list for each column, in the order of seq."""
-    rows = sorted(
-        (s.lease.seq, s.lease.token, s.started_at, s.finished_at, s.result) for s in settlements
-    )
-    return list(zip(*rows, strict=True)) if rows else [[]] * 5
+    """Completed runs as `completed_2` takes them: a list for each column, in the order of seq."""
+    rows = sorted((*s.lease.ref, s.started_at, s.finished_at, s.result) for s in settlements)
+    return list(zip(*rows, strict=True)) if rows else [[]] * 6
 
 
 class Settled(NamedTuple):
@@ -37,37 +35,42 @@ class Settled(NamedTuple):
     """For the logs; to be appended when no more jobs are to be locked."""
 
 
-async def settle(tx: Transaction, member: str, settlements: Sequence[Settlement]) -> Settled:
+async def settle(
+    tx: Transaction, number: int, member: str, settlements: Sequence[Settlement]
+) -> Settled:
     """Store the outcomes whose lease still stands."""
     settled = Settled([], [])
     for outcome in ROW_OF:
         batch = [s for s in settlements if s.outcome is outcome]
         if batch:
-            stale, entries = await _settle(tx, member, outcome, batch)
+            stale, entries = await _settle(tx, number, member, outcome, batch)
             settled.stale.extend(stale)
             settled.entries.extend(entries)
     return settled
 
 
 async def _settle(
-    tx: Transaction, member: str, outcome: Outcome, batch: list[Settlement]
+    tx: Transaction, number: int, member: str, outcome: Outcome, batch: list[Settlement]
 ) -> Settled:
     if outcome is Outcome.COMPLETED:
         stored = await tx.fetchval(
-            "SELECT penstock.completed_1($1, $2, $3, $4, $5)", *columns(batch)
+            "SELECT penstock.completed_2($1, $2, $3, $4, $5, $6, $7, $8)",
+            number,
+            member,
+            *columns(batch),
         )
         settled = set(stored)
     else:
-        rows = sorted((ROW_OF[outcome](s, member) for s in batch), key=lambda row: row[:2])
+        rows = sorted((ROW_OF[outcome](s, member) for s in batch), key=lambda row: row[:3])
         limit = []
         if outcome in _ENDED_BADLY:
             rows = [_with_text(row) for row in rows]
             limit = [HISTORY_LIMIT]
-        found = await tx.fetch(outcome.name.lower(), *zip(*rows, strict=True), *limit)
+        found = await tx.fetch(outcome.name.lower(), *zip(*rows, strict=True), *limit, number)
         settled = {seq for (seq,) in found}
     stale: list[Settlement] = []
     if len(settled) < len(batch) and outcome is not Outcome.CANCEL_SEEN:
-        stale = await _refused(tx, batch)
+        stale = await refused(tx, number, member, batch)
     watched = [s for s in batch if s.lease.task is not None and s.lease.seq in settled]
     again = [s.lease.seq for s in watched if outcome in REQUEUED]
     cancelled = await cancel_requeued(tx, again) if again else set()
@@ -76,12 +79,16 @@ async def _settle(
     return Settled(stale, settled_entries(watched, settled, cancelled))
 
 
-async def _refused(tx: Transaction, batch: list[Settlement]) -> list[Settlement]:
-    refs = sorted(s.lease.ref for s in batch)
-    refused = await tx.fetchval(
-        "SELECT penstock.refused_1($1, $2)", [ref[0] for ref in refs], [ref[1] for ref in refs]
-    )
-    return [s for s in batch if s.lease.seq in set(refused)]
+async def refused(
+    tx: Transaction, number: int, member: str, settlements: Sequence[Settlement]
+) -> list[Settlement]:
+    """Those that are not stored as they are given."""
+    batch = [s for s in settlements if s.outcome is not Outcome.CANCEL_SEEN]
+    if not batch:
+        return []
+    refs = zip(*sorted(s.lease.ref for s in batch), strict=True)
+    seqs = await tx.fetchval("SELECT penstock.refused_2($1, $2, $3, $4, $5)", number, member, *refs)
+    return [s for s in batch if s.lease.seq in set(seqs)]
 
 
 def _with_text(row: list[Any]) -> list[Any]:
@@ -91,10 +98,10 @@ def _with_text(row: list[Any]) -> list[Any]:
     return [*start, json.dumps(record), storable(str(error.get("type", "")))]
 
 
-async def note_progress(tx: Transaction, notes: Sequence[Progress]) -> list[Entry]:
+async def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> list[Entry]:
     """Store how far running jobs have come; what the logs are to be told."""
-    rows = sorted((n.lease.seq, n.lease.token, n.fraction, storable(n.message)) for n in notes)
-    updated = await tx.fetch("progress", *zip(*rows, strict=True))
+    rows = sorted((*n.lease.ref, n.fraction, storable(n.message)) for n in notes)
+    updated = await tx.fetch("progress", *zip(*rows, strict=True), number)
     seqs = {seq for (seq,) in updated}
     return [
         progress_entry(note)

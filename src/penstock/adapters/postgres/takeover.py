@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.adapters.life import proven_dead, started_jobs
+from penstock.adapters.life import Started, proven_dead, started_jobs
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
@@ -16,6 +16,8 @@ from penstock.adapters.takeover import boot_id, take_back, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
+IS_MEMBER = "SELECT EXISTS (SELECT 1 FROM penstock.processes WHERE number = $1 AND id = $2)"
+"""Whether a number is that of this membership: its id is what nobody else ever has."""
 LAPSED = "SELECT number, life FROM penstock.processes WHERE lease_until < $1 AND number <> $2"
 """Memberships that were not renewed in time (their process is frozen or far away). Not one's
 own: whoever asks is alive, and its late renewal is on its way."""
@@ -24,9 +26,10 @@ own: whoever asks is alive, and its late renewal is on its way."""
 async def lapsed(tx: Transaction, folder: Path, number: int, life: str) -> None:
     """End a membership if it has lapsed, unless somebody else is at it."""
     member = await tx.fetchval(
-        "SELECT id FROM penstock.processes WHERE number = $1 AND lease_until < $2"
+        "SELECT id FROM penstock.processes WHERE number = $1 AND life = $2 AND lease_until < $3"
         " FOR UPDATE SKIP LOCKED",
         number,
+        life,
         tx.now,
     )
     if member is not None:
@@ -39,7 +42,9 @@ async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
     path = folder / life
     with proven_dead(path) as is_dead:
         row = await tx.fetchrow(
-            "SELECT id, boot FROM penstock.processes WHERE number = $1 FOR UPDATE", number
+            "SELECT id, boot FROM penstock.processes WHERE number = $1 AND life = $2 FOR UPDATE",
+            number,
+            life,
         )
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
@@ -48,13 +53,16 @@ async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
 
 
 async def end_membership(
-    tx: Transaction, number: int, member: str, started: Mapping[int, int] | None, why: str
+    tx: Transaction, number: int, member: str, started: Started | None, why: str
 ) -> None:
     """Queue or bury all that the member holds, and forget it; see `take_back` for `started`.
 
-    Its row goes first: whoever would claim under it, or renew it, waits for the outcome.
+    Its row goes first: whoever would claim under it, or renew it, waits for the outcome. Where
+    there is none with this id, the number is another's by now, or nobody's.
     """
-    await tx.execute("DELETE FROM penstock.processes WHERE number = $1", number)
+    mine = "DELETE FROM penstock.processes WHERE number = $1 AND id = $2"
+    if not await tx.execute(mine, number, member):
+        return
     await lock_held(tx, number)
     backs = []
     for row in await tx.fetch("held", number):

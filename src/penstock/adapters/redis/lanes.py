@@ -67,6 +67,7 @@ def returned_ask(one: Returned, trip: int) -> dict[str, Any]:
         "ref": one.permit.ref,
         "job": one.job,
         "token": one.token,
+        "id": one.id,
         "trip": trip,
     }
     if one.report is not None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.life import open_life_file, started_jobs
+from penstock.adapters.life import Started, open_life_file, started_jobs
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
@@ -19,12 +19,22 @@ from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.errors import describe
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Progress, Settlement, Want
+from penstock.ports.queue import (
+    NO_LANE,
+    Exchange,
+    KindDefaults,
+    Lease,
+    Progress,
+    Settlement,
+    Want,
+)
 
 if TYPE_CHECKING:
     from penstock.adapters.redis.queue import RedisQueue
 
 RETENTION_EVERY = 60.0
+FORGETS = 2
+"""What `exchange` says to a member of whose trips the server has forgotten some."""
 
 _random = random.Random()  # noqa: S311 (jitter, not a secret)
 
@@ -46,13 +56,20 @@ class RedisMember:
         self._trips = 0
         self._unanswered: int | None = None
         """The first of the trips since the last answer: the server may have made any of them."""
+        self._answered = 0
+        """The last trip that was answered."""
+        self._leases: dict[str, Lease] = {}
+        self._permits: set[int] = set()
+        """What it holds, as far as it was told, or may have been given just now."""
+        self._doubt = False
+        """The server has forgotten trips: what it takes to be held here may not be."""
         self._given_back: dict[int, int] = {}
         """Permits (by ref) on their way back, and the first trip they went with."""
         self._asks = 0
         self._unheard: list[Returned] = []
         """Permits that may have been granted with an answer that did not come. They are given
         back with the next request."""
-        self._started: Mapping[int, int] | None = None
+        self._started: Started | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
 
@@ -96,6 +113,8 @@ class RedisMember:
         if want is not None:
             ask["want"] = _want_ask(want)
         reply = await self._trip(ask, returned, results)
+        for settlement in settlements:
+            self._leases.pop(settlement.lease.id, None)
         _, member, stale, spared, leases, next_at, lapsed, unknown, forgotten = reply
         if want is not None and (lapsed or unknown or forgotten):
             await takeover.take_back(self._connections, self._queue.folder, lapsed)
@@ -105,8 +124,11 @@ class RedisMember:
             reply = await self._trip({"settlements": [], "progress": [], "want": again})
             _, member, _, _, leases, next_at, *_ = reply
         self._given_back.clear()  # not before: if anything fails, they are given back again
+        self._permits.difference_update(one.permit.ref for one in returned)
+        found = [rows.lease(told) for told in leases]
+        self._leases.update((lease.id, lease) for lease in found)
         return Exchange(
-            [rows.lease(told) for told in leases],
+            found,
             [settlements[number - 1] for number in stale if number <= len(settlements)],
             float(next_at) if next_at else None,
             bool(member),
@@ -126,6 +148,11 @@ class RedisMember:
         ]
         if weights := self._queue.weights_of():
             ask["weights"] = weights
+        ask["answered"] = self._answered
+        if self._doubt:
+            held = self._leases.values()
+            ask["known"] = {str(lease.seq): f"{lease.id} {lease.token}" for lease in held}
+            ask["permits"] = {str(ref): True for ref in self._permits}
         if self._unanswered is None:
             self._unanswered = self._trips
         else:
@@ -135,6 +162,8 @@ class RedisMember:
         reply = await self._connections.trip("exchange", ask, *results)
         clock.sample(asked, float(reply[0]))
         self._unanswered = None
+        self._answered = self._trips
+        self._doubt = reply[1] == FORGETS
         return reply
 
     async def _adopt(self, want: Want, unknown: Sequence[Sequence[str]]) -> None:
@@ -163,6 +192,7 @@ class RedisMember:
             "configs": lanes.configs(names, self._queue.lane_config),
             "returned": [lanes.returned_ask(one, 0) for one in unheard],
         }
+        self._permits.update(request.ref for request in requests)
         clock = self._queue.clock
         asked = clock.local()
         try:
@@ -172,9 +202,13 @@ class RedisMember:
             self._unheard += [*unheard, *(Returned(permit, None, 0, 0) for permit in granted)]
             raise
         clock.sample(asked, float(now))
-        return [
+        self._permits.difference_update(one.permit.ref for one in unheard)
+        found = [
             lanes.permit(request, told) for request, told in zip(requests, answers, strict=True)
         ]
+        granted_refs = {one.ref for one in found if isinstance(one, Permit)}
+        self._permits.difference_update({request.ref for request in requests} - granted_refs)
+        return found
 
     async def probes(self) -> list[tuple[str, str]]:
         due = await self._connections.call("probes", {})
@@ -185,7 +219,7 @@ class RedisMember:
         await self._connections.call("probed", ask)
 
     def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(lease.seq, lease.token)
+        return self._life.mark(*lease.ref)
 
     def clear_started(self, slot: int) -> None:
         self._life.clear(slot)
@@ -196,13 +230,13 @@ class RedisMember:
             "life": self._life.name,
             "lease_seconds": self._lease_seconds,
             "status": json.dumps(dict(status)),
-            "holds": [{"seq": lease.seq, "token": lease.token} for lease in holds],
+            "holds": [{"seq": lease.seq, "id": lease.id, "token": lease.token} for lease in holds],
         }
         return bool(self._renewing.run("renew", ask))
 
     async def cancelled(self) -> list[int]:
-        key = f"{self._connections.address.tag}:stopping:{self._number}"
-        return [int(seq) for seq in await self._connections.command("SMEMBERS", key)]
+        ask = {"member": self._number, "life": self._life.name}
+        return [int(seq) for seq in await self._connections.call("stopping", ask)]
 
     async def upkeep(self) -> None:
         folder = self._queue.folder

@@ -6,10 +6,10 @@ judged by its lease, which the server's clock decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.adapters.life import proven_dead, started_jobs
+from penstock.adapters.life import Started, proven_dead, started_jobs
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.takeover import boot_id
 
@@ -18,7 +18,7 @@ async def end(
     connections: Connections,
     number: int,
     life: str,
-    started: Mapping[int, int] | None,
+    started: Started | None,
     why: str,
     *,
     lapsed: bool = False,
@@ -27,7 +27,7 @@ async def end(
     lua/takeover.lua."""
     ask = {"member": number, "life": life, "why": why, "lapsed": lapsed}
     if started is not None:
-        ask["started"] = {str(seq): token for seq, token in started.items()}
+        ask["started"] = {str(seq): mark for seq, mark in started.items()}
     await connections.call("takeover", ask)
 
 

@@ -27,7 +27,6 @@ ADOPT_LIMIT = 1000
 class Claimed(NamedTuple):
     leases: list[Lease]
     next_at: float | None
-    member: bool
 
 
 def claim(
@@ -44,13 +43,9 @@ def claim(
     fails queued jobs whose deadline has passed.
     """
     look = {"member": member, "now": tx.now}
-    is_member, any_lapsed, due, overdue, unknown, crashed, lines = tx.execute(
-        sql("pending"), look
-    ).fetchone()
+    any_lapsed, due, overdue, unknown, crashed, lines = tx.execute(sql("pending"), look).fetchone()
     if any_lapsed:
         takeover.lapsed(tx, folder, member)
-    if not is_member:
-        return Claimed([], None, False)
     if overdue:
         fail_overdue(tx)
     if due:
@@ -72,14 +67,12 @@ def claim(
     if len(leases) < want.limit or not want.limit:
         soon.append(_next_due(tx))
     next_at = min((at for at in soon if at is not None), default=None)
-    return Claimed(in_lanes + leases, next_at, True)
+    return Claimed(in_lanes + leases, next_at)
 
 
 def claim_new(tx: Transaction, member: int, kinds: tuple[str, ...], limit: int) -> list[Lease]:
     """Lease up to `limit` jobs to `member` while it waits: what is in line, and nothing else that
     a claim sees to."""
-    if tx.execute("SELECT 1 FROM processes WHERE number = ?", (member,)).fetchone() is None:
-        return []
     return _lease(tx, member, pick(tx, 1, NO_LANE, kinds, limit))
 
 

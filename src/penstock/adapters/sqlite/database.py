@@ -46,10 +46,10 @@ class Transaction:
 
     __slots__ = ("connection", "new", "now", "standing", "topics", "woken")
 
-    def __init__(self, connection: sqlite3.Connection, standing: dict[int, Standing]) -> None:
+    def __init__(self, connection: sqlite3.Connection, standing: dict[str, Standing]) -> None:
         self.connection = connection
         self.standing = standing
-        """Who waits for jobs in this process, by the number of the membership."""
+        """Who waits for jobs in this process, by the id of the membership."""
         self.now = time.time()
         self.new: list[str] = []
         """Ids of jobs stored in it that may start at once."""
@@ -252,7 +252,7 @@ class Writer(_Thread):
         self._committed = committed
         self._synchronous = synchronous
         self._soft = False
-        self._standing: dict[int, Standing] = {}
+        self._standing: dict[str, Standing] = {}
         super().__init__("penstock-write", open_connection, path)
 
     def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:

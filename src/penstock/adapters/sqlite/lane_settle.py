@@ -17,13 +17,17 @@ from penstock.ports.lanes import Report
 from penstock.ports.queue import Ref, Settlement, Topic
 
 
-def standing_leases(tx: Transaction, settlements: Sequence[Settlement]) -> set[Ref]:
-    """Which leases still stand: only these teach a lane anything, or have a slot to free."""
-    batch = json.dumps([s.lease.ref for s in settlements])
+def standing_leases(
+    tx: Transaction, holder: int, refs: Sequence[Ref], *, ended: bool = False
+) -> set[Ref]:
+    """Which leases still stand: only these teach a lane anything, or have a slot to free. With
+    `ended`, also those that have ended since and nobody else has begun."""
     rows = tx.execute(
-        "SELECT seq, token FROM json_each(?) AS s JOIN jobs ON jobs.seq = s.value ->> 0"
-        " WHERE jobs.token = s.value ->> 1 AND jobs.holder IS NOT NULL",
-        (batch,),
+        "SELECT jobs.seq, jobs.id, jobs.token FROM json_each(?) AS s"
+        " JOIN jobs ON jobs.seq = s.value ->> 0"
+        " WHERE +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2"
+        f" AND (+jobs.holder = ? {'OR jobs.holder IS NULL' if ended else ''})",
+        (json.dumps(refs), holder),
     )
     return set(rows.fetchall())
 

@@ -15,7 +15,7 @@ from penstock.adapters.life import open_life_file, started_jobs
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, claim_new, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
-from penstock.adapters.sqlite.settle import note_progress, settle
+from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.adapters.sqlite.standing import Standing
 from penstock.adapters.sqlite.turns import place
 from penstock.adapters.takeover import boot_id, sweep_files
@@ -85,6 +85,11 @@ class SqliteMember:
         number: int = row[0]
         return number
 
+    def _is_member(self, tx: Transaction) -> bool:
+        """Whether the number is this membership's: the id is what nobody else ever has."""
+        here = "SELECT 1 FROM processes WHERE number = ? AND id = ?"
+        return tx.execute(here, (self._number, self.id)).fetchone() is not None
+
     async def exchange(
         self,
         settlements: Sequence[Settlement],
@@ -95,18 +100,18 @@ class SqliteMember:
         loop = asyncio.get_running_loop()
 
         def trip(tx: Transaction) -> Exchange:
-            tx.standing.pop(self._number, None)
+            tx.standing.pop(self.id, None)
+            if not self._is_member(tx):
+                return Exchange([], refused(tx, settlements), None, False)
             if returned:
                 permits.give_back(tx, self._number, returned)
             stale, spared = settle(tx, self._number, self.id, settlements)
             if progress:
-                note_progress(tx, progress)
+                note_progress(tx, self._number, progress)
             if want is None or not want.looks:
                 lanes.announce(tx)
                 self._stand(tx, loop, want, 0)
-                here = "SELECT 1 FROM processes WHERE number = ?"
-                member = tx.execute(here, (self._number,)).fetchone() is not None
-                return Exchange([], stale, None, member, spared)
+                return Exchange([], stale, None, True, spared)
             claimed = claim(
                 tx,
                 self._number,
@@ -118,7 +123,7 @@ class SqliteMember:
             lanes.announce(tx)
             found = sum(not lease.lane for lease in claimed.leases)
             self._stand(tx, loop, want, found)
-            return Exchange(claimed.leases, stale, claimed.next_at, claimed.member, spared)
+            return Exchange(claimed.leases, stale, claimed.next_at, True, spared)
 
         soft = not settlements and not progress and not returned
         return await self._queue.write(trip, soft=soft)
@@ -129,14 +134,18 @@ class SqliteMember:
         """Leave word of what would be taken before the next trip, `found` having been claimed."""
         if self._take is not None and want is not None and want.later > found:
             kinds, room = tuple(want.kinds), want.later - found
-            tx.standing[self._number] = Standing(
-                lambda tx: claim_new(tx, self._number, kinds, room), self._take, loop
-            )
+
+            def claim_now(tx: Transaction) -> list[Lease]:
+                return claim_new(tx, self._number, kinds, room) if self._is_member(tx) else []
+
+            tx.standing[self.id] = Standing(claim_now, self._take, loop)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
-        return await self._queue.write(
-            lambda tx: permits.take(tx, self._number, requests, self._queue.lane_config)
-        )
+        def take(tx: Transaction) -> list[Permit | Busy]:
+            holder = self._number if self._is_member(tx) else None
+            return permits.take(tx, holder, requests, self._queue.lane_config)
+
+        return await self._queue.write(take)
 
     async def probes(self) -> list[tuple[str, str]]:
         due = await self._queue.read(
@@ -150,7 +159,7 @@ class SqliteMember:
         await self._queue.write(lambda tx: probes.note(tx, lane, ok))
 
     def mark_started(self, lease: Lease) -> int:
-        return self._life.mark(lease.seq, lease.token)
+        return self._life.mark(*lease.ref)
 
     def clear_started(self, slot: int) -> None:
         self._life.clear(slot)
@@ -174,13 +183,14 @@ class SqliteMember:
                 sql("renew"),
                 {
                     "member": self._number,
+                    "id": self.id,
                     "now": now,
                     "lease_until": now + self._lease_seconds,
                     "status": json.dumps(dict(status)),
                 },
             ).rowcount
-            if holds:
-                batch = json.dumps([(lease.seq, lease.token) for lease in holds])
+            if holds and renewed:
+                batch = json.dumps([lease.ref for lease in holds])
                 until = now + self._lease_seconds
                 connection.execute(sql("hold"), {"batch": batch, "until": until})
             connection.execute("COMMIT")
@@ -198,7 +208,9 @@ class SqliteMember:
     async def cancelled(self) -> list[int]:
         def read(connection: sqlite3.Connection) -> list[int]:
             rows = connection.execute(
-                "SELECT seq FROM jobs WHERE holder = ? AND state = 'cancelled'", (self._number,)
+                "SELECT seq FROM jobs JOIN processes ON number = holder"
+                " WHERE holder = ? AND state = 'cancelled' AND processes.id = ?",
+                (self._number, self.id),
             )
             return [seq for (seq,) in rows]
 
@@ -267,7 +279,9 @@ class SqliteMember:
 
     async def leave(self) -> None:
         def end(tx: Transaction) -> None:
-            tx.standing.pop(self._number, None)
+            tx.standing.pop(self.id, None)
+            if not self._is_member(tx):
+                return
             # What is still held was never started, or its outcome could not be stored.
             started = started_jobs(self._life.path)
             takeover.end_membership(tx, self._number, self.id, started, "it stopped")

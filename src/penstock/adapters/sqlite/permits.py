@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
-from penstock.adapters.sqlite.lane_settle import learn_and_save
+from penstock.adapters.sqlite.lane_settle import learn_and_save, standing_leases
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
@@ -15,13 +15,13 @@ from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 
 def take(
     tx: Transaction,
-    holder: int,
+    holder: int | None,
     requests: Sequence[PermitRequest],
     lane_config: Callable[[str], LaneConfig],
 ) -> list[Permit | Busy]:
-    """A permit or the reason why not, for each request in order."""
+    """A permit or the reason why not, for each request in order; none for who is no member."""
     store.configure(tx, dict.fromkeys(request.lane for request in requests), lane_config)
-    if tx.execute("SELECT 1 FROM processes WHERE number = ?", (holder,)).fetchone() is None:
+    if holder is None:
         # A slot taken now would belong to nobody, and never be given back.
         return [
             Busy(request.lane, tx.now, "this process lost its membership") for request in requests
@@ -48,7 +48,10 @@ def _take(
 
 
 def give_back(tx: Transaction, holder: int, returned: Sequence[Returned]) -> None:
-    """End permits, and let their lanes learn how the requests went."""
+    """End permits, and let their lanes learn how the requests of jobs held here went."""
+    refs = [(one.job, one.id, one.token) for one in returned if one.job > 0]
+    known = standing_leases(tx, holder, refs, ended=True) if refs else set()
+    returned = permit.still_ours(returned, known)
     for one in returned:
         learn_and_save(tx, one.permit.lane, holder, one.permit.ref, one.job, one.token, one.report)
     store.free_slots(tx, holder, [one.permit.ref for one in returned])

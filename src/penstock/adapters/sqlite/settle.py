@@ -26,32 +26,42 @@ def settle(
     spared: frozenset[Ref] = frozenset()
     in_lanes: list[int] = []
     if any(s.lease.lane or s.report for s in settlements):
-        standing = standing_leases(tx, settlements)
+        standing = standing_leases(tx, number, [s.lease.ref for s in settlements])
         in_lanes = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
         settlements, spared = judge(tx, number, settlements, standing)
     for outcome, row_of in ROW_OF.items():
         batch = [s for s in settlements if s.outcome is outcome]
         if batch:
-            stale += _settle(tx, outcome, batch, [row_of(s, member) for s in batch])
+            stale += _settle(tx, number, outcome, batch, [row_of(s, member) for s in batch])
     if in_lanes:
         free_slots(tx, number, in_lanes)
     return stale, spared
 
 
+def refused(tx: Transaction, settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Those that are not stored as they are given."""
+    batch = json.dumps([s.lease.ref for s in settlements])
+    seqs = {seq for (seq,) in tx.execute(sql("stale"), {"batch": batch}).fetchall()}
+    return [s for s in settlements if s.lease.seq in seqs and s.outcome is not Outcome.CANCEL_SEEN]
+
+
 def _settle(
-    tx: Transaction, outcome: Outcome, batch: list[Settlement], rows: list[list[Any]]
+    tx: Transaction,
+    number: int,
+    outcome: Outcome,
+    batch: list[Settlement],
+    rows: list[list[Any]],
 ) -> list[Settlement]:
     watched = outcome in (*LOGGED, *REQUEUED) and any(s.lease.task is not None for s in batch)
     statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if watched else "")
-    parameters = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT}
+    parameters = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT, "member": number}
     cursor = tx.execute(statement, parameters)
     settled = {seq for (seq,) in cursor.fetchall()} if watched else set()
     count = len(settled) if watched else cursor.rowcount
     stale: list[Settlement] = []
     if count < len(batch) and outcome is not Outcome.CANCEL_SEEN:
-        refused = {seq for (seq,) in tx.execute(sql("stale"), parameters).fetchall()}
+        stale = refused(tx, batch)
         tx.execute(sql("cancel_seen"), parameters)  # cancelled while it ended: the run is over too
-        stale = [s for s in batch if s.lease.seq in refused]
     if settled:
         cancelled = cancel_requeued(tx, sorted(settled)) if outcome in REQUEUED else set()
         changes.append(tx, settled_entries(batch, settled, cancelled))
@@ -60,10 +70,11 @@ def _settle(
     return stale
 
 
-def note_progress(tx: Transaction, notes: Sequence[Progress]) -> None:
+def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> None:
     """Store how far running jobs have come."""
-    rows = [(n.lease.seq, n.lease.token, n.fraction, storable(n.message)) for n in notes]
-    updated = tx.execute(sql("progress") + " RETURNING jobs.seq", {"batch": json.dumps(rows)})
+    rows = [(*n.lease.ref, n.fraction, storable(n.message)) for n in notes]
+    parameters = {"batch": json.dumps(rows), "member": number}
+    updated = tx.execute(sql("progress") + " RETURNING jobs.seq", parameters)
     seqs = {seq for (seq,) in updated.fetchall()}
     entries = [
         progress_entry(note)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.adapters.life import proven_dead, started_jobs
+from penstock.adapters.life import Started, proven_dead, started_jobs
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import free_slots
@@ -33,7 +32,8 @@ def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
     """End a membership if its process is provably dead."""
     path = folder / life
     with proven_dead(path) as is_dead:
-        row = tx.execute("SELECT id, boot FROM processes WHERE number = ?", (number,)).fetchone()
+        here = "SELECT id, boot FROM processes WHERE number = ? AND life = ?"
+        row = tx.execute(here, (number, life)).fetchone()
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
             started = started_jobs(path) if row[1] == boot_id() else None
@@ -41,7 +41,7 @@ def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
 
 
 def end_membership(
-    tx: Transaction, number: int, member: str, started: Mapping[int, int] | None, why: str
+    tx: Transaction, number: int, member: str, started: Started | None, why: str
 ) -> None:
     """Queue or bury all that the member holds, and forget it; see `take_back` for `started`."""
     backs = []

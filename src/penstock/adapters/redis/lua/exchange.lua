@@ -6,6 +6,10 @@
 -- what the last one that was made has claimed goes back to the line now, and what it has given
 -- back is not given back again. (A settlement that is made again changes nothing.) A trip may also
 -- arrive late, after the process has given it up and made others: then it is not made at all.
+--
+-- A server that has lost its last moments knows fewer trips than it has answered, and says so (2 for
+-- whether it is a member). The next trip tells what the process knows to hold ("seq" to id and token,
+-- and its permits): what the server has besides was ended in the past that was lost, and goes back.
 -- Allowed when memory is full: what runs must be able to end.
 
 local member, want = ask.member, ask.want
@@ -22,14 +26,35 @@ if ask.unanswered and last_trip >= ask.unanswered then
       lane = lane ~= '' and lane or nil}
   end
 end
+local forgets = is_member and last_trip < ask.answered
+if is_member and ask.known then
+  for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'held:' .. member)) do
+    local row = jobs.load(seq)
+    if row.state == 'running' and ask.known[seq] ~= row.id .. ' ' .. row.token then
+      ask.settlements[#ask.settlements + 1] = {
+        seq = seq, token = tonumber(row.token), outcome = 'handed back',
+        lane = row.lane ~= '' and row.lane or nil}
+    end
+  end
+  local lost = {}
+  for _, ref in ipairs(redis.call('HKEYS', ns .. 'slotted:' .. member)) do
+    if tonumber(ref) < 0 and not ask.permits[ref] then lost[#lost + 1] = tonumber(ref) end
+  end
+  lanes.free_slots(member, lost)
+end
 local returned = {}
 for _, one in ipairs(ask.returned) do
   if one.trip > last_trip then returned[#returned + 1] = one end
 end
 
-lane_settle.give_back(member, returned)
-local stale, spared = settle.all(member, ask.settlements)
-settle.progress(ask.progress)
+local stale, spared = {}, {}
+if is_member then
+  lane_settle.give_back(member, returned)
+  stale, spared = settle.all(member, ask.settlements)
+  settle.progress(member, ask.progress)
+else
+  stale = settle.refused(ask.settlements)
+end
 
 local first = {lapsed = {}, unknown = {}, forgotten = {}}
 local picked, claimed, next_at = {}, {}, nil
@@ -57,5 +82,5 @@ if is_member then
   redis.call('HSET', process, 'trip', ask.trip, 'claimed', table.concat(claimed, '\n'))
 end
 return done({
-  exact(now), is_member and 1 or 0, stale, spared, pick.told(picked),
+  exact(now), forgets and 2 or is_member and 1 or 0, stale, spared, pick.told(picked),
   next_at and exact(next_at) or '', first.lapsed, first.unknown, first.forgotten})

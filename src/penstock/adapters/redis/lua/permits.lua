@@ -13,9 +13,11 @@ local here = redis.call('HMGET', process, 'asked', 'life')
 local is_member = here[2] == ask.life
 if is_member and ask.number <= tonumber(here[1]) then return {exact(now), {}} end
 
-lane_settle.give_back(holder, ask.returned)
 lanes.configure(ask.configs)
-if is_member then redis.call('HSET', process, 'asked', ask.number) end
+if is_member then
+  lane_settle.give_back(holder, ask.returned)
+  redis.call('HSET', process, 'asked', ask.number)
+end
 for n, request in ipairs(ask.requests) do
   if not is_member then
     -- A slot taken now would belong to nobody, and never be given back.

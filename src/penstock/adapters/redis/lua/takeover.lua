@@ -3,8 +3,8 @@
 -- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
 -- lease has run out. Returns whether it was there.
 --
--- `started` tells which of its jobs were running ("seq" to token): those have spent an attempt and
--- have a crash on their record. Without it nobody can tell (the power failed, or the life file is
+-- `started` tells which of its jobs were running ("seq" to {token, end of the id}): those have spent
+-- an attempt and have a crash on their record. Without it nobody can tell (the power failed, or the life file is
 -- not on this machine). Then a job that was already running alone is taken to be the cause, and
 -- the others are only marked, so that from now on they run alone and are counted exactly.
 
@@ -21,7 +21,9 @@ local function take_back(row)
   local attempts, crashes = tonumber(row.attempts), tonumber(row.crashes) or 0
   local ran, suspect = crashes > 0, true
   if ask.started then
-    ran = ask.started[tostring(row.seq)] == tonumber(row.token)
+    local mark = ask.started[tostring(row.seq)]
+    ran = mark and mark[1] == tonumber(row.token)
+      and mark[2] == string.sub(row.id, -16) or false
     suspect = ran
   end
   local retries = tonumber(row.max_retries) or MAX_RETRIES

@@ -1,7 +1,8 @@
--- :batch is [[seq, token, run_at, waits_lane], ...]; run_at is null to keep the place in line
+-- :batch is [[seq, id, token, run_at, waits_lane], ...]; run_at is null to keep the place in line
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1, progress = 0,
-    message = '', waits_lane = s.value ->> 3, run_at = coalesce(s.value ->> 2, run_at),
-    ready = iif(s.value ->> 2 IS NULL, 1 + (crashes > 0), 0)
+    message = '', waits_lane = s.value ->> 4, run_at = coalesce(s.value ->> 3, run_at),
+    ready = iif(s.value ->> 3 IS NULL, 1 + (crashes > 0), 0)
 FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND jobs.token = s.value ->> 1 AND jobs.state = 'running'
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'

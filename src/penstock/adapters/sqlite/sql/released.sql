@@ -1,7 +1,8 @@
--- :batch is [[seq, token, run_at, reason, waits_lane], ...]
+-- :batch is [[seq, id, token, run_at, reason, waits_lane], ...]
 UPDATE jobs
 SET state = 'queued', holder = NULL, started_at = NULL, attempts = attempts - 1,
-    releases = releases + 1, run_at = s.value ->> 2, message = s.value ->> 3,
-    waits_lane = s.value ->> 4
+    releases = releases + 1, run_at = s.value ->> 3, message = s.value ->> 4,
+    waits_lane = s.value ->> 5
 FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND jobs.token = s.value ->> 1 AND jobs.state = 'running'
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'

@@ -1,9 +1,10 @@
--- :batch is [[seq, token, started_at, finished_at, error, run_at, history record], ...]
+-- :batch is [[seq, id, token, started_at, finished_at, error, run_at, history record], ...]
 UPDATE jobs
-SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 4,
-    run_at = s.value ->> 5, progress = 0, message = '',
+SET state = 'queued', holder = NULL, started_at = NULL, error = s.value ->> 5,
+    run_at = s.value ->> 6, progress = 0, message = '',
     history = json_insert(
         iif(json_array_length(history) < :history_limit, history, json_remove(history, '$[1]')),
-        '$[#]', json(s.value -> 6))
+        '$[#]', json(s.value -> 7))
 FROM json_each(:batch) AS s
-WHERE jobs.seq = s.value ->> 0 AND jobs.token = s.value ->> 1 AND jobs.state = 'running'
+WHERE jobs.seq = s.value ->> 0 AND +jobs.id = s.value ->> 1 AND jobs.token = s.value ->> 2
+  AND +jobs.holder = :member AND jobs.state = 'running'

@@ -43,9 +43,12 @@ function lane_settle.learn_and_save(name, holder, ref, job, token, report)
 end
 
 -- Whether the lease still stands: only then it teaches a lane anything, or has a slot to free.
-local function is_held(s)
-  local found = redis.call('HMGET', jobs.key(s.seq), 'token', 'holder', 'id')
-  return tonumber(found[1]) == s.token and (found[2] or '') ~= '' and found[3] == (s.id or found[3])
+-- With `ended`, also one that has ended since and nobody else has begun.
+local function is_held(holder, seq, id, token, ended)
+  local found = redis.call('HMGET', jobs.key(seq), 'token', 'holder', 'id')
+  local by = found[2] or ''
+  return tonumber(found[1]) == token and found[3] == (id or found[3])
+    and (tonumber(by) == holder or (ended and by == ''))
 end
 
 -- Let lanes learn from settlements, and change those whose failure is the lane's. Returns the
@@ -54,7 +57,7 @@ function lane_settle.judge(holder, settlements)
   local faults, latest, in_lanes, spared = {}, {}, {}, {}
   for number, s in ipairs(settlements) do
     local name = verdict.lane_of(s)
-    if name ~= '' and is_held(s) then
+    if name ~= '' and is_held(holder, s.seq, s.id, s.token) then
       local job, lane, fault = tonumber(s.seq), nil, nil
       if s.lane then in_lanes[#in_lanes + 1] = job end
       if s.report and s.report.told then
@@ -76,12 +79,18 @@ function lane_settle.judge(holder, settlements)
   return spared, in_lanes
 end
 
--- End permits, and let their lanes learn how the requests went.
+-- End permits, and let their lanes learn how the requests of the holder's jobs went. Of another's
+-- job they learn nothing, and only the slot that the permit itself took goes back.
 function lane_settle.give_back(holder, returned)
   local refs = {}
-  for n, one in ipairs(returned) do
-    refs[n] = one.ref
-    lane_settle.learn_and_save(one.lane, holder, one.ref, one.job, one.token, one.report)
+  for _, one in ipairs(returned) do
+    local ours = one.job <= 0 or is_held(holder, one.job, one.id, one.token, true)
+    if ours or one.ref < 0 then
+      refs[#refs + 1] = one.ref
+      local job, token, report = one.job, one.token, one.report
+      if not ours then job, token, report = 0, 0, nil end
+      lane_settle.learn_and_save(one.lane, holder, one.ref, job, token, report)
+    end
   end
   lanes.free_slots(holder, refs)
 end

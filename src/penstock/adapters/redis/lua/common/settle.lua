@@ -1,20 +1,25 @@
--- Ending leases: fenced by their tokens. A settlement that is made again changes nothing.
+-- Ending leases: fenced by the job's id, the token and the holder, who has been found to be the
+-- membership it takes itself for. A settlement that is made again changes nothing.
 
 local settle = {}
 
 -- What is written once for a whole batch.
 local finished, results, let_go = {}, {}, {}
 
--- Whether the lease stands: the job runs, and nobody has claimed it since. The id tells too: a
--- server that lost its last second in a power cut uses numbers again.
-local function stands(row, s)
-  return row.state == 'running' and tonumber(row.token) == s.token and row.id == (s.id or row.id)
+-- Whether the lease is still the holder's. Not the seq nor the token tells: a server that lost its
+-- last second, or a replica that took over, uses numbers again.
+local function is_held(row, s, holder)
+  return tonumber(row.token) == s.token and tonumber(row.holder) == holder
+    and row.id == (s.id or row.id)
 end
 
-local function completed(s)
+local function stands(row, s, holder) return row.state == 'running' and is_held(row, s, holder) end
+
+local function completed(s, member)
   local found = redis.call('HMGET', jobs.key(s.seq), 'state', 'token', 'holder', 'error', 'id')
   local holder = found[3]
-  if not stands({state = found[1], token = found[2], id = found[5]}, s) then return false end
+  local row = {state = found[1], token = found[2], holder = holder, id = found[5]}
+  if not stands(row, s, member) then return false end
   local fields = {
     'state', 'completed', 'holder', '', 'started_at', s.started_at, 'finished_at', s.finished_at}
   if found[4] then
@@ -79,10 +84,8 @@ endings['handed back'] = function(s, row)
 end
 
 -- The job was cancelled, and its run has now ended.
-local function cancel_seen(s, row)
-  if not row or row.state ~= 'cancelled' or tonumber(row.token) ~= s.token or row.holder == '' then
-    return false
-  end
+local function cancel_seen(s, row, holder)
+  if not row or row.state ~= 'cancelled' or not is_held(row, s, holder) then return false end
   jobs.let_go(row)
   jobs.save(row, {holder = ''})
   redis.call('ZADD', ns .. 'finished', row.finished_at, row.seq)
@@ -103,17 +106,17 @@ local function farewell(s)
 end
 
 -- Store one outcome; whether it was refused.
-local function one(s)
-  if s.outcome == 'completed' and completed(s) then
+local function one(s, holder)
+  if s.outcome == 'completed' and completed(s, holder) then
     wake('finished')
     return false
   end
   local row = jobs.load(s.seq)
   if s.outcome == 'cancel seen' then
-    if cancel_seen(s, row) then wake('finished') end
+    if cancel_seen(s, row, holder) then wake('finished') end
     return false
   end
-  if row and s.outcome ~= 'completed' and stands(row, s) then
+  if row and s.outcome ~= 'completed' and stands(row, s, holder) then
     endings[s.outcome](s, row)
     if row.state == 'queued' and tasks.stopped(row.tenant, row.task) then
       tasks.cancel_requeued(row, farewell(s))
@@ -128,7 +131,7 @@ local function one(s)
     return false
   end
   local refused = stale(s, row)
-  cancel_seen(s, row)
+  cancel_seen(s, row, holder)
   return refused
 end
 
@@ -144,17 +147,29 @@ function settle.all(holder, settlements)
   local spared, in_lanes = lane_settle.judge(holder, settlements)
   local refused = {}
   for number, s in ipairs(settlements) do
-    if one(s) then refused[#refused + 1] = number end
+    if one(s, holder) then refused[#refused + 1] = number end
   end
   write_batch()
   if #in_lanes > 0 then lanes.free_slots(holder, in_lanes) end
   return refused, spared
 end
 
-function settle.progress(notes)
+-- The numbers of those that are not stored as they are given: what can be said to whoever is no
+-- member any more.
+function settle.refused(settlements)
+  local refused = {}
+  for number, s in ipairs(settlements) do
+    if s.outcome ~= 'cancel seen' and stale(s, jobs.load(s.seq)) then
+      refused[#refused + 1] = number
+    end
+  end
+  return refused
+end
+
+function settle.progress(holder, notes)
   for _, note in ipairs(notes) do
     local row = jobs.load(note.seq)
-    if row and stands(row, note) then
+    if row and stands(row, note, holder) then
       jobs.save(row, {progress = note.fraction, message = note.message})
       log.append(row, 'progress', note.data)
     end
