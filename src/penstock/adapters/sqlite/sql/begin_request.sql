@@ -1,5 +1,5 @@
 -- Take an Idempotency-Key: nobody has it, or the lease of a like request is over. No row when it
--- is not to be had. See 0007_access.sql and 0018_request_ids.sql.
+-- is not to be had. See 0007_access.sql and 0020_request_ids.sql.
 INSERT INTO api_requests (tenant, route, key, fingerprint, id, at, made)
 VALUES (:tenant, :route, :key, :fingerprint, :id, :until, :made)
 ON CONFLICT (tenant, route, key) DO UPDATE
