@@ -195,7 +195,7 @@ def test_questions_are_asked_in_japanese_and_korean(
 def test_hostile_text_is_text_in_questions_answers_and_passages(
     board: Board, served: Served, model: ModelServer
 ) -> None:
-    put(served, "hostile", f"A hostile sluice. {HOSTILE}", HOSTILE)
+    put(served, "hostile", f"A hostile sluice. {HOSTILE}", HOSTILE[:1000])
     model.script[ANSWER] = f"So [1]. {HOSTILE} [1]."
     model.script[SEARCH] = (
         '{"enough": true, "missing": ["<img src=x onerror=window.pwned=1>"], "queries": []}'

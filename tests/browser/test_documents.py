@@ -335,12 +335,12 @@ def test_ingestion_goes_on_where_the_server_was_restarted(board: Board, served: 
 
 def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> None:
     embedder = board.host.embedder
-    put(served, "hostile", f"A hostile weir. {HOSTILE}", title=HOSTILE)
+    put(served, "hostile", f"A hostile weir. {HOSTILE}", title=HOSTILE[:1000])
     embedder.fault, embedder.poison = "count", "window.pwned=2"
     body = {
         "text": "window.pwned=2",
         "id": NAME,
-        "title": HOSTILE,
+        "title": HOSTILE[:1000],
         "collection": NAME,
         "metadata": {"<script>window.pwned=1</script>": HOSTILE},
     }

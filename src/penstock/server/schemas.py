@@ -15,7 +15,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
 Plain = Annotated[str, StringConstraints(pattern=r"^[^\x00]{1,512}$")]
 """PostgreSQL has no text with a NUL."""
-Title = Annotated[str, StringConstraints(max_length=1000)]
+TITLE_LIMIT = 1000
+Title = Annotated[str, StringConstraints(max_length=TITLE_LIMIT)]
 """Of which the library keeps as much as it shows."""
 PriorityName = Literal["high", "medium", "low"]
 State = Literal["queued", "running", "completed", "failed", "cancelled"]

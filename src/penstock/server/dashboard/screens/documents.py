@@ -20,6 +20,7 @@ from penstock.server.dashboard.pages import Flash, page, part, redirect
 from penstock.server.dashboard.screens.document import shown_of
 from penstock.server.dashboard.session import FORM, Form, Reading, Visit, Writing, read_form
 from penstock.server.problems import Problem
+from penstock.server.schemas import TITLE_LIMIT
 from penstock.server.uploads import FORM as FILES
 from penstock.server.uploads import receive
 
@@ -160,7 +161,7 @@ async def add(request: Request, visit: Writing) -> Response:
 
 async def _add_one(visit: Visit, form: Form) -> Document:
     corpus, tenant = visit.desk.corpus, visit.desk.tenant
-    name, title = form.one("id") or None, form.one("title")
+    name, title = form.one("id") or None, form.one("title")[:TITLE_LIMIT]
     collection = form.one("collection") or "default"
     if form.one("what") == "url":
         url = form.one("url")
