@@ -533,7 +533,13 @@ async def test_job_that_tries_a_lane_in_trouble_makes_its_requests_one_after_ano
     server.answers["/own"] = Answer(500)
 
     async def work(ctx: JobContext) -> None:
-        await asyncio.gather(*(ctx.http.get(server.url("/own")) for _ in range(3)))
+        asks = [asyncio.create_task(ctx.http.get(server.url("/own"))) for _ in range(3)]
+        try:
+            await asyncio.gather(*asks)
+        finally:  # none goes on when its job has failed
+            for ask in asks:
+                ask.cancel()
+            await asyncio.gather(*asks, return_exceptions=True)
 
     own = {**FREE, "breaker_first_seconds": 0.3, "breaker_cap_seconds": 0.3}
     async with (app := app_with(farm, work, "own", lanes={"own": own})), app.running():

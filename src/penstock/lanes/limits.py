@@ -51,7 +51,10 @@ def slots_free(lane: LaneState, now: float, *, question: bool) -> int:
 
 def _next_start(lanes: list[LaneState], now: float, ahead: float, lead: float) -> float | None:
     """When all of `lanes` can take one more start, if that is soon enough."""
-    own, *parents = (max(now + lead, lane.next_start) if lane.pace else now for lane in lanes)
+    # To wait for the answer is worth no more than what a start costs that is lost.
+    own, *parents = (
+        max(now + min(lead, lane.pace / 2), lane.next_start) if lane.pace else now for lane in lanes
+    )
     start = max(own, *parents) if parents else own
     if start > now + ahead:
         return None

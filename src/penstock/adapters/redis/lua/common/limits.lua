@@ -21,7 +21,9 @@ end
 local function next_start(lanes, now, ahead, lead)
   local at = {}
   for n, lane in ipairs(lanes) do
-    at[n] = lane_state.pace(lane) > 0 and math.max(now + lead, lane.next_start) or now
+    local pace = lane_state.pace(lane)
+    -- To wait for the answer is worth no more than what a start costs that is lost.
+    at[n] = pace > 0 and math.max(now + math.min(lead, pace / 2), lane.next_start) or now
   end
   local own, parent = at[1], at[2]
   local start = parent and math.max(own, parent) or own
