@@ -86,8 +86,12 @@ async def test_answer_is_the_same_as_without_the_service(
             ("how high the fall is",),
         ]
         check_citations(answer)
-        lanes = {lane.name: lane for lane in await app.lane_infos()}
-        assert lanes["librarian"].in_flight == lanes["llm.search"].in_flight == 0
+
+        async def all_slots_are_back() -> bool:
+            lanes = {lane.name: lane for lane in await app.lane_infos()}
+            return lanes["librarian"].in_flight == lanes["llm.search"].in_flight == 0
+
+        await until(all_slots_are_back, "the slots to be given back", patience=SOON)
     assert len(model.asked(SEARCH)) == 2
     branch.running.send(signal.SIGTERM)
     done = branch.running.end(SOON)

@@ -26,6 +26,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "HttpError": ("said", 400),
     "FetchError": ("said", 400),
     "TooSlow": (5,),
+    "DamagedRow": (),
     "RunLater": (1.0,),
 }
 
