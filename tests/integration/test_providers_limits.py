@@ -19,7 +19,7 @@ pytestmark = pytest.mark.alone
 JITTER = 0.1
 """What two busy cores may add between a permit and the server: the pages of this test are large.
 Over the whole time it counts once."""
-ENOUGH = 0.7
+ENOUGH = 0.5
 """The share of a rate that must be used: less than in the tests of lanes, because searches end."""
 
 
