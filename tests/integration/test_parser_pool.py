@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -389,3 +390,23 @@ def test_the_parent_loads_no_parser() -> None:
 def test_a_pool_without_children_is_refused() -> None:
     with pytest.raises(ConfigError, match="at least one"):
         ParserPool(size=0)
+
+
+def test_a_caller_cancelled_at_any_moment_leaves_no_process_behind() -> None:
+    """One that was forgotten is told of by a warning, which is an error here."""
+    chance = random.Random(1)
+
+    async def lose_patience() -> None:
+        async with ParserPool(size=1) as pool:
+            asking = asyncio.ensure_future(pool.parse(b"text"))
+            await asyncio.sleep(chance.random() * 0.02)
+            for _ in range(3):
+                asking.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert pool.pids == []
+
+    for _ in range(20):
+        asyncio.run(lose_patience())
+        gc.collect()

@@ -161,18 +161,23 @@ class ParserPool(Parsing):
 
     async def _start(self) -> _Child:
         self._refuse_if_closed()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *_COMMAND,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-            start_new_session=True,  # Ctrl-C is for the parent
+        making = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                sys.executable,
+                *_COMMAND,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+                start_new_session=True,  # Ctrl-C is for the parent
+            )
         )
-        child = _Child(process)
+        cancelled = await _undisturbed(making)
+        child = _Child(making.result())
         self._children.add(child)
         try:
+            if cancelled is not None:
+                raise cancelled
             self._refuse_if_closed()  # it may have been meanwhile
             async with asyncio.timeout(_START_SECONDS):
                 await child.receive()
@@ -270,4 +275,18 @@ class _Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._to.close()
-        await self._process.wait()
+        cancelled = await _undisturbed(asyncio.ensure_future(self._process.wait()))
+        if cancelled is not None:
+            raise cancelled
+
+
+async def _undisturbed(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait for what takes a moment and must not be left half done: a process that is made or ends
+    without being waited for would be forgotten. Returns a cancellation that came meanwhile."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
