@@ -11,7 +11,7 @@ from benchmarks.report import AtMost, Better, Figure, Result
 from benchmarks.sizes import Sizes
 from penstock.ingest.chunk import chunk
 from penstock.ingest.mask import mask
-from penstock.ingest.parse import ParserPool
+from penstock.ingest.parse.pool import ParserPool
 from tests.support import documents
 from tests.support.pii import LANGUAGES, figures, handwritten_negatives, labelled
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def pytest_configure(config: pytest.Config) -> None:
         # `make coverage` counts what tests do in these, and not in what they start: some look at
         # what a process has loaded, and how quickly.
         os.environ.pop("COVERAGE_PROCESS_START", None)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Store what `make coverage` counted here while pytest-xdist still waits for this process:
+    afterwards it is killed if it does not end soon, and its count would be lost."""
+    if hasattr(session.config, "workerinput") and "coverage" in sys.modules:
+        counted = sys.modules["coverage"].Coverage.current()
+        if counted is not None:
+            counted.stop()
+            counted.save()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

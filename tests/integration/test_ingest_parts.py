@@ -7,7 +7,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from penstock.ingest.chunk import ChunkSettings, chunk
 from penstock.ingest.mask import mask
-from penstock.ingest.parse import ParserPool
+from penstock.ingest.parse.pool import ParserPool
 from tests.support import documents
 
 SETTINGS = ChunkSettings(size=120, overlap=24, slack=8)

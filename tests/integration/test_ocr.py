@@ -13,7 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.ingest.parse import ParseLimits, ParserPool
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.pool import ParserPool
 from penstock.model.errors import ConfigError, ParserError
 from tests.support import scans
 from tests.support.documents import ENGLISH, JAPANESE, KOREAN
@@ -136,7 +137,7 @@ async def test_tesseract_does_not_outlive_the_process_that_asked() -> None:
     program = """
         import asyncio, sys
         from pathlib import Path
-        from penstock.ingest.parse import ParserPool
+        from penstock.ingest.parse.pool import ParserPool
 
         async def main():
             async with ParserPool(size=1) as pool:

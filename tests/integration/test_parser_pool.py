@@ -17,7 +17,8 @@ import pytest
 
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.mask import mask
-from penstock.ingest.parse import ParseLimits, ParserPool
+from penstock.ingest.parse.limits import ParseLimits
+from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.parsed import Parsed
 from penstock.ingest.prepare import prepare
 from penstock.model.document import Staged
@@ -354,7 +355,7 @@ async def test_a_child_inherits_no_secrets(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_a_child_does_not_outlive_its_parent() -> None:
     program = """
         import asyncio
-        from penstock.ingest.parse import ParserPool
+        from penstock.ingest.parse.pool import ParserPool
 
         async def main():
             async with ParserPool(size=1) as pool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.corpus.terms import RUN, TIE, index_terms, is_hangul, is_unspaced, normal
+from penstock.corpus.terms import TIE, index_terms, is_hangul, is_unspaced, normal, run_pattern
 
 LENGTH = 240
 ROUNDING = 1e-9
@@ -56,7 +56,7 @@ def snippet(text: str, weights: Mapping[str, float], length: int = LENGTH) -> Sn
 
 def _matches(text: str, weights: Mapping[str, float]) -> Iterator[_Match]:
     """Where terms of the query are in the text as it was written, in order."""
-    for run in RUN.finditer(text):
+    for run in run_pattern().finditer(text):
         if not _may_match(run[0], weights):
             continue
         for start, end, terms in _pieces(run[0]):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from operator import add
 
 from penstock.corpus.stem import stem
@@ -33,33 +34,42 @@ _KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _SOUTH_EAST_ASIA = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED = f"{_HAN}{_HANGUL}{_KANA}{_SOUTH_EAST_ASIA}"
 
-# Vowel signs and accents belong to the word they stand in; `\w` leaves them out.
-_MARKS = "".join(
-    character
-    for character in map(chr, range(0x300, 0xE00))
-    if unicodedata.category(character) in ("Mn", "Mc")
-)
-_LETTER = rf"[^\W_{_UNSPACED}]"
-_REST = rf"(?:{_LETTER}|[{_MARKS}])*"
-# A word, or words tied together as in foo_bar, v1.2.3, COVID-19, C++ and C#.
-RUN = re.compile(rf"[{_UNSPACED}]+|{_LETTER}{_REST}(?:[_.\-]{_LETTER}{_REST})*(?:\+\+|\#(?!\w))?")
+
+# Patterns of other scripts are made when a text needs them: all together take 50 ms, which every
+# parser would pay for when it starts.
+@cache
+def run_pattern() -> re.Pattern[str]:
+    """A word, or words tied together as in foo_bar, v1.2.3, COVID-19, C++ and C#."""
+    # Vowel signs and accents belong to the word they stand in; `\w` leaves them out.
+    marks = "".join(
+        character
+        for character in map(chr, range(0x300, 0xE00))
+        if unicodedata.category(character) in ("Mn", "Mc")
+    )
+    letter = rf"[^\W_{_UNSPACED}]"
+    word = rf"{letter}(?:{letter}|[{marks}])*"
+    return re.compile(rf"[{_UNSPACED}]+|{word}(?:[_.\-]{word})*(?:\+\+|\#(?!\w))?")
+
+
+@cache
+def _some(signs: str) -> re.Pattern[str]:
+    return re.compile(f"[{signs}]+")
+
+
 _ASCII_RUN = re.compile(r"[a-z0-9]+(?:[_.\-][a-z0-9]+)*(?:\+\+|#(?!\w))?")
-_UNSPACED_CHARACTER = re.compile(rf"[{_UNSPACED}]")
-_HAN_CHARACTER = re.compile(rf"[{_HAN}]")
-_HANGUL_CHARACTER = re.compile(rf"[{_HANGUL}]")
+_ASCII_LETTER = re.compile("[A-Za-z]")
 TIE = re.compile(r"[_.\-]")
 _ACCENT = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]")
-# Runs of letters: far fewer matches than letters.
 _SCRIPTS = {
-    "han": re.compile(f"[{_HAN}{_KANA}]+"),  # Japanese mixes the two, and may do with one
-    "hangul": re.compile(f"[{_HANGUL}]+"),
-    "latin": re.compile("[a-z\u00aa-\u024f\u1e00-\u1eff]+", re.IGNORECASE),
-    "cyrillic": re.compile("[\u0400-\u052f]+"),
-    "greek": re.compile("[\u0370-\u03ff\u1f00-\u1fff]+"),
-    "arabic": re.compile("[\u0600-\u06ff\u0750-\u077f]+"),
-    "hebrew": re.compile("[\u0590-\u05ff]+"),
-    "indic": re.compile("[\u0900-\u0dff]+"),
-    "thai": re.compile(f"[{_SOUTH_EAST_ASIA}]+"),
+    "han": f"{_HAN}{_KANA}",  # Japanese mixes the two, and may do with one
+    "hangul": _HANGUL,
+    "latin": "A-Za-z\u00aa-\u024f\u1e00-\u1eff",
+    "cyrillic": "\u0400-\u052f",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "arabic": "\u0600-\u06ff\u0750-\u077f",
+    "hebrew": "\u0590-\u05ff",
+    "indic": "\u0900-\u0dff",
+    "thai": _SOUTH_EAST_ASIA,
 }
 _WEIGHTS = {"han": 3, "hangul": 3}
 """A character of these says as much as about three letters."""
@@ -74,7 +84,10 @@ def index_terms(text: str) -> list[str]:
 
 def term_line(text: str) -> str:
     """`index_terms` joined by spaces, as they are stored."""
-    runs = _ASCII_RUN.findall(text.lower()) if text.isascii() else RUN.findall(normal(text))
+    if text.isascii():
+        runs = _ASCII_RUN.findall(text.lower())
+    else:
+        runs = run_pattern().findall(normal(text))
     return " ".join(map(_lines.__getitem__, runs))
 
 
@@ -85,9 +98,12 @@ def script(text: str) -> str:
     for a passage that does not fit. A few Latin names do not make a Japanese text Latin.
     """
     start = text[:_LOOKED_AT]
+    if start.isascii():
+        return "latin" if _ASCII_LETTER.search(start) else ""
     best, most, left = "", 0, len(start)
     for name, letters in _SCRIPTS.items():
-        count = len("".join(letters.findall(start)))
+        # By runs of letters: far fewer matches than letters.
+        count = len("".join(_some(letters).findall(start)))
         weight = count * _WEIGHTS.get(name, 1)
         if weight > most:
             best, most = name, weight
@@ -99,12 +115,12 @@ def script(text: str) -> str:
 
 def is_unspaced(text: str) -> bool:
     """Whether `text` starts with a character that is indexed in pairs."""
-    return _UNSPACED_CHARACTER.match(text) is not None
+    return not text[:1].isascii() and _some(_UNSPACED).match(text) is not None
 
 
 def is_hangul(text: str) -> bool:
     """Whether `text` starts with Korean: indexed in pairs, but written with spaces."""
-    return _HANGUL_CHARACTER.match(text) is not None
+    return not text[:1].isascii() and _some(_HANGUL).match(text) is not None
 
 
 def normal(text: str) -> str:
@@ -141,7 +157,7 @@ def _split(run: str) -> Sequence[str]:
 def _pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
-    alone = _HAN_CHARACTER.findall(run)
+    alone = [*"".join(_some(_HAN).findall(run))]
     if is_hangul(run):
         alone.append(run[0])
     return [*map(add, run, run[1:]), *alone]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 
 CountTokens = Callable[[str], int]
 """A tokenizer, as far as chunks need one. Tokens it adds to every text (`[CLS]`) do not matter."""
@@ -33,7 +34,13 @@ TOKEN = re.compile(
 
 
 # No token holds blanks and other signs, and none more than one of those without spaces.
-_APART = re.compile(rf"\s\S|\S\s|[{_WITHOUT_SPACES}].|.[{_WITHOUT_SPACES}]", re.DOTALL)
+_BLANK = re.compile(r"\s\S|\S\s")
+
+
+@cache
+def _apart() -> re.Pattern[str]:
+    """Made when a text needs it."""
+    return re.compile(rf"[{_WITHOUT_SPACES}].|.[{_WITHOUT_SPACES}]", re.DOTALL)
 
 
 def count_tokens(text: str) -> int:
@@ -43,4 +50,7 @@ def count_tokens(text: str) -> int:
 def is_apart(text: str, at: int) -> bool:
     """Whether `count_tokens` of `text` is that of its two parts before and behind `at`, added up.
     It may be so where this cannot tell."""
-    return _APART.match(text, at - 1) is not None
+    pair = text[at - 1 : at + 1]
+    if pair.isascii():
+        return _BLANK.match(pair) is not None
+    return (_BLANK.match(pair) or _apart().match(pair)) is not None

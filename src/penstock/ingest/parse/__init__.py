@@ -16,8 +16,3 @@ PDF is read by PDFium; all else by the standard library (why: docs/decisions/001
 and pictures by Pillow and tesseract (docs/decisions/0024-scans.md). What the main text of a page is
 is told by trafilatura (docs/decisions/0031-pages.md).
 """
-
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.pool import ParserPool
-
-__all__ = ["ParseLimits", "ParserPool"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
+from functools import cache
 from typing import NamedTuple
 
 # What Unicode calls default-ignorable, and the frame that makes a key of a digit.
@@ -47,8 +48,6 @@ def _table() -> dict[int, int]:
     return table
 
 
-_TABLE = {chr(code): chr(to) for code, to in _table().items()}
-_FOLDABLE = "".join(sign for sign in _TABLE if sign <= "\uffff")
 _FOLDABLE_BEYOND = "\U00010400-\U0001efff\U0001fbf0-\U0001fbf9"
 
 
@@ -57,13 +56,19 @@ class _Signs(NamedTuple):
 
     invisible: re.Pattern[str]
     foldable: re.Pattern[str]
+    table: dict[str, str]
 
 
-# What is beyond \uffff is looked for in ranges, one by one, and in few texts at all.
-_PLANE = _Signs(re.compile(f"[{_INVISIBLE}]"), re.compile(f"[{_FOLDABLE}]"))
-_BEYOND = _Signs(
-    re.compile(f"[{_INVISIBLE}{_INVISIBLE_BEYOND}]"), re.compile(f"[{_FOLDABLE}{_FOLDABLE_BEYOND}]")
-)
+@cache
+def _signs(beyond: bool) -> _Signs:
+    """Made when a text needs it: they take longer than a whole page of ASCII."""
+    table = {chr(code): chr(to) for code, to in _table().items()}
+    foldable = "".join(sign for sign in table if sign <= "\uffff")
+    # What is beyond \uffff is looked for in ranges, one by one, and in few texts at all.
+    more = (_INVISIBLE_BEYOND, _FOLDABLE_BEYOND) if beyond else ("", "")
+    return _Signs(
+        re.compile(f"[{_INVISIBLE}{more[0]}]"), re.compile(f"[{foldable}{more[1]}]"), table
+    )
 
 
 class Folded(NamedTuple):
@@ -80,11 +85,11 @@ def fold(text: str) -> Folded:
     removed: list[int] = []
     if not text.isascii():
         wide = len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text)
-        invisible, foldable = _BEYOND if wide else _PLANE
+        invisible, foldable, table = _signs(wide)
         removed = [match.start() - index for index, match in enumerate(invisible.finditer(text))]
         if removed:
             text = invisible.sub("", text)
-        text = foldable.sub(lambda match: _TABLE.get(match[0], match[0]), text)
+        text = foldable.sub(lambda match: table.get(match[0], match[0]), text)
         text = _LONG_VOWEL.sub("-", text)
     return _joined(text, removed)
 
