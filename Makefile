@@ -14,7 +14,7 @@ PEERS_STAMP := $(PEERS)/.setup-stamp
 CODE := $(wildcard src tests examples benchmarks tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ready demo run test coverage check bench chaos proof docs lock proto clean
+.PHONY: help setup ready demo run test coverage check types style bench chaos proof docs lock proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,11 +90,19 @@ coverage: setup ## the core of the tests, and how many branches of src they take
 	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report || failed=1; \
 	exit $$failed
 
+# Types take one core for most of the time; the other finds the tests, and leaves their bytecode for
+# the processes that run them.
 check: setup ## lint, format, types, layers
+	@$(MAKE) --no-print-directory -j2 -k --output-sync=target types style
+
+types:
+	$(BIN)/mypy $(CODE)
+
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
+	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null  # what is wrong with them they say when they run
 
 # RESUME=--resume leaves out what was measured of this commit already.
 bench: setup $(PEERS_STAMP) ## run the benchmarks beside the peers
