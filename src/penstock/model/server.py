@@ -113,17 +113,17 @@ def check_origin(origin: str) -> None:
         )
     try:
         parts = urlsplit(origin)
-        host, port = parts.hostname or "", parts.port
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
     except ValueError:
-        host, port = "", None
-    if not host or "*" in host or not parts.scheme:
+        scheme, host, port = "", "", None
+    if not scheme or not host or "*" in host:
         raise ConfigError(
             f"origins: {origin!r} is no origin; write scheme://host or scheme://host:port, such "
             "as https://app.example.org, http://localhost:3000 or chrome-extension://<id>"
         )
     shown = f"[{host}]" if ":" in host else host
-    usual = port is None or port == USUAL_PORTS.get(parts.scheme)
-    sent = f"{parts.scheme}://{shown}" + ("" if usual else f":{port}")
+    usual = port is None or port == USUAL_PORTS.get(scheme)
+    sent = f"{scheme}://{shown}" + ("" if usual else f":{port}")
     if origin != sent:
         raise ConfigError(f"origins: {origin!r} is sent by browsers as {sent}; write it like that")
 
