@@ -157,6 +157,20 @@ async def test_nobody_is_named_unless_somebody_is(tmp_path: Path) -> None:
         assert (own.status_code, cors(own)) == (200, [])
 
 
+async def test_a_page_that_does_not_say_its_origin_is_nobody_either(
+    client: httpx.AsyncClient,
+) -> None:
+    no_key(client)
+    blind = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    for sent, status in (
+        (blind, 401),
+        ({**blind, "Sec-Fetch-Site": "same-site"}, 401),
+        ({**blind, "Sec-Fetch-Site": "same-origin"}, 200),
+        ({**blind, "Sec-Fetch-Mode": "navigate"}, 200),
+    ):
+        assert (await client.get("/v1/jobs", headers=sent)).status_code == status, sent
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -56,6 +56,14 @@ class Origins:
             headers["Access-Control-Expose-Headers"] = EXPOSED
 
 
+def by_other_page(headers: Headers) -> bool:
+    """Whether a browser says that a page of another origin has it send a request without naming
+    that origin: a picture, a GET whose answer the page does not get to read. Not whether somebody
+    has followed a link from there."""
+    site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
+    return site in ("cross-site", "same-site") and mode != "navigate"
+
+
 def is_preflight(method: str, headers: Headers) -> bool:
     return method == "OPTIONS" and "access-control-request-method" in headers
 

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from penstock import tracing
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.callers import OTHER_ORIGIN
-from penstock.server.cors import Origins, is_preflight, preflight
+from penstock.server.cors import Origins, by_other_page, is_preflight, preflight
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.problems import PageOf, Problem, busy, for_people, unforeseen
@@ -156,7 +156,10 @@ class Guard:
                 f"this server is not {host or 'without a name'}; name it under server.hosts",
             )
         origin = headers.get("origin")
-        if origin is None or _place(origin) == (host, port):
+        if origin is None:
+            scope["state"][OTHER_ORIGIN] = by_other_page(headers)
+            return
+        if _place(origin) == (host, port):
             return
         if allowed is None:
             raise Problem(
