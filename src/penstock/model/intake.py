@@ -74,6 +74,8 @@ class KafkaConfig:
                 raise ConfigError(f"{topic!r} is not the name of a topic")
         if self.dead_letter_topic in (*self.topics, *produced):
             raise ConfigError("dead_letter_topic must be neither one of topics nor produce")
+        if self.produce in self.topics and "ingest" not in self.accept:
+            raise ConfigError("accept must name ingest where the topic of produce is read")
         if not self.group or not self.tenant:
             raise ConfigError("group and tenant must not be empty")
         for request in self.accept:
