@@ -70,6 +70,7 @@ class Parts:
                 self._enqueue,
                 self._logs,
                 self._visitors,
+                passed_on=config.kafka.produce is not None,
             )
         return self._library
 

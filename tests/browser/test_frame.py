@@ -10,6 +10,7 @@ import sys
 
 import httpx2 as httpx
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Route, expect
 
 from penstock.server.dashboard.assets import FOLDER, assets
@@ -101,6 +102,47 @@ def test_a_page_of_another_site_cannot_do_anything(served: Served) -> None:
         refused = post(served, "/sign-out", fields, **theirs)
         assert refused.status_code == 403, theirs
         assert "set-cookie" not in refused.headers
+
+
+CALLS = """async ([url, key]) => {
+  const sent = { Authorization: `Bearer ${key}` };
+  const json = { ...sent, "Content-Type": "application/json", "Idempotency-Key": "one" };
+  const body = JSON.stringify({ id: "a", text: "The sluice opens at dawn." });
+  const made = await fetch(`${url}/v1/documents`, { method: "POST", headers: json, body });
+  const follow = (headers) => fetch(`${url}/v1/documents/a/events`, { headers });
+  const told = await (await follow(sent)).text();
+  const ids = [...told.matchAll(/^id: (.*)$/gm)].map((one) => one[1]);
+  const seen = await follow({ ...sent, "Last-Event-ID": ids.at(-1) });
+  const nobody = await fetch(`${url}/v1/jobs`);
+  const cookies = fetch(`${url}/v1/jobs`, { headers: sent, credentials: "include" });
+  return {
+    made: [made.status, made.headers.get("Location")],
+    ended: told.includes("event: done"),
+    seen: seen.status,
+    nobody: [nobody.status, (await nobody.json()).code],
+    cookies: await cookies.then(() => "sent", () => "refused"),
+  };
+}"""
+
+
+def test_a_page_of_a_named_origin_calls_and_follows_with_a_key(
+    board: Board, served: Served
+) -> None:
+    """The page is an answer of another server, which has no policy of its own."""
+    key = board.host.key("page")
+    other = board.host.serve(origins=[served.url])
+    page = board.look("/healthz", served=served).page
+    assert page.evaluate(CALLS, [other.url, key]) == {
+        "made": [202, "/v1/documents/a"],
+        "ended": True,
+        "seen": 204,
+        "nobody": [401, "unauthorized"],
+        "cookies": "refused",
+    }
+    page.goto(served.url.replace("127.0.0.1", "localhost") + "/healthz")
+    with pytest.raises(PlaywrightError, match="Failed to fetch"):
+        page.evaluate(CALLS, [other.url, key])
+    other.stop()
 
 
 def test_the_cookie_is_no_key_for_the_api(board: Board) -> None:

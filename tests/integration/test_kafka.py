@@ -382,6 +382,9 @@ async def test_topic_that_is_not_there_is_not_waited_for_by_what_should_end(
         ({"topics": ()}, "say what to read"),
         ({"options": {"no.such.option": "1"}}, "No such configuration property"),
         ({"option_variables": {"sasl.password": "NOT_SET_ANYWHERE"}}, "set NOT_SET_ANYWHERE"),
+        ({"produce": "no topic"}, "'no topic' is not the name of a topic"),
+        ({"produce": "requests.dead"}, "neither one of topics nor produce"),
+        ({"produce": "requests", "accept": ("job",)}, "accept must name ingest"),
     ],
 )
 async def test_settings_that_cannot_work_are_said(

@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from penstock import Penstock
 from penstock.intake.run import KafkaIntake
-from penstock.model.intake import KafkaConfig
+from penstock.model.intake import REQUESTS, KafkaConfig
 from tests.support.waiting import until
 
 Value = Mapping[str, Any] | bytes | None
@@ -236,7 +236,7 @@ class Cluster:
             "topics": (topic,),
             "group": topic,
             "dead_letter_topic": f"{topic}.dead",
-            "accept": ("document", "delete", "search", "job"),
+            "accept": REQUESTS,
             "options": QUICK,
         }
         return KafkaConfig(**given | settings)
@@ -248,7 +248,7 @@ class Cluster:
             "topics": [topic],
             "group": topic,
             "dead_letter_topic": f"{topic}.dead",
-            "accept": ["document", "delete", "search", "job"],
+            "accept": list(REQUESTS),
             "options": QUICK,
         }
         others = settings.pop("others", {})

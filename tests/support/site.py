@@ -24,7 +24,8 @@ class Site:
     def __init__(self, app: Penstock, config: ServerConfig | None = None) -> None:
         self.app = app
         self.config = replace(config or ServerConfig(), port=0)
-        self.api = build(app, self.config, Draining())
+        self.draining = Draining()
+        self.api = build(app, self.config, self.draining)
 
     async def client(self, tenant: str = "default", *scopes: KeyScope) -> httpx.AsyncClient:
         return httpx.AsyncClient(

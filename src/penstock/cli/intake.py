@@ -52,12 +52,7 @@ def take_in_kafka(
     from penstock.app import Penstock
     from penstock.cli.worker import load_for_work
 
-    try:
-        import penstock.intake.run  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("penstock"):
-            raise
-        raise ConfigError("Kafka intake needs: pip install 'penstock[kafka]'") from None
+    need_kafka("Kafka intake")
     if drain and redrive:
         raise UsageError("--redrive ends by itself; leave out --drain")
     # Without a module only what is accepted is asked for, which may need no store.
@@ -69,6 +64,16 @@ def take_in_kafka(
         )
         code = asyncio.run(running)
     raise typer.Exit(code)
+
+
+def need_kafka(what: str) -> None:
+    """ConfigError unless the extra is installed."""
+    try:
+        import penstock.intake.run  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("penstock"):
+            raise
+        raise ConfigError(f"{what} needs: pip install 'penstock[kafka]'") from None
 
 
 async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:

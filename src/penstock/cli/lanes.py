@@ -1,7 +1,9 @@
-"""`penstock lanes`: what they are doing; pause, resume, reset, set, unset."""
+"""`penstock lanes`: what they are doing; pause, resume, reset, set, unset, import."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -138,6 +140,52 @@ def unset_limits(
     with opened(queue, config) as (app, run):
         lane = run(app.limit_lane(name, None))
     _show_limits(lane, as_json=as_json)
+
+
+@group.command("import")
+def import_limits(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML with `apis`.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it to a new file instead."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the rate limits of an academic_apis.yaml as a `lanes` section.
+
+    It is a file with `apis: NAME: rate_limit:` and the limits of each API. What it prints belongs
+    in penstock.yaml; what is no limit is left out, and said so.
+    """
+    from penstock.config.rate_limits import import_lanes
+
+    imported = import_lanes(file)
+    if as_json and output is None:
+        print_json(asdict(imported))
+        return
+    import yaml  # here, because it takes its time
+
+    text = yaml.safe_dump({"lanes": imported.lanes}, sort_keys=False, allow_unicode=True)
+    if output is None:
+        say(text.rstrip())
+    else:
+        _write(output, text)
+    if as_json:
+        print_json({**asdict(imported), "output": str(output)})
+        return
+    for said in imported.notes:
+        note(said)
+    if imported.left_out:
+        note(f"left out, because it is no limit: {', '.join(imported.left_out)}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already; name another file") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _show_limits(lane: LaneInfo, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.errors import ExitCode
+from penstock.cli.intake import need_kafka
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
 from penstock.cli.telemetry import LogFormatOption, telemetry
@@ -69,6 +70,7 @@ def run_server(
     app = load_for_work(target, queue, config)
     # With what they use; they have to be asked for before the app is opened.
     _ = app.answers, app.access
+    pass_on_uploads(app)
     given: dict[str, Any] = {"host": host, "port": port, "allow_anonymous": allow_anonymous or None}
     server = replace(
         app.config.server, **{name: value for name, value in given.items() if value is not None}
@@ -78,6 +80,16 @@ def run_server(
     with telemetry("penstock-server", app.settings, log_format):
         code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
     raise typer.Exit(code)
+
+
+def pass_on_uploads(app: Penstock) -> None:
+    """To Kafka, where that is configured."""
+    if app.config.kafka.produce is None:
+        return
+    need_kafka("intake.kafka.produce")
+    from penstock.intake.produce import UploadProducer
+
+    app.corpus.hand_over(UploadProducer(app.config.kafka))
 
 
 async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json: bool) -> int:

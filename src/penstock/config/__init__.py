@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from penstock.config.names import read_names
+from penstock.config.rate_limits import check_no_apis
 from penstock.config.sections import (
     read_browser,
     read_embedder,
@@ -142,6 +143,7 @@ def load(
     path = Path(file or environment.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     named = bool(file or environment.get("PENSTOCK_CONFIG"))
     given = read_mapping(path) if named or path.exists() else {}
+    check_no_apis(given, path)
     sources |= {name: given[name].source for name in SECTIONS if name in given}
     lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from penstock.config.rate_limits import check_no_apis
 from penstock.config.yaml_file import Located, read_mapping
 from penstock.model.browser import BROWSER_KEYS, ENGINE_KEYS, BrowserConfig, EngineConfig
 from penstock.model.embedder import KEYS as EMBEDDER_KEYS
@@ -33,6 +34,7 @@ def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
     """name -> what is configured, checked key by key. The section may name a file instead."""
     if isinstance(section.value, str):
         lanes = read_mapping(folder / section.value)
+        check_no_apis(lanes, folder / section.value)
     else:
         lanes = _mapping(section, "lanes", "a mapping of lanes, or the name of a file with one")
     return {name: _read_lane(name, lane) for name, lane in lanes.items()}

@@ -38,14 +38,17 @@ def _look(config: KafkaConfig) -> list[Finding]:
     except KafkaException as error:
         said = f"{config.bootstrap} does not answer ({reason(error)})"
         return [broken(PART, said, "bring it up, or correct bootstrap and options")]
+    produced = [] if config.produce is None else [config.produce]
     there = {name for name, topic in found.topics.items() if topic.error is None}
-    if not config.topics:
+    if not config.topics and not produced:
         return [broken(PART, "no topic is named to read", "set intake.kafka.topics")]
-    if missing := [name for name in config.topics if name not in there]:
+    if missing := [name for name in (*config.topics, *produced) if name not in there]:
         said = f"there is no topic {', '.join(missing)}"
-        return [broken(PART, said, "make it, or correct intake.kafka.topics")]
+        return [broken(PART, said, "make it, or correct intake.kafka.topics and produce")]
     if config.dead_letter_topic not in there:
         # A broker may make it by itself with the first dead letter, or refuse.
         said = f"there is no topic {config.dead_letter_topic} for what cannot be carried out"
         return [warning(PART, said, "make it: without it one such message holds up its partition")]
-    return [ok(PART, f"{len(found.brokers)} brokers, reads {', '.join(config.topics)}")]
+    used = [f"reads {', '.join(config.topics)}"] * bool(config.topics)
+    used += [f"passes uploads on to {config.produce}"] * bool(produced)
+    return [ok(PART, f"{len(found.brokers)} brokers, {', '.join(used)}")]

@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
+from penstock.adapters.blobs.address import ObjectAddress
 from penstock.engine.context import JobContext
 from penstock.engine.fetch import Fetched
 from penstock.engine.http import host_lane
 from penstock.engine.web_address import WebAddress
+from penstock.ingest.jobs import BUCKET_LANE
 from penstock.ingest.mask import Masker
 from penstock.ingest.names import Names
 from penstock.ingest.pipeline import Tools
-from penstock.model.errors import HttpError, ParserError, PenstockError, RateLimited
+from penstock.model.errors import (
+    BlobMissing,
+    FetchError,
+    HttpError,
+    ParserError,
+    PenstockError,
+    RateLimited,
+    StoreUnavailable,
+    Unavailable,
+)
 from penstock.ports.blobs import Blob
 
 MEGABYTE = 1_000_000
@@ -57,6 +68,34 @@ async def bring(
     said = (fetched.name, fetched.mime, fetched.charset)
     name, mime, charset = await tools.masked(lambda: [names.text(one) for one in said])
     return Brought(stored, fetched.url, name, mime, charset)
+
+
+async def bring_object(
+    tools: Tools, ctx: JobContext, address: ObjectAddress, *, most: int
+) -> Brought:
+    """The same for an object in a bucket, in a job of that bucket's lane. FetchError where it is
+    not there or not for us; DocumentTooLarge; Unavailable."""
+    with tools.blaming_blobs():
+        stored = await tools.blobs.put(_noted(ctx, _content(tools, address)), most=most)
+    name = address.name.rpartition("/")[2]
+    name = await tools.masked(lambda: Names(tools.mask).text(name))
+    return Brought(stored, address.url, name, "", "")
+
+
+async def _content(tools: Tools, address: ObjectAddress) -> AsyncIterator[bytes]:
+    bucket = address.bucket.bucket
+    try:
+        async for piece in tools.objects.content(address):
+            yield piece
+    except BlobMissing:
+        raise FetchError(f"{bucket}: there is no such object", 404) from None
+    except PermissionError:
+        said = f"{bucket}: the object is not there, or may not be read with these credentials"
+        raise FetchError(said, 403) from None
+    except StoreUnavailable as error:
+        away = Unavailable(str(error))
+        away.address, away.lane = error.address, f"{BUCKET_LANE}{bucket}"
+        raise away from error
 
 
 async def lane_of_host(tools: Tools, host: str) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 from penstock.engine.context import JobContext
 from penstock.engine.http import host_lane
-from penstock.ingest.bring import bring
-from penstock.ingest.jobs import FETCH, Enqueue, start
+from penstock.ingest.bring import bring, bring_object
+from penstock.ingest.jobs import BUCKET_LANE, FETCH, Enqueue, start
 from penstock.ingest.pipeline import Result, Tools, Work
 from penstock.ingest.remote import Request, digest_of
 from penstock.model.document import DocumentRef, DocumentState
@@ -34,13 +34,19 @@ class Fetching:
 
 
 def register(fetching: Fetching, job: Callable[..., Callable[[Any], Any]]) -> None:
-    @job(FETCH, lane=lambda payload: host_lane(payload["host"]))
+    @job(FETCH, lane=lambda payload: _lane(payload["host"]))
     async def fetch(
         ctx: JobContext, collection: str, document: str, generation: int, blob: str, host: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
         work = Work(fetching.tools, ctx, version, blob)
         return await work.do(STAGE, 0.0, lambda: _fetch(fetching, work))
+
+
+def _lane(host: str) -> str:
+    """Of a host, or of a bucket (`s3://bucket`)."""
+    _, is_bucket, bucket = host.partition("://")
+    return f"{BUCKET_LANE}{bucket}" if is_bucket else host_lane(host)
 
 
 async def _fetch(fetching: Fetching, work: Work) -> Result | None:
@@ -56,7 +62,10 @@ async def _fetch(fetching: Fetching, work: Work) -> Result | None:
         return {"size": document.size}
     async with work.original() as path:
         request = Request.read(path)
-    brought = await bring(tools, ctx, request.url, most=fetching.most_bytes)
+    if (there := request.object()) is not None:
+        brought = await bring_object(tools, ctx, there, most=fetching.most_bytes)
+    else:
+        brought = await bring(tools, ctx, request.url, most=fetching.most_bytes)
     stored, _, name, mime, charset = brought
     title = request.title or name
     known = (document.source, document.metadata, fetching.fingerprint)

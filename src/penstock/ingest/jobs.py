@@ -21,6 +21,9 @@ EMBEDDER_LANE = "embedder"
 BLOBS_LANE = "blobs"
 """Where originals are on a server."""
 
+BUCKET_LANE = "bucket:"
+"""And a name: what others have stored there, and name as a document."""
+
 WEB = ("http://", "https://")
 """What comes from there is read as a page, if it is HTML."""
 

@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Awaitable,
+    Callable,
     Container,
     Mapping,
     Sequence,
@@ -17,12 +18,13 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from penstock.adapters.blobs.address import Address, ObjectAddress, is_object, object_address
 from penstock.corpus.fusion import Weights
 from penstock.corpus.search import SearchResult, search
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
-from penstock.engine.web_address import check, web_address
+from penstock.engine.web_address import WebAddress, check, web_address
 from penstock.ingest.bring import Before, Brought, bring, lane_of_host
 from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, start
@@ -64,6 +66,9 @@ Content = bytes | str | Path | AsyncIterable[bytes]
 """Bytes as they are, text, a file, or bytes as they come."""
 Source = Content | Blob
 """Or what was received before."""
+HandOver = Callable[[Document, Priority], Awaitable[bool]]
+"""Passes an accepted document on to whoever enqueues its job by `begin`; False where nobody has
+taken it."""
 
 
 class Library:
@@ -80,6 +85,7 @@ class Library:
         most_bytes: int,
         fingerprint: str,
         purge: Purge,
+        patience: float,
     ) -> None:
         self._tools = tools
         self._queue = queue
@@ -90,7 +96,13 @@ class Library:
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
         self._purge = purge
+        self._patience = patience
         self._names = Names(tools.mask)
+        self._passed_on: HandOver | None = None
+
+    def hand_over(self, to: HandOver) -> None:
+        """From now on accepted documents are passed on, instead of their jobs being enqueued."""
+        self._passed_on = to
 
     async def open(self) -> None:
         await self._tools.corpus.open()
@@ -101,6 +113,7 @@ class Library:
         for pool in self._pools():
             await pool.close()
         await self._tools.blobs.close()
+        await self._tools.objects.close()
         await self._tools.corpus.close()
         await self._embedding.close()
 
@@ -117,7 +130,7 @@ class Library:
         if tools.scan_reader is not None and SCAN in kinds:
             tools.scan_reader.check()
         return [
-            Reconciler(tools, self._remote, self._queue, self._enqueue),
+            Reconciler(tools, self._remote, self._queue, self._enqueue, self._patience),
             Reembedding(tools.corpus, tools.model, self._enqueue),
             self._purge,
         ]
@@ -238,13 +251,23 @@ class Library:
         metadata: Mapping[str, Any] | None = None,
         tenant: str = "default",
         priority: PriorityName = "medium",
+        buckets: Sequence[Address] = (),
     ) -> Document:
         """Accept a document that the workers fetch, from the open internet or from what the
         setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
         returns it is not lost. Without an `id` the address is its id. The same again fetches
-        again; if that brings the same content, nothing changes."""
-        names, rank, address = self._names, Priority.parse(priority), web_address(url)
-        check(address, self._remote.allow)
+        again; if that brings the same content, nothing changes.
+
+        With `buckets` it may also be an object in one of them, below its prefix
+        (`s3://bucket/prefix/name`), which is read and left as it is."""
+        names, rank, endpoint = self._names, Priority.parse(priority), None
+        address: WebAddress | ObjectAddress
+        if buckets and is_object(url):
+            address = object_address(url, buckets)
+            endpoint = address.bucket.endpoint
+        else:
+            address = web_address(url)
+            check(address, self._remote.allow)
         ref = await self._ref(tenant, collection, id or name_of(address))
         known, title, source = await self._tools.masked(
             lambda: (
@@ -254,7 +277,7 @@ class Library:
             ),
             _size(title, url, metadata=metadata),
         )
-        blob = await Request(address.url, title).keep(self._tools.blobs)
+        blob = await Request(address.url, title, endpoint).keep(self._tools.blobs)
         digest = digest_of(address.url, title, source, known, self._fingerprint, "")
         upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True)
         return await self._accept(upload, rank)
@@ -269,10 +292,32 @@ class Library:
         # Interrupted before here, it may be accepted or not: then the reconciler finds out.
         spare = before if accepted.new else upload.blob
         if accepted.new:
-            await self._start(accepted.document, upload.blob, priority)
+            pass_on, document = self._passed_on, accepted.document
+            if pass_on is None or not await pass_on(document, priority):
+                await self._start(document, upload.blob, priority)
         if spare is not None:
             await _now_or_later(self._tools.let_go(spare))
         return accepted.document
+
+    async def begin(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        generation: int,
+        tenant: str = "default",
+        priority: PriorityName = "medium",
+    ) -> bool:
+        """Enqueue the job of a document that was passed on; once, however often this is called.
+        False where there is nothing to do: it is replaced, deleted, or was worked on before."""
+        rank, ref = Priority.parse(priority), await self._ref(tenant, collection, id)
+        document, blob = await self._tools.corpus.get(ref), await self._tools.corpus.original(ref)
+        if document is None or blob is None or document.generation != generation:
+            return False
+        if document.state is not DocumentState.PROCESSING:
+            return False
+        await self._start(document, blob, rank)
+        return True
 
     async def _start(self, document: Document, blob: str, priority: Priority) -> None:
         if document.remote:

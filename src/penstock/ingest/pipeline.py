@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.adapters.blobs.objects import Objects
 from penstock.engine.context import JobContext
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.company import MOST, Embed
@@ -71,6 +72,8 @@ class Tools:
     keep_originals: bool = False
     blobs_lane: str | None = None
     """The lane of the server that originals are on; None where they are in a folder."""
+    objects: Objects = field(default_factory=Objects)
+    """What others have in buckets, and name as documents."""
 
     async def masked(self, work: Callable[[], T], size: float = 0) -> T:
         """What `work` makes of texts of `size` characters by masking them: in a thread if they are

@@ -25,6 +25,8 @@ log = logging.getLogger("penstock.ingest")
 
 GRACE_SECONDS = 2.0
 """Whoever has accepted a document is given this long to enqueue its job."""
+PASSED_ON_SECONDS = 600.0
+"""As long where that is passed on to others by messages, which may wait."""
 PAGE = 100
 """Documents looked at each time. Where more are under way they take turns."""
 ORPHAN_SECONDS = 3600.0
@@ -35,13 +37,17 @@ _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
 class Reconciler:
-    """Done by every process that ingests, and harmless when several do it at once."""
+    """Done by every process that ingests, and harmless when several do it at once. `patience`:
+    seconds for which a document may be without a job."""
 
-    def __init__(self, tools: Tools, remote: Remote, queue: JobQueue, enqueue: Enqueue) -> None:
+    def __init__(
+        self, tools: Tools, remote: Remote, queue: JobQueue, enqueue: Enqueue, patience: float
+    ) -> None:
         self._tools = tools
         self._remote = remote
         self._queue = queue
         self._enqueue = enqueue
+        self._patience = patience
         self._after = 0
         self._sweep_at = 0.0
 
@@ -66,7 +72,7 @@ class Reconciler:
                 continue
             if known:
                 await self._fail(one, _error_of(known[-1]))
-            else:
+            elif one.document.accepted_at <= self._queue.now() - self._patience:
                 log.warning("a document had no job: %s", one.document.generation)
                 await self._start(one)
 

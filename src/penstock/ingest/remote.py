@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.adapters.blobs.address import Address, ObjectAddress, is_object, object_address
 from penstock.engine.web_address import Allow, WebAddress, web_address
 from penstock.ingest.jobs import FETCH, WEB, Enqueue, fetch_id, log_of, payload_of
 from penstock.ingest.names import NAME_LIMIT, Names
@@ -41,25 +42,37 @@ class Request(NamedTuple):
 
     url: str
     title: str
+    endpoint: str | None = None
+    """Of an object in a bucket: another server than Amazon's or Google's."""
 
     async def keep(self, blobs: BlobStore) -> Blob:
-        return await blobs.put(_whole(json.dumps(self._asdict()).encode()), most=REQUEST_BYTES)
+        # Without what is not said: processes of the version before read it, too.
+        said = {name: value for name, value in self._asdict().items() if value is not None}
+        return await blobs.put(_whole(json.dumps(said).encode()), most=REQUEST_BYTES)
 
     @classmethod
     def read(cls, path: Path) -> Request:
         return cls(**json.loads(path.read_bytes()))
+
+    def object(self) -> ObjectAddress | None:
+        """The object it names, which was allowed when it was accepted; None for an address of the
+        web."""
+        if not is_object(self.url):
+            return None
+        scheme, _, path = self.url.partition("://")
+        return object_address(self.url, [Address(scheme, path.split("/")[0], "", self.endpoint)])
 
 
 async def _whole(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-def shown(address: WebAddress) -> str:
+def shown(address: WebAddress | ObjectAddress) -> str:
     """The address without what looks like a secret."""
     return _SECRET.sub(r"\1=***", address.url)
 
 
-def name_of(address: WebAddress) -> str:
+def name_of(address: WebAddress | ObjectAddress) -> str:
     """The id of a document that was given none: its address. One that is cut or not shown as it
     is has a mark, so that no two are taken for one."""
     name = shown(address)
@@ -107,8 +120,12 @@ class Remote:
         version = Version(document.ref, document.generation)
         tools = self.tools
         async with tools.blobs.local(blob) as path:
-            address = web_address(Request.read(path).url)
-        host = await tools.masked(lambda: Names(tools.mask).host(address.host))
+            request = Request.read(path)
+        if (there := request.object()) is not None:
+            host = f"{there.bucket.scheme}://{there.bucket.bucket}"
+        else:
+            name = web_address(request.url).host
+            host = await tools.masked(lambda: Names(tools.mask).host(name))
         return await enqueue(
             FETCH,
             {**payload_of(version, blob), "host": host},

@@ -25,6 +25,7 @@ from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pii.presidio import PresidioNames
 from penstock.ingest.pipeline import Tools, register
 from penstock.ingest.purge import Purge
+from penstock.ingest.reconcile import PASSED_ON_SECONDS
 from penstock.ingest.remote import Remote
 from penstock.ingest.scan_readers import MOST_PAGES, scan_reader
 from penstock.model.embedder import EmbedderConfig
@@ -50,8 +51,11 @@ def open_library(
     enqueue: Enqueue,
     logs: LogWaiters,
     visitors: Visitors,
+    *,
+    passed_on: bool = False,
 ) -> Library:
-    """The library of an app; registers the jobs that serve it."""
+    """The library of an app; registers the jobs that serve it. `passed_on`: documents that a server
+    accepts are given their jobs by others (see `Library.hand_over`), who are waited for."""
     embedding = Embedding(embedder, visitors, settings.question_seconds)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
@@ -94,7 +98,10 @@ def open_library(
         now=queue.now,
     )
     purge = Purge(tools.corpus, settings.unused_vectors_seconds)
-    return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge)
+    patience = PASSED_ON_SECONDS if passed_on else 0.0
+    return Library(
+        tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, patience
+    )
 
 
 def _masker(names: NamesConfig | None) -> Masker:

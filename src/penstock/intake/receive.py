@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from traceback import format_tb
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.adapters.blobs.address import Address, bucket_address
+from penstock.adapters.blobs.services import require
 from penstock.depth import LOOK_SECONDS, Depth
 from penstock.desk import Desk
 from penstock.intake.line import Left
@@ -17,6 +20,7 @@ from penstock.intake.record import Record, Refused, identity, position
 from penstock.intake.requests import (
     DeleteRequest,
     DocumentRequest,
+    IngestRequest,
     JobRequest,
     Request,
     SearchRequest,
@@ -83,6 +87,9 @@ class Receiver:
         self._broker = broker
         self._depth = Depth(app, config.max_queued)
         self._full = False
+        self._buckets = [bucket_address(one, "intake.kafka.buckets") for one in config.buckets]
+        for bucket in self._buckets:
+            require(bucket)
         self.tally = Tally()
         if set(config.accept) - {"job"}:
             _ = app.research, app.access  # with the documents, which they use
@@ -159,7 +166,7 @@ class Receiver:
 
         async def make(made: str) -> None:
             try:
-                await _carry_out(desk, request, made)
+                await _carry_out(desk, request, made, self._buckets)
             except (PermanentError, TaskStopped) as error:
                 raise Refused("refused", str(error)) from error
 
@@ -223,7 +230,10 @@ async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bo
 
 
 async def _carry_out(
-    desk: Desk, request: DocumentRequest | DeleteRequest | SearchRequest, made: str
+    desk: Desk,
+    request: DocumentRequest | IngestRequest | DeleteRequest | SearchRequest,
+    made: str,
+    buckets: Sequence[Address],
 ) -> None:
     """`made` is the id of what is made; the same whenever the message is carried out again."""
     tenant = desk.tenant
@@ -231,10 +241,17 @@ async def _carry_out(
         case DocumentRequest():
             said = request.model_dump(include={"title", "collection", "metadata", "priority"})
             if request.url is not None:
-                await desk.corpus.add_url(request.url, id=request.id, tenant=tenant, **said)
+                await desk.corpus.add_url(
+                    request.url, id=request.id, tenant=tenant, buckets=buckets, **said
+                )
             else:
                 assert request.text is not None
                 await desk.corpus.add(request.text, id=request.id, tenant=tenant, **said)
+        case IngestRequest():
+            # What was accepted already, whoever's it is: all that it can ask for is to begin.
+            said = request.model_dump(exclude={"kind"})
+            if not await desk.corpus.begin(**said):
+                log.info("a document was replaced, deleted or done with before its message came")
         case DeleteRequest():
             try:
                 await desk.corpus.delete(request.id, collection=request.collection, tenant=tenant)

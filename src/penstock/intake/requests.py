@@ -44,6 +44,17 @@ class DocumentRequest(Asked):
     priority: PriorityName = "medium"
 
 
+class IngestRequest(Asked):
+    """Enqueue the job of a document that was accepted, as the server passes it on (`produce`)."""
+
+    kind: Literal["ingest"]
+    id: Name
+    collection: Name
+    generation: Annotated[int, Field(ge=0, lt=2**63)]
+    tenant: Name
+    priority: PriorityName = "medium"
+
+
 class DeleteRequest(Asked):
     """Remove a document; harmless where there is none."""
 
@@ -75,9 +86,10 @@ class JobRequest(Asked):
     priority: PriorityName = "medium"
 
 
-Request = DocumentRequest | DeleteRequest | SearchRequest | JobRequest
+Request = DocumentRequest | IngestRequest | DeleteRequest | SearchRequest | JobRequest
 KINDS: dict[str, type[Request]] = {
     "document": DocumentRequest,
+    "ingest": IngestRequest,
     "delete": DeleteRequest,
     "search": SearchRequest,
     "job": JobRequest,

@@ -1,4 +1,4 @@
-"""How requests are taken in from Kafka."""
+"""How requests are taken in from Kafka, and passed on to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 
 from penstock.model.errors import ConfigError
 
-REQUESTS = ("document", "delete", "search", "job")
+REQUESTS = ("document", "ingest", "delete", "search", "job")
 """What a message can ask for."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """What Kafka allows; a pattern (`^...`) would also take in what nobody has named."""
@@ -38,7 +38,13 @@ class KafkaConfig:
     """The consumer group: its members share the partitions."""
     dead_letter_topic: str = "penstock.dead-letters"
     """Where messages go that cannot be carried out, with the reason."""
-    accept: tuple[str, ...] = ("document", "delete", "search")
+    produce: str | None = None
+    """The topic that the server passes uploads on to, as messages of the kind `ingest`; who reads
+    it enqueues their jobs. Unless set, the server does so itself."""
+    buckets: tuple[str, ...] = ()
+    """Buckets whose objects messages may name as documents, each with the prefix that their names
+    begin with: `gs://uploads/lectures`. None unless named."""
+    accept: tuple[str, ...] = ("document", "ingest", "delete", "search")
     """What messages may ask for. `job`, which starts jobs of any kind, is not among them unless
     named here."""
     tenant: str = "default"
@@ -62,11 +68,14 @@ class KafkaConfig:
             value = getattr(self, one.name)
             if one.type in ("int", "float") and not 0 < value < float("inf"):
                 raise ConfigError(f"{one.name} must be over 0, not {value!r}")
-        for topic in (*self.topics, self.dead_letter_topic):
+        produced = [] if self.produce is None else [self.produce]
+        for topic in (*self.topics, self.dead_letter_topic, *produced):
             if not TOPIC.fullmatch(topic):
                 raise ConfigError(f"{topic!r} is not the name of a topic")
-        if self.dead_letter_topic in self.topics:
-            raise ConfigError("dead_letter_topic must not be one of topics")
+        if self.dead_letter_topic in (*self.topics, *produced):
+            raise ConfigError("dead_letter_topic must be neither one of topics nor produce")
+        if self.produce in self.topics and "ingest" not in self.accept:
+            raise ConfigError("accept must name ingest where the topic of produce is read")
         if not self.group or not self.tenant:
             raise ConfigError("group and tenant must not be empty")
         for request in self.accept:

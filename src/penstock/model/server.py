@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import Enum
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from penstock.model.errors import ConfigError
 
@@ -29,6 +30,9 @@ class ServerConfig:
     """0: any that is free."""
     hosts: tuple[str, ...] = ()
     """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
+    origins: tuple[str, ...] = ()
+    """Origins whose pages may call the API from a browser, always with a key:
+    `https://app.example.org`, `chrome-extension://<id>`. None unless named."""
     require_key: bool = False
     """Ask for a key also on loopback, as behind a proxy on the same machine."""
     allow_anonymous: bool = False
@@ -83,6 +87,8 @@ class ServerConfig:
                 raise ConfigError(f"{field.name} must be over 0, not {value!r}")
         if self.port > 65535:
             raise ConfigError(f"port must be at most 65535, not {self.port}")
+        for origin in self.origins:
+            check_origin(origin)
         if self.allow_anonymous and (self.require_key or not is_loopback(self.host)):
             raise ConfigError(
                 "allow_anonymous is for a server on loopback without require_key; elsewhere "
@@ -94,6 +100,32 @@ class ServerConfig:
         if self.require_key or not is_loopback(self.host):
             return Anonymous.NOBODY
         return Anonymous.ALL if self.allow_anonymous else Anonymous.OWN_USER
+
+
+USUAL_PORTS = {"http": 80, "https": 443}
+
+
+def check_origin(origin: str) -> None:
+    """ConfigError unless it is written as browsers send it, so that it can be compared."""
+    if origin in ("*", "null"):
+        raise ConfigError(
+            f"origins: {origin!r} would be every page there is; name those that may call"
+        )
+    try:
+        parts = urlsplit(origin)
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+    except ValueError:
+        scheme, host, port = "", "", None
+    if not scheme or not host or "*" in host:
+        raise ConfigError(
+            f"origins: {origin!r} is no origin; write scheme://host or scheme://host:port, such "
+            "as https://app.example.org, http://localhost:3000 or chrome-extension://<id>"
+        )
+    shown = f"[{host}]" if ":" in host else host
+    usual = port is None or port == USUAL_PORTS.get(scheme)
+    sent = f"{scheme}://{shown}" + ("" if usual else f":{port}")
+    if origin != sent:
+        raise ConfigError(f"origins: {origin!r} is sent by browsers as {sent}; write it like that")
 
 
 KEYS = {field.name: str(field.type) for field in fields(ServerConfig)}

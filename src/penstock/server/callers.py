@@ -22,6 +22,8 @@ REMEMBER_SECONDS = 5.0
 REMEMBERED = 10_000
 OWN_USER = "own_user"
 """Of a request's state: whether its connection is by the user that the server runs as."""
+OTHER_ORIGIN = "other_origin"
+"""Of a request's state: whether a page of another origin has a browser send it (see cors.py)."""
 BURSTS = 10
 """A tenth of a minute's requests may come at once."""
 FORWARDED = frozenset(
@@ -54,6 +56,10 @@ class Callers:
     def _check_anonymous(self, request: Request) -> None:
         if self._anonymous is Anonymous.NOBODY:
             raise _unauthorized("this needs a key: Authorization: Bearer pk_...")
+        if getattr(request.state, OTHER_ORIGIN, False):
+            raise _unauthorized(
+                "a page of another origin needs a key: Authorization: Bearer pk_..."
+            )
         if any(name in FORWARDED or name.startswith("x-forwarded-") for name in request.headers):
             raise _unauthorized(
                 "this came through a proxy, so it may come from anywhere: send a key"

@@ -17,6 +17,8 @@ from starlette.responses import Response
 
 from penstock import tracing
 from penstock.model.server import ServerConfig, is_loopback
+from penstock.server.callers import OTHER_ORIGIN
+from penstock.server.cors import Origins, by_other_page, is_preflight, preflight
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.problems import PageOf, Problem, busy, for_people, unforeseen
@@ -66,6 +68,7 @@ class Guard:
         self._page_of = page_of
         self._draining = draining
         self._metrics = metrics
+        self._origins = Origins(config.origins)
         self._hosts: frozenset[str] | None = frozenset((*LOOPBACK, config.host, *config.hosts))
         if not is_loopback(config.host) and not config.hosts:
             # It may be reached under any name. Nobody gets in without a key there, and a key is
@@ -79,6 +82,8 @@ class Guard:
         begun = time.monotonic()
         scope["path"] = scope["raw_path"].decode("latin-1")  # still escaped, see _Name
         scope.setdefault("state", {})
+        asked = Headers(scope=scope)
+        origin = self._origins.allowed(scope["path"], asked)
 
         received = False  # all of the body
         started = False  # the answer
@@ -100,6 +105,7 @@ class Guard:
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers.setdefault("Cache-Control", "no-store")
                 headers.update(scope["state"].get("headers", {}))
+                self._origins.mark(headers, origin)
                 if self._draining.begun or (status >= 400 and not received):
                     headers["Connection"] = "close"
                 route = _route(scope)
@@ -114,8 +120,9 @@ class Guard:
         method = scope["method"] if scope["method"] in METHODS else "HTTP"
         with _span(method, scope) as span:
             try:
-                self._check(scope)
-                await self._app(scope, take, answer)
+                self._check(scope, asked, origin)
+                app = preflight(asked) if origin and is_preflight(method, asked) else self._app
+                await app(scope, take, answer)
             except Problem as problem:
                 await self._told(scope, problem)(scope, take, answer)
             except Exception as error:
@@ -128,7 +135,7 @@ class Guard:
         request = Request(scope)
         return self._page_of(request, problem) if for_people(request) else problem.response()
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, scope: Scope, headers: Headers, allowed: str | None) -> None:
         path = scope["path"]
         if path in PROBES:
             return
@@ -137,7 +144,6 @@ class Guard:
         if NUL in scope["raw_path"] or NUL in scope["query_string"]:
             # PostgreSQL has no text with it, and would be said not to be there.
             raise Problem(422, "invalid", "no name and no filter holds a NUL")
-        headers = Headers(scope=scope)
         if len(headers.getlist("host")) > 1:
             raise Problem(400, "bad-request", "there are several Host headers")
         host, port = _place(f"//{headers.get('host', '')}")
@@ -150,8 +156,19 @@ class Guard:
                 f"this server is not {host or 'without a name'}; name it under server.hosts",
             )
         origin = headers.get("origin")
-        if origin is not None and _place(origin) != (host, port):
-            raise Problem(403, "wrong-origin", "a page of another site may not call this server")
+        if origin is None:
+            scope["state"][OTHER_ORIGIN] = by_other_page(headers)
+            return
+        if _place(origin) == (host, port):
+            return
+        if allowed is None:
+            raise Problem(
+                403,
+                "wrong-origin",
+                "a page of another site may not call this; server.origins names those that may "
+                "call the API",
+            )
+        scope["state"][OTHER_ORIGIN] = True
 
 
 async def _linger(take: Receive) -> None:

@@ -1,12 +1,14 @@
-"""Which bucket: `s3://bucket/prefix` or `gs://bucket/prefix`; `?endpoint=` names a server."""
+"""Which bucket: `s3://bucket/prefix` or `gs://bucket/prefix`; `?endpoint=` names a server. And
+which object in it, where others name one: `s3://bucket/prefix/name`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from penstock.model.errors import ConfigError
+from penstock.model.errors import AddressRefused, ConfigError
 
 HOSTS = {"s3": "s3.amazonaws.com:443", "gs": "storage.googleapis.com:443"}
 PORTS = {"http": 80, "https": 443}
@@ -40,38 +42,77 @@ class Address:
         return f"{parts.hostname}:{parts.port or PORTS[parts.scheme]}"
 
 
+@dataclass(slots=True, frozen=True)
+class ObjectAddress:
+    """An object that others have stored. Its name is taken as it is: nothing in it is escaped."""
+
+    bucket: Address
+    name: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.bucket.scheme}://{self.bucket.bucket}/{self.name}"
+
+
+def is_object(url: str) -> bool:
+    return url.startswith(tuple(f"{scheme}://" for scheme in HOSTS))
+
+
+def object_address(url: str, buckets: Iterable[Address]) -> ObjectAddress:
+    """AddressRefused unless one of these buckets holds it below its prefix. What is wrong is said
+    without the address, which may hold personal data."""
+    scheme, _, path = url.partition("://")
+    bucket, _, name = path.partition("/")
+    # Some servers and HTTP libraries take these for steps in a path, out of the prefix.
+    if not url.isprintable() or any(part in ("", ".", "..") for part in name.split("/")):
+        raise AddressRefused(
+            "the address names no object: write s3://bucket/name or gs://bucket/name, without "
+            "empty parts, dots that are a part of their own, and control characters"
+        )
+    for one in buckets:
+        if (one.scheme, one.bucket) == (scheme, bucket) and name.startswith(one.prefix):
+            return ObjectAddress(one, name)
+    raise AddressRefused(
+        "the object is in no bucket, or below no prefix, that may be named here: "
+        "intake.kafka.buckets says which may"
+    )
+
+
 def is_address(blobs: str) -> bool:
     """Whether a setting names a bucket; else it is a folder."""
     return "://" in blobs
 
 
-def bucket_address(url: str) -> Address:
-    """ConfigError where it does not name a bucket."""
+def bucket_address(url: str, setting: str = "blobs") -> Address:
+    """ConfigError, by the name of the setting, where it does not name a bucket."""
     parts = urlsplit(url)
     if parts.scheme not in HOSTS:
         raise ConfigError(
-            f"no blob store for {parts.scheme}:// addresses: write a folder, s3://bucket/prefix "
-            "or gs://bucket/prefix"
+            f"{setting}: no blob store for {parts.scheme}:// addresses: write "
+            f"{'a folder, ' if setting == 'blobs' else ''}s3://bucket/prefix or gs://bucket/prefix"
         )
     if "@" in parts.netloc:
         # Not quoted: it would be in logs, and in what `penstock config` shows.
         raise ConfigError(
-            "blobs: leave credentials out of the address; the environment of the library has them"
+            f"{setting}: leave credentials out of the address; the environment of the library has "
+            "them"
         )
     if not parts.netloc or parts.fragment:
-        raise ConfigError(f"blobs: {url!r} must be {parts.scheme}://bucket/prefix")
+        raise ConfigError(f"{setting}: {url!r} must be {parts.scheme}://bucket/prefix")
     named = (os.environ.get(variable) for variable in VARIABLES[parts.scheme])
-    endpoint = next((_endpoint(value) for value in named if value), None)
+    endpoint = next((_endpoint(value, setting) for value in named if value), None)
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name != "endpoint":
-            raise ConfigError(f"blobs: {name!r} is no option of an address; there is: endpoint")
-        endpoint = _endpoint(value)
+            raise ConfigError(f"{setting}: {name!r} is no option of an address; there is: endpoint")
+        endpoint = _endpoint(value, setting)
     prefix = parts.path.strip("/")
     return Address(parts.scheme, parts.netloc, f"{prefix}/" if prefix else "", endpoint)
 
 
-def _endpoint(url: str) -> str:
+def _endpoint(url: str, setting: str) -> str:
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in PORTS or not parts.hostname or "@" in parts.netloc:
-        raise ConfigError("blobs: endpoint must be http://host:port or https://host, without a key")
+        raise ConfigError(
+            f"{setting}: endpoint must be http://host:port or https://host, without a key"
+        )
     return parts.geturl().rstrip("/")

@@ -43,6 +43,8 @@ ONE_REQUEST = 5 * 2**30 - 1
 """S3 takes no more in one request."""
 PAGE = 500
 """Blobs asked about at a time."""
+FORBIDDEN = "Forbidden:"
+"""How what gcsfs says of a 403 begins: its error is like many others."""
 SHARDS = "0123456789abcdef"
 """What keys begin with: a listing is made in as many parts, and held in memory one at a time."""
 
@@ -86,10 +88,9 @@ class BucketBlobs:
 
     @asynccontextmanager
     async def local(self, key: str) -> AsyncIterator[Path]:
-        size, digest = await self._size(key), hashlib.sha256()
+        path, digest = self._path(key), hashlib.sha256()
         with _nameless() as file:
-            for start in range(0, size, PIECE):
-                piece = await self._piece(key, start, min(start + PIECE, size))
+            async for piece in self._pieces(path):
                 await asyncio.to_thread(_write, file, digest, piece)
             if digest.hexdigest() != digest_of(key):
                 raise self._unavailable("it gave other bytes than were stored")
@@ -97,8 +98,24 @@ class BucketBlobs:
             # The parser, a process of the same user, reads it through its owner.
             yield Path(f"/proc/{os.getpid()}/fd/{file.fileno()}")
 
-    async def _piece(self, key: str, start: int, end: int) -> bytes:
-        path = self._path(key)
+    async def content(self, name: str) -> AsyncIterator[bytes]:
+        """What another program has stored in this bucket, in pieces. BlobMissing where it is not
+        there, PermissionError where it is not for us."""
+        try:
+            async for piece in self._pieces(f"{self._address.bucket}/{name}"):
+                yield piece
+        except StoreUnavailable as error:
+            cause = error.__cause__
+            if isinstance(cause, PermissionError) or str(cause).startswith(FORBIDDEN):
+                raise PermissionError(f"{self._address.bucket}: it is not for us") from error
+            raise
+
+    async def _pieces(self, path: str) -> AsyncIterator[bytes]:
+        size = await self._size(path)
+        for start in range(0, size, PIECE):
+            yield await self._piece(path, start, min(start + PIECE, size))
+
+    async def _piece(self, path: str, start: int, end: int) -> bytes:
         try:
             piece = await self._ask(
                 lambda files: files._cat_file(path, start=start, end=end), end - start
@@ -109,7 +126,7 @@ class BucketBlobs:
         return piece
 
     async def check(self, key: str) -> None:
-        await self._size(key)
+        await self._size(self._path(key))
 
     async def delete(self, key: str) -> None:
         path = self._path(key)
@@ -147,8 +164,7 @@ class BucketBlobs:
             if is_key(name[start:]) and _timestamp(info[stored_at]) < before
         ]
 
-    async def _size(self, key: str) -> int:
-        path = self._path(key)
+    async def _size(self, path: str) -> int:
         try:
             return int((await self._ask(lambda files: files._info(path)))["size"])
         except FileNotFoundError as error:

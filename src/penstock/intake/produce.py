@@ -1,0 +1,67 @@
+"""Uploads that a server has accepted, passed on to a topic: who reads it enqueues their jobs.
+
+The document and its original are stored by then, and the message only names them. So a message that
+is lost or comes twice does no harm: workers enqueue in the end what nobody has begun, and no job is
+there twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+
+from penstock.intake.client import options
+from penstock.intake.dead_letters import Publisher
+from penstock.model.document import Document
+from penstock.model.errors import ConfigError, Unavailable
+from penstock.model.intake import KafkaConfig
+from penstock.model.job import Priority
+
+log = logging.getLogger("penstock.intake")
+
+AWAY_SECONDS = 30.0
+"""For so long Kafka is not tried again after it was away: callers wait for it."""
+
+
+class UploadProducer:
+    """Publishes accepted documents; see `Library.hand_over`."""
+
+    def __init__(self, config: KafkaConfig, *, away_seconds: float = AWAY_SECONDS) -> None:
+        if config.produce is None:
+            raise ConfigError("say where uploads are passed on to: intake.kafka.produce")
+        self._topic = config.produce
+        self._publisher = Publisher(options(config))
+        self._one_at_a_time = asyncio.Lock()  # else all threads wait while Kafka is away
+        self._away_seconds = away_seconds
+        self._away_until = 0.0
+
+    async def __call__(self, document: Document, priority: Priority) -> bool:
+        """Whether it was passed on. Where Kafka is away, its job is for the caller to enqueue."""
+        ref = document.ref
+        message = {
+            "kind": "ingest",
+            "id": ref.id,
+            "collection": ref.collection,
+            "generation": document.generation,
+            "tenant": ref.tenant,
+            "priority": priority.name.lower(),
+        }
+        value = json.dumps(message, ensure_ascii=False).encode()
+        # Messages of one document stay in their order.
+        key = f"{ref.tenant}/{ref.collection}/{ref.id}".encode()
+        async with self._one_at_a_time:
+            if time.monotonic() < self._away_until:
+                return False
+            try:
+                await self._publisher.publish(self._topic, key, value, [])
+            except Unavailable as error:
+                self._away_until = time.monotonic() + self._away_seconds
+                log.warning(
+                    "uploads go straight to the queue for the next %g s: %s",
+                    self._away_seconds,
+                    error,
+                )
+                return False
+        return True

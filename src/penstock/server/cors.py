@@ -1,0 +1,81 @@
+"""Cross-origin requests: which pages of other origins may call the API from a browser.
+
+None unless `server.origins` names them. A page of a named origin always needs a key: it is somebody
+else's program, also where the person at this machine needs none. Cookies are neither asked for nor
+read (no `Access-Control-Allow-Credentials`), so what a browser holds for the dashboard is out of
+its reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+
+from penstock import tracing
+from penstock.server.once import HEADER
+
+API = ("/v1/", "/mcp", "/openapi.json", "/healthz", "/readyz")
+"""How paths begin that pages of other origins may call. Pages of the dashboard are not among
+them, nor is /metrics."""
+METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
+ASKED = (
+    f"Accept, Authorization, Content-Type, {HEADER}, Last-Event-ID, Mcp-Method, Mcp-Name, "
+    f"Mcp-Protocol-Version, Mcp-Session-Id, {tracing.HEADER}"
+)
+"""Headers that requests may have."""
+EXPOSED = (
+    "Allow, Content-Disposition, Idempotency-Replayed, Location, RateLimit, RateLimit-Policy, "
+    "Retry-After, WWW-Authenticate"
+)
+"""Headers of answers that a script may read, beside those it may always."""
+REMEMBER_SECONDS = 600
+"""For how long a browser may take a preflight's answer as given."""
+
+
+class Origins:
+    """The origins that are named."""
+
+    def __init__(self, named: Iterable[str]) -> None:
+        self._named = frozenset(named)
+
+    def allowed(self, path: str, headers: Headers) -> str | None:
+        """The origin of a request that may call this path; None for every other."""
+        given = headers.getlist("origin")
+        if len(given) != 1 or given[0] not in self._named or not path.startswith(API):
+            return None
+        return given[0]
+
+    def mark(self, headers: MutableHeaders, origin: str | None) -> None:
+        """Say on an answer who may read it."""
+        if self._named:
+            headers.add_vary_header("Origin")  # also where there was none: caches keep it
+        if origin is not None:
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = EXPOSED
+
+
+def by_other_page(headers: Headers) -> bool:
+    """Whether a browser says that a page of another origin has it send a request without naming
+    that origin: a picture, a GET whose answer the page does not get to read. Not whether somebody
+    has followed a link from there."""
+    site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
+    return site in ("cross-site", "same-site") and mode != "navigate"
+
+
+def is_preflight(method: str, headers: Headers) -> bool:
+    return method == "OPTIONS" and "access-control-request-method" in headers
+
+
+def preflight(headers: Headers) -> Response:
+    """What a browser is told before it sends a request. It sends no key with the question."""
+    told = {
+        "Access-Control-Allow-Methods": METHODS,
+        "Access-Control-Allow-Headers": ASKED,
+        "Access-Control-Max-Age": str(REMEMBER_SECONDS),
+    }
+    if headers.get("access-control-request-private-network") == "true":
+        # A page from the internet that calls a server in a private network.
+        told["Access-Control-Allow-Private-Network"] = "true"
+    return Response(status_code=204, headers=told)
