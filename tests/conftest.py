@@ -1,11 +1,13 @@
 """Settings every test shares."""
 
+import asyncio
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.support import forks, parsers
 from tests.support.run import run_folder
 
 CHAOS = Path(__file__).parent / "chaos"
@@ -44,3 +46,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if CHAOS in item.path.parents and item.get_closest_marker("slow"):
             item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _parsers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsers are forks, except where a test is about their start or their death."""
+    if not request.node.get_closest_marker("new_parsers"):
+        asking = parsers.forking(lambda *asked: forks.ask(forks.server(), *asked))
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", asking)
