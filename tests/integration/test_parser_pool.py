@@ -409,4 +409,4 @@ def test_a_caller_cancelled_at_any_moment_leaves_no_process_behind() -> None:
 
     for _ in range(20):
         asyncio.run(lose_patience())
-        gc.collect()
+    gc.collect()

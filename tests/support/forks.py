@@ -170,6 +170,9 @@ def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
         for one in {asking, of_forks}.intersection(ready):
             text, files, _, _ = socket.recv_fds(one, LARGEST, 4)
             if not text:
+                signal.set_wakeup_fd(-1)
+                for mine in (asking, of_forks, for_forks, ended, wake, *alive.values()):
+                    mine.close()
                 return None
             if (pid := os.fork()) == 0:
                 signal.set_wakeup_fd(-1)
@@ -184,7 +187,8 @@ def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
             for file in files[:3]:
                 os.close(file)
             alive[pid] = socket.socket(fileno=files[3])
-            alive[pid].send(str(pid).encode())
+            with contextlib.suppress(BrokenPipeError):  # who asked may have been killed
+                alive[pid].send(str(pid).encode())
 
 
 def _tell_of_ends(alive: dict[int, socket.socket]) -> None:

@@ -1,8 +1,8 @@
 """Parsers that are forks of a process which has loaded what they need (forks.py).
 
-Starting Python and loading its readers is most of what a short document costs. What the pool sees is
-the same: a process that leads a session, with a pipe to it and one from it. Only that it ends with
-its parent is left to the pipe; tests of starts and deaths use parsers of the usual kind.
+Starting Python and loading its readers is most of what a short document costs. What the pool sees
+is the same: a process that leads a session, with a pipe to it and one from it. Only that it ends
+with its parent is left to the pipe; tests of starts and deaths use parsers of the usual kind.
 """
 
 from __future__ import annotations
