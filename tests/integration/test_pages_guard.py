@@ -4,8 +4,6 @@ servers say on the way."""
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from penstock.engine.guard import GuardedClient, GuardedNetwork
 from penstock.engine.web_address import parse_allow
 from tests.support.nets import PUBLIC, Names, Wire
