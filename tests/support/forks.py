@@ -191,6 +191,12 @@ def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
                 alive[pid].send(str(pid).encode())
 
 
+def _ask_again(server: int, asked: list[Any], files: Sequence[int]) -> socket.socket:
+    """In a fork. The number stays open as long as it lives, and nobody misses its end."""
+    with socket.socket(fileno=os.dup(server)) as asking:
+        return ask(asking, asked, files)
+
+
 def _tell_of_ends(alive: dict[int, socket.socket]) -> None:
     while alive:
         pid, status = os.waitpid(-1, os.WNOHANG)
@@ -252,7 +258,8 @@ def main() -> None:
     _load()
     if forked := _serve(socket.socket(fileno=int(sys.argv[1]))):
         asked, for_forks = forked
-        asyncio.create_subprocess_exec = parsers.forking(partial(ask, for_forks))  # type: ignore[assignment]
+        again = partial(_ask_again, for_forks.detach())
+        asyncio.create_subprocess_exec = parsers.forking(again)  # type: ignore[assignment]
         _become(*asked)
 
 
