@@ -1,5 +1,7 @@
 """Settings every test shares."""
 
+import asyncio
+import gc
 import os
 import re
 import sys
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forks, parsers
 from tests.support.run import run_folder
 
 CHAOS = Path(__file__).parent / "chaos"
@@ -38,6 +41,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             counted.save()
 
 
+def pytest_collection_finish() -> None:
+    """Keep the tests themselves out of every later search for garbage, which they make slow."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what long.txt names, and leave out what only `make chaos` asks for."""
     patterns = (re.escape(pattern).replace(r"\*", ".*") for pattern in long_patterns())
@@ -55,3 +64,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if CHAOS in item.path.parents and item.get_closest_marker("slow"):
             item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _parsers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsers are forks, except where a test is about their start or their death."""
+    if not request.node.get_closest_marker("new_parsers"):
+        asking = parsers.forking(lambda *asked: forks.ask(forks.server(), *asked))
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", asking)

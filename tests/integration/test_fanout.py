@@ -3,13 +3,14 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobState, LaneBusy, Penstock
+from penstock import Job, JobContext, JobOrchestrator, JobState, LaneBusy, Penstock
 from penstock.engine import parking
 from penstock.ports.lanes import Busy, Permit, PermitRequest
 from tests.conformance.support import BACKENDS
@@ -44,6 +45,30 @@ async def run(app: Penstock, **options: Any) -> Job:
 
 def ended_well(job: Job) -> bool:
     return (job.state, job.attempts, job.releases) == (JobState.COMPLETED, 1, 0)
+
+
+async def end_well(app: Penstock, jobs: Sequence[Job]) -> None:
+    """And give back every slot."""
+    ended = [await app.wait(job.id, timeout=PATIENCE) for job in jobs]
+    assert all(map(ended_well, ended)), ended
+    await slots_free(app)
+
+
+async def ask(ctx: JobContext) -> None:
+    async with ctx.lanes.permit("one"):
+        pass
+
+
+def ask_in_thread(ctx: JobContext) -> None:
+    ctx.from_thread(ask(ctx))
+
+
+@asynccontextmanager
+async def taken(app: Penstock, engine: JobOrchestrator, lane: str = "one") -> AsyncIterator[None]:
+    """Somebody else has a slot of that lane, which has no other."""
+    visit = engine.asking("default", app.queue.now() + PATIENCE)
+    async with visit.lanes.request(lane, patience=PATIENCE):
+        yield
 
 
 async def slots_free(app: Penstock) -> None:
@@ -145,9 +170,7 @@ async def test_own_lane_is_given_to_no_more_requests_than_it_has_slots(
     own = {"min_interval_seconds": 0.0, "max_parallel": 3}
     async with (app := app_with(farm, work, "own", lanes={"own": own})), app.running():
         jobs = await app.enqueue_many("work", [None] * 3)
-        ended = [await app.wait(job.id, timeout=PATIENCE) for job in jobs]
-        await slots_free(app)
-    assert all(map(ended_well, ended))
+        await end_well(app, jobs)
     assert len(server.arrivals("/own")) == 36
     assert most_at_once(server.spans("/own")) == 3
 
@@ -169,9 +192,7 @@ async def test_parent_is_given_to_no_more_requests_than_it_has_slots(
     }
     async with (app := app_with(farm, work, "left", lanes=lanes)), app.running():
         jobs = await app.enqueue_many("work", [None] * 2)
-        ended = [await app.wait(job.id, timeout=PATIENCE) for job in jobs]
-        await slots_free(app)
-    assert all(map(ended_well, ended))
+        await end_well(app, jobs)
     assert len(server.arrivals("/all")) == 24
     assert most_at_once(server.spans("/all")) == 2
 
@@ -206,9 +227,7 @@ async def test_two_jobs_that_want_each_others_lane_both_finish(queue: str, tmp_p
             for n in range(3)
             for own, other in [("a", "b"), ("b", "a")]
         ]
-        ended = [await app.wait(job.id, timeout=PATIENCE) for job in jobs]
-        await slots_free(app)
-    assert all(map(ended_well, ended))
+        await end_well(app, jobs)
     assert most == {"a": 1, "b": 1}
 
 
@@ -261,22 +280,13 @@ async def test_request_that_hangs_ends_although_others_of_its_job_wait(farm: Far
     assert done.state is JobState.FAILED
 
 
-@pytest.mark.parametrize("sync", [False, True])
-async def test_waiting_counts_toward_the_deadline(farm: Farm, sync: bool) -> None:
+@pytest.mark.parametrize("work", [ask, ask_in_thread])
+async def test_waiting_counts_toward_the_deadline(farm: Farm, work: Any) -> None:
     """The slot is never free."""
 
-    async def ask(ctx: JobContext) -> None:
-        async with ctx.lanes.permit("one"):
-            pass
-
-    def in_thread(ctx: JobContext) -> None:
-        ctx.from_thread(ask(ctx))
-
-    work: Any = in_thread if sync else ask
     app = app_with(farm, work, lanes={"one": ONE})
     async with app, app.running() as engine:
-        visit = engine.asking("default", app.queue.now() + PATIENCE)
-        async with visit.lanes.request("one"):
+        async with taken(app, engine):
             done = await run(app, deadline=time.time() + 1.0)
         await slots_free(app)
     assert done.state is JobState.FAILED
@@ -319,34 +329,23 @@ async def test_patience_is_for_those_who_would_rather_be_told(farm: Farm) -> Non
     rare = {"min_interval_seconds": 600.0, "max_parallel": 1}
     app = app_with(farm, work, lanes={"one": ONE, "rare": rare})
     async with app, app.running() as engine:
-        visit = engine.asking("default", app.queue.now() + PATIENCE)
-        async with visit.lanes.request("one"):
+        async with taken(app, engine):
             done = await run(app)
-        async with visit.lanes.request("one", patience=5.0):
+        async with taken(app, engine):
             pass
     assert done.result == ["all its slots are taken"] * 2
 
 
-@pytest.mark.parametrize("sync", [False, True])
-async def test_job_that_waits_holds_no_worker(farm: Farm, sync: bool) -> None:
-    async def ask(ctx: JobContext) -> None:
-        async with ctx.lanes.permit("one"):
-            pass
-
-    def in_thread(ctx: JobContext) -> None:
-        ctx.from_thread(ask(ctx))
-
-    work: Any = in_thread if sync else ask
+@pytest.mark.parametrize("work", [ask, ask_in_thread])
+async def test_job_that_waits_holds_no_worker(farm: Farm, work: Any) -> None:
     app = app_with(farm, work, lanes={"one": ONE}, max_workers=1)
     async with app, app.running() as engine:
-        visit = engine.asking("default", app.queue.now() + PATIENCE)
-        async with visit.lanes.request("one"):
+        async with taken(app, engine):
             jobs = await app.enqueue_many("work", [None] * 3)
             await until(lambda: engine.status["parked"] == 3, "all to wait")
             free = await app.enqueue("noop")
             assert (await app.wait(free.id, timeout=PATIENCE)).state is JobState.COMPLETED
-        for job in jobs:
-            assert ended_well(await app.wait(job.id, timeout=PATIENCE))
+        await end_well(app, jobs)
         assert len(engine.workers) == 1
 
 
@@ -368,8 +367,7 @@ async def test_jobs_that_have_waited_run_no_more_at_a_time_than_there_are_worker
     app = app_with(farm, work, lanes={"some": some}, max_workers=2)
     async with app, app.running():
         jobs = await app.enqueue_many("work", [None] * 30)
-        for job in jobs:
-            assert ended_well(await app.wait(job.id, timeout=PATIENCE))
+        await end_well(app, jobs)
     assert most == 2
 
 
@@ -387,8 +385,7 @@ async def test_no_more_are_claimed_than_can_wait(
 
     app = app_with(farm, work, lanes={"one": ONE}, max_workers=2)
     async with app, app.running() as engine:
-        visit = engine.asking("default", app.queue.now() + PATIENCE)
-        async with visit.lanes.request("one"):
+        async with taken(app, engine):
             jobs = await app.enqueue_many("work", [None] * 20)
             await until(lambda: engine.status["parked"] == 5, "as many to wait as may")
             await look_on(0.3)
@@ -396,8 +393,7 @@ async def test_no_more_are_claimed_than_can_wait(
             free = await app.enqueue("noop")
             done = await app.wait(free.id, timeout=PATIENCE)
             assert done.state is JobState.COMPLETED, "other kinds go on"
-        for job in jobs:
-            assert ended_well(await app.wait(job.id, timeout=PATIENCE))
+        await end_well(app, jobs)
 
 
 async def test_requests_of_several_jobs_are_served_in_turn(farm: Farm) -> None:
@@ -418,14 +414,12 @@ async def test_requests_of_several_jobs_are_served_in_turn(farm: Farm) -> None:
         await one(ctx, "few")
 
     async with app, app.running() as engine:
-        visit = engine.asking("default", app.queue.now() + PATIENCE)
-        async with visit.lanes.request("one"):
+        async with taken(app, engine):
             first = await app.enqueue("many")
             await until(lambda: engine.status["parked"] == 1, "the many to wait")
             second = await app.enqueue("few")
             await until(lambda: engine.status["parked"] == 2, "the few to wait")
-        for job in (first, second):
-            assert ended_well(await app.wait(job.id, timeout=PATIENCE))
+        await end_well(app, [first, second])
     assert order.index("few") < 10
 
 
@@ -472,8 +466,7 @@ async def test_stopping_lets_a_request_that_has_waited_finish(farm: Farm) -> Non
 
     async with (app := app_with(farm, work, lanes={"one": ONE})):
         async with app.running() as engine:
-            visit = engine.asking("default", app.queue.now() + PATIENCE)
-            async with visit.lanes.request("one"):
+            async with taken(app, engine):
                 job = await app.enqueue("work")
                 await until(lambda: engine.status["parked"] == 1, "it to wait")
             await entered.wait()
@@ -519,8 +512,7 @@ async def test_own_time_limit_around_a_permit_leaves_the_job_its_slot_and_its_wo
 
     app = app_with(farm, work, "own", lanes={"one": ONE, "own": ONE}, max_workers=1)
     async with app, app.running() as engine:
-        visit = engine.asking("default", app.queue.now() + PATIENCE)
-        async with visit.lanes.request("one"):
+        async with taken(app, engine):
             assert (await run(app)).result is True
         assert len(engine.workers) == 1
         await slots_free(app)

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from penstock import AddressRefused
+from penstock.engine import guard
+from penstock.engine.certificates import trusted
 from penstock.engine.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver
 from penstock.engine.web_address import parse_allow
 from tests.support.nets import PUBLIC, Names, Wire
@@ -194,6 +196,7 @@ async def test_certificate_is_checked_against_the_name_and_not_the_vetted_addres
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(cert, key)
     monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    monkeypatch.setattr(guard, "trusted", trusted.__wrapped__)  # as a new process would
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

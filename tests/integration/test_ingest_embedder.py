@@ -181,7 +181,7 @@ async def test_cancelling_the_job_that_makes_a_request_does_not_hurt_the_others(
 
 async def test_long_document_takes_several_runs_and_no_attempt(shelf: Shelf) -> None:
     """What was embedded in one run is not asked for again by the next."""
-    shelf.embedder.delay = 1.5
+    shelf.embedder.delay = 1.2
     text = "\n\n".join(f"Paragraph {n} " + f"holds word{n} " * 16 for n in range(230))
     async with shelf.running(job_timeout=6, max_retries=0) as app:
         await app.corpus.add(text.encode(), id="a")

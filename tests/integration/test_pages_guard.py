@@ -4,8 +4,6 @@ servers say on the way."""
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from penstock.engine.guard import GuardedClient, GuardedNetwork
 from penstock.engine.web_address import parse_allow
 from tests.support.nets import PUBLIC, Names, Wire
@@ -54,36 +52,40 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("url", INSIDE)
 async def test_page_inside_is_refused_before_anything_is_asked_for(
-    reader: Reader, site: CountingServer, url: str
+    reader: Reader, site: CountingServer
 ) -> None:
     async with reader.running() as pages:
-        job = await pages.app.enqueue("page", {"url": url, "fresh": 0.0})
-        done = await pages.app.wait(job.id, timeout=60)
-        assert done.error is not None
-        assert done.error.type == "AddressRefused", done.error
-        assert "pass@" not in done.error.message
+        jobs = await pages.app.enqueue_many("page", [{"url": url, "fresh": 0.0} for url in INSIDE])
+        for job, url in zip(jobs, INSIDE, strict=True):
+            done = await pages.app.wait(job.id, timeout=60)
+            assert done.error is not None, url
+            assert done.error.type == "AddressRefused", (url, done.error)
+            assert "pass@" not in done.error.message
     assert site.hits == []
 
 
-@pytest.mark.parametrize("url", INSIDE)
 async def test_no_hop_of_a_page_or_of_its_robots_txt_leads_inside(
-    reader: Reader, site: CountingServer, url: str
+    reader: Reader, site: CountingServer
 ) -> None:
     """First the page redirects, after two harmless hops; then, for another host, robots.txt."""
     site.answers["/a"] = redirect("/b", 307)
     site.answers["/b"] = redirect("/c", 301)
-    site.answers["/c"] = redirect(url.encode().decode("latin-1"), 303)
-    async with reader.running() as pages:
-        why, _ = await pages.refusal(site.url("/a"))
-        assert why == "address"
-        assert [hit.path for hit in site.hits] == ["/robots.txt", "/a", "/b", "/c"]
-        site.hits.clear()
-        site.answers["/robots.txt"] = redirect("/c")
-        why, _ = await pages.refusal(site.url("/page", host="localhost"))
-        assert why == "address"
-        assert [hit.path for hit in site.hits] == ["/robots.txt", "/c"]
+    days = 0
+    async with reader.running(clock=lambda: days * 86_400.0) as pages:
+        for url in INSIDE:
+            days += 1  # so that robots.txt is asked for again
+            site.answers["/robots.txt"] = NO_RULES
+            site.answers["/c"] = redirect(url.encode().decode("latin-1"), 303)
+            site.hits.clear()
+            why, _ = await pages.refusal(site.url("/a"))
+            assert why == "address", url
+            assert [hit.path for hit in site.hits] == ["/robots.txt", "/a", "/b", "/c"], url
+            site.hits.clear()
+            site.answers["/robots.txt"] = redirect("/c")
+            why, _ = await pages.refusal(site.url("/page", host="localhost"))
+            assert why == "address", url
+            assert [hit.path for hit in site.hits] == ["/robots.txt", "/c"], url
 
 
 @asynccontextmanager

@@ -295,7 +295,7 @@ def _comparable(lane: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("flavour", ["redis", "valkey"])
 @settings(
-    max_examples=200,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],

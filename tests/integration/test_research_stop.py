@@ -224,7 +224,7 @@ async def test_clock_of_a_budget_stands_still_while_a_task_is_paused(bureau: Bur
 async def test_stops_under_load_end_only_their_own_task(bureau: Bureau) -> None:
     bureau.site.page_delay = 0.02
     async with bureau.running(max_workers=8) as app:
-        tasks = [await asked(app, *QUERIES, providers=["searxng"]) for _ in range(6)]
+        tasks = [await asked(app, *QUERIES, providers=["searxng"]) for _ in range(4)]
         stopped = tasks[::2]
         await asyncio.gather(
             *(app.research.stop(one, mode="immediate") for one in stopped),

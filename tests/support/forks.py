@@ -4,11 +4,13 @@ Loading is most of what a short command costs, and the suite runs hundreds. Each
 its own all the same: its own files, signals, environment and end. Tests of the start itself, of
 terminals and of other programs start `penstock` in the usual way.
 
-The server runs no thread and opens nothing before it forks, so a fork is as good as new.
+The server runs no thread and opens nothing before it forks, so a fork is as good as new. Forks have
+forks, too: the parsers of a worker (tests/support/parsers.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import gc
@@ -26,11 +28,12 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import penstock
+from tests.support import parsers
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
@@ -42,6 +45,8 @@ LARGEST = 1 << 17
 """Bytes of a request."""
 APART = ("penstock.cli.__main__",)
 """What does something when it is loaded."""
+LATE = ("PIL.Image", "pypdfium2", "pypdfium2.raw", "trafilatura")
+"""What parsers load when a document needs it."""
 
 
 class Forked:
@@ -106,13 +111,19 @@ def start(
             stdout=stdout,
             stderr=stderr,
         )
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     asked = [module, list(arguments), str(folder), dict(environment)]
-    with theirs:
-        socket.send_fds(_server(), [json.dumps(asked).encode()], [*files, theirs.fileno()])
-    told = ours.recv(100)
+    news = ask(server(), asked, files)
+    told = news.recv(100)
     assert told, "the server of forks is gone"
-    return Forked(int(told), ours)
+    return Forked(int(told), news)
+
+
+def ask(server: socket.socket, asked: list[Any], files: Sequence[int]) -> socket.socket:
+    """For a fork. What is returned tells its number, and later how it ended."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        socket.send_fds(server, [json.dumps(asked).encode()], [*files, theirs.fileno()])
+    return ours
 
 
 def _of_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -126,7 +137,7 @@ def _nothing() -> int:
 
 
 @cache
-def _server() -> socket.socket:
+def server() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -142,38 +153,48 @@ def _server() -> socket.socket:
     return ours
 
 
-def _serve(asking: socket.socket) -> list[Any] | None:
-    """Fork whenever asked to, until nobody can ask. In a fork: what it is to do."""
+def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
+    """Fork whenever asked to, until the tests cannot ask. In a fork: what it is to do, and whom it
+    may ask in its turn."""
     ended, wake = socket.socketpair()
+    of_forks, for_forks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     wake.setblocking(False)
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
     alive: dict[int, socket.socket] = {}
     while True:
-        ready = select.select([asking, ended], [], [])[0]
+        ready = select.select([asking, of_forks, ended], [], [])[0]
         if ended in ready:
             ended.recv(1000)
             _tell_of_ends(alive)
-        if asking in ready:
-            text, files, _, _ = socket.recv_fds(asking, LARGEST, 4)
+        for one in {asking, of_forks}.intersection(ready):
+            text, files, _, _ = socket.recv_fds(one, LARGEST, 4)
             if not text:
+                signal.set_wakeup_fd(-1)
+                for mine in (asking, of_forks, for_forks, ended, wake, *alive.values()):
+                    mine.close()
                 return None
             if (pid := os.fork()) == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for number, file in enumerate(files[:3]):
                     os.dup2(file, number)
-                for file in (*files, asking.fileno(), ended.fileno(), wake.fileno()):
+                for file in files:
                     os.close(file)
-                for news in alive.values():
-                    news.close()
-                for one in (asking, ended, wake):
-                    one.detach()
-                return list(json.loads(text))
+                for mine in (asking, of_forks, ended, wake, *alive.values()):
+                    mine.close()
+                return list(json.loads(text)), for_forks
             for file in files[:3]:
                 os.close(file)
             alive[pid] = socket.socket(fileno=files[3])
-            alive[pid].send(str(pid).encode())
+            with contextlib.suppress(BrokenPipeError):  # who asked may have been killed
+                alive[pid].send(str(pid).encode())
+
+
+def _ask_again(server: int, asked: list[Any], files: Sequence[int]) -> socket.socket:
+    """In a fork. The number stays open as long as it lives, and nobody misses its end."""
+    with socket.socket(fileno=os.dup(server)) as asking:
+        return ask(asking, asked, files)
 
 
 def _tell_of_ends(alive: dict[int, socket.socket]) -> None:
@@ -200,6 +221,8 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
             for value in vars(loaded).values():
                 if isinstance(value, random.Random):
                     value.seed()  # else every fork would draw the same
+    if module == parsers.MODULE:
+        parsers.become()
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
@@ -225,13 +248,18 @@ def _load() -> None:
     for found in pkgutil.walk_packages(penstock.__path__, "penstock."):
         if found.name not in APART:
             importlib.import_module(found.name)
+    for name in LATE:
+        importlib.import_module(name)
     assert threading.active_count() == 1
     gc.freeze()
 
 
 def main() -> None:
     _load()
-    if asked := _serve(socket.socket(fileno=int(sys.argv[1]))):
+    if forked := _serve(socket.socket(fileno=int(sys.argv[1]))):
+        asked, for_forks = forked
+        again = partial(_ask_again, for_forks.detach())
+        asyncio.create_subprocess_exec = parsers.forking(again)  # type: ignore[assignment]
         _become(*asked)
 
 

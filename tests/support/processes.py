@@ -32,6 +32,7 @@ from tests.support.apps import (
     work,
 )
 from tests.support.forks import WARNINGS, Started, start
+from tests.support.new_file import make_file
 from tests.support.side import Side
 from tests.support.waiting import PAUSE, until
 
@@ -130,6 +131,8 @@ class Farm:
         self.folder = folder
         self.path = folder / "jobs.db"
         self.url = url or f"sqlite:///{self.path}"
+        if url is None and not self.path.exists():
+            make_file(self.path)
         self.side = Side(folder / "side.jsonl")
         self.gate = folder / "gate"
         """What the gated jobs of a test wait for, by custom."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.errors import (
@@ -26,11 +26,13 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(text, values))
 def test_payload_survives_the_trip(payload: dict[str, Any]) -> None:
     assert json.loads(encode_payload(payload)) == payload
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(text, values), st.randoms())
 def test_equal_payloads_are_equal_texts(payload: dict[str, Any], random: Any) -> None:
     names = list(payload)

@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock import ConfigError, JobContext, Penstock, ValidationError
@@ -94,6 +94,7 @@ ZONES = ["Europe/Zurich", "America/New_York", "America/Havana", "Australia/Lord_
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_every_process_comes_to_the_same_ticks(zone: str, expression: str, data: Any) -> None:
     """Whoever asks in between, also around a change of clocks, is told the next of those that one

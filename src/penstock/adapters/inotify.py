@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import errno
 import logging
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,5 +75,7 @@ class Inotify:
         os.close(self._fd)
 
 
+@cache
 def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
+    """As this process has it: `ctypes.util.find_library` would run `ldconfig`."""
+    return ctypes.CDLL(None, use_errno=True)

@@ -26,6 +26,7 @@ from ipaddress import ip_address
 import httpcore2
 import httpx2
 
+from penstock.engine.certificates import trusted
 from penstock.engine.web_address import Allow, kind_of, not_public
 from penstock.model.errors import FetchError
 
@@ -134,7 +135,7 @@ class GuardedClient:
 
     def __init__(self, network: httpcore2.AsyncNetworkBackend) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(),
+            ssl_context=trusted(),
             max_connections=100,
             max_keepalive_connections=20,
             keepalive_expiry=5.0,

@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
+from penstock.engine.certificates import trusted
 from penstock.engine.run import Ongoing
 from penstock.engine.spans import answered, naming, requesting
 from penstock.engine.web_address import Allow
@@ -81,7 +82,7 @@ class HttpClient:
             limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
             # Jobs of all tenants share it: what one is told to remember is not sent by another.
             forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-            self._client = httpx2.AsyncClient(limits=limits, cookies=forgetful)
+            self._client = httpx2.AsyncClient(verify=trusted(), limits=limits, cookies=forgetful)
             await anyio.lowlevel.checkpoint()
         return self._client
 

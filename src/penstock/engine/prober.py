@@ -7,6 +7,7 @@ import contextlib
 import logging
 from urllib.parse import urlsplit
 
+from penstock.engine.certificates import trusted
 from penstock.ports.queue import Member
 
 log = logging.getLogger("penstock.lanes")
@@ -49,5 +50,5 @@ async def reachable(where: str) -> bool:
 async def _get(url: str) -> bool:
     import httpx2  # here, because most processes never probe
 
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(verify=trusted()) as client:
         return (await client.get(url)).status_code < 500

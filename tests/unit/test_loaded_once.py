@@ -1,0 +1,37 @@
+"""What takes long to load is loaded once in a process, and without the help of others."""
+
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from penstock.adapters import inotify
+from penstock.adapters.inotify import IN_FOLDER, Inotify
+from penstock.engine.certificates import trusted
+from penstock.engine.prober import reachable
+from tests.support.server import CountingServer
+
+
+def test_watching_files_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inotify._libc.cache_clear()
+    monkeypatch.setattr(subprocess, "Popen", None)
+    watching = Inotify.open()
+    if watching is None:
+        pytest.skip("no inotify here")
+    try:
+        watching.watch(tmp_path, IN_FOLDER)
+        (tmp_path / "new").touch()
+        assert {change.name for change in watching.read()} == {"new"}
+    finally:
+        watching.close()
+
+
+async def test_certificates_are_not_loaded_again_for_every_probe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trusted()
+    monkeypatch.setattr(ssl, "create_default_context", None)
+    with CountingServer() as server:
+        for _ in range(2):
+            assert await reachable(server.url("/"))
