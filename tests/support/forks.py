@@ -28,6 +28,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import penstock
@@ -94,12 +95,13 @@ def start(
     stdin: int | None = None,
     wrapper: Sequence[str] = (),
 ) -> Started:
-    """Run `python -m module arguments` in `folder`, with these as its standard files. It is no
-    fork where another program runs it, or where Python itself is to be set up differently."""
+    """Run `python -m module arguments` in `folder`, or `python module` where it is a file's path,
+    with these as its standard files. It is no fork where another program runs it, or where Python
+    itself is to be set up differently."""
     files = (_nothing() if stdin is None else stdin, stdout, stderr)
     if wrapper or _of_python(environment) != _of_python(ENVIRONMENT):
         return subprocess.Popen(
-            [*WITH_INTERRUPTS, *wrapper, sys.executable, "-m", module, *arguments],
+            [*WITH_INTERRUPTS, *wrapper, sys.executable, *_named(module), *arguments],
             cwd=folder,
             env=environment,
             stdin=files[0],
@@ -113,6 +115,44 @@ def start(
     told = ours.recv(100)
     assert told, "the server of forks is gone"
     return Forked(int(told), ours)
+
+
+def run(
+    module: str,
+    arguments: Sequence[str] = (),
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    stdin: str = "",
+    timeout: float = 30.0,
+) -> subprocess.CompletedProcess[str]:
+    """The same to its end."""
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        process = start(
+            module,
+            arguments,
+            folder=folder,
+            environment=environment,
+            stdin=given.fileno(),
+            stdout=out.fileno(),
+            stderr=err.fileno(),
+        )
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(
+            [module, *arguments], code, out.read().decode(), err.read().decode()
+        )
+
+
+def _named(module: str) -> list[str]:
+    return [module] if module.endswith(".py") else ["-m", module]
 
 
 def _of_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -157,6 +197,8 @@ def _serve(asking: socket.socket) -> list[Any] | None:
         if asking in ready:
             text, files, _, _ = socket.recv_fds(asking, LARGEST, 4)
             if not text:
+                for one in (asking, ended, wake):
+                    one.close()
                 return None
             if (pid := os.fork()) == 0:
                 signal.set_wakeup_fd(-1)
@@ -193,14 +235,19 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
     os.environ.update(environment)
     time.tzset()
     _open_standard_files()
-    sys.path[0] = folder
     sys.argv = ["", *arguments]
     for name, loaded in list(sys.modules.items()):
         if name.startswith("penstock"):
             for value in vars(loaded).values():
                 if isinstance(value, random.Random):
                     value.seed()  # else every fork would draw the same
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if module.endswith(".py"):
+        sys.argv[0] = module
+        sys.path[0] = str(Path(module).parent)
+        runpy.run_path(module, run_name="__main__")
+    else:
+        sys.path[0] = folder
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _open_standard_files() -> None:
@@ -229,10 +276,27 @@ def _load() -> None:
     gc.freeze()
 
 
+def _end(code: int) -> None:
+    """Exit as Python does, but for taking apart every module: it costs more than most commands,
+    since each object that is let go has to be copied from the server's memory first."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()  # what was not closed is complained about
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def main() -> None:
     _load()
     if asked := _serve(socket.socket(fileno=int(sys.argv[1]))):
-        _become(*asked)
+        try:
+            _become(*asked)
+        except SystemExit as ended:
+            if ended.code is not None and not isinstance(ended.code, int):
+                raise
+            _end(ended.code or 0)
+        _end(0)
 
 
 if __name__ == "__main__":
