@@ -1,8 +1,10 @@
 """The dashboard of a real server in a real browser: pages that complain about nothing.
 
-A module has one server and one browser (`board`), and each test its own pages. A page is watched
-from its first request on: an error on the console, an exception in a script, something that the
-content security policy refuses, or an answer of 500 and more fails the test that calls `fine`.
+A module has one server (`board`), all share one browser, and each test has its own pages. A page
+that a test is done with is emptied and given to the next, since opening one costs more than most of
+what is done with it. It is watched from its first request on: an error on the console, an exception
+in a script, something that the content security policy refuses, or an answer of 500 and more fails
+the test that calls `fine`.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from penstock import Penstock
 from tests.support.cli import Cli
@@ -47,6 +49,10 @@ LAPTOP = Device("laptop", 1280, 800)
 PHONE = Device("phone", 390, 844, mobile=True)
 
 
+Kind = tuple[Device, str, bool]
+"""Of a page: its device, its colours, and whether scripts run."""
+
+
 class Look:
     """A page of the dashboard as somebody sees it."""
 
@@ -56,9 +62,16 @@ class Look:
         self.complaints: list[str] = []
         self._name = name
         page.set_default_timeout(PATIENCE)
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(f"exception: {error}"))
-        page.on("response", self._answered)
+        self._watching = {
+            "console": self._heard,
+            "pageerror": self._failed,
+            "response": self._answered,
+        }
+        for event, listener in self._watching.items():
+            page.on(event, listener)  # type: ignore[call-overload]
+
+    def _failed(self, error: Any) -> None:
+        self.complaints.append(f"exception: {error}")
 
     def _heard(self, message: Any) -> None:
         if message.type in ("error", "warning"):
@@ -67,6 +80,18 @@ class Look:
     def _answered(self, response: Any) -> None:
         if response.status >= 500:
             self.complaints.append(f"{response.status}: {response.url}")
+
+    def empty(self) -> None:
+        """Leave nothing on the page, nor in its browser, of what was done here."""
+        for event, listener in self._watching.items():
+            self.page.remove_listener(event, listener)
+        self.page.unroute_all()
+        context = self.page.context
+        for other in context.pages:
+            if other != self.page:
+                other.close()
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        context.clear_cookies()
 
     def open(self, path: str = "/") -> Look:
         answer = self.page.goto(self.url + path, wait_until="load")
@@ -142,7 +167,8 @@ class Board:
         self.host = host
         self.cli = host.cli
         self._browser = browser
-        self._contexts: list[BrowserContext] = []
+        self._used: list[tuple[Kind, Look]] = []
+        self._kept: dict[Kind, Page] = {}
         self.served: Served | None = None
 
     def serve(self, *arguments: str, port: int = 0, **settings: Any) -> Served:
@@ -184,41 +210,76 @@ class Board:
         """Another person with a browser of their own, on this page; None: on none yet."""
         server = served or self.served
         assert server is not None, "serve first"
+        kind = (device, scheme, script)
+        page = self._kept.pop(kind, None) or self._new_page(*kind)
+        look = Look(page, server.url, f"{device.name}-{scheme}")
+        self._used.append((kind, look))
+        return look if path is None else look.open(path)
+
+    def _new_page(self, device: Device, scheme: str, script: bool) -> Page:
         context = self._browser.new_context(
             viewport={"width": device.width, "height": device.height},
             is_mobile=device.mobile,
             has_touch=device.mobile,
             color_scheme="dark" if scheme == "dark" else "light",
             java_script_enabled=script,
+            # What moves without end is drawn without end, and that is most of what a page costs.
+            reduced_motion="reduce",
         )
-        self._contexts.append(context)
-        look = Look(context.new_page(), server.url, f"{device.name}-{scheme}")
-        return look if path is None else look.open(path)
+        return context.new_page()
 
     def another(self, look: Look, path: str = "/") -> Look:
         """Another tab of the same browser."""
         return Look(look.page.context.new_page(), look.url, "tab").open(path)
 
     def close_pages(self) -> None:
-        for context in self._contexts:
-            context.close()
-        self._contexts.clear()
+        """The first of its kind is kept for the next test, on a page where nothing happens. Not a
+        blank one: to come from there, the browser would start a process."""
+        rest = "" if self.served is None else f"{self.served.url}/healthz"
+        for kind, look in self._used:
+            if (
+                kind not in self._kept
+                and look.page.url.startswith(f"{look.url}/")
+                and look.url in rest
+            ):
+                look.empty()
+                look.page.goto(rest)
+                self._kept[kind] = look.page
+            else:
+                look.page.context.close()
+        self._used.clear()
+
+    def close(self) -> None:
+        self.close_pages()
+        for page in self._kept.values():
+            page.context.close()
+        self._kept.clear()
 
 
 @contextmanager
-def board_in(folder: Path) -> Iterator[Board]:
+def browser_of() -> Iterator[Browser]:
+    """Not for the whole run: while it is open, no test in this process has an event loop."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM / "bin" / "chromium"),
+            # Nothing is drawn that anybody sees.
+            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def board_in(folder: Path, browser: Browser) -> Iterator[Board]:
     """For a fixture of a module; nothing is served yet."""
     cli = Cli(folder)
     (folder / "board.py").write_text(BOARD.read_text())
     try:
-        with EmbedderServer() as embedder, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=str(CHROMIUM / "bin" / "chromium"),
-                args=["--no-sandbox", "--disable-background-networking"],
-            )
-            try:
-                yield Board(Host(cli, embedder), browser)
-            finally:
-                browser.close()
+        with EmbedderServer() as embedder:
+            board = Board(Host(cli, embedder), browser)
+            yield board
+            board.close()
     finally:
         cli.close()

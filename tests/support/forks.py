@@ -243,7 +243,7 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
                     value.seed()  # else every fork would draw the same
     if module.endswith(".py"):
         sys.argv[0] = module
-        sys.path[0] = str(Path(module).parent)
+        sys.path[0] = str(Path(module).resolve().parent)
         runpy.run_path(module, run_name="__main__")
     else:
         sys.path[0] = folder
