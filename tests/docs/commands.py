@@ -46,7 +46,7 @@ def run(command: list[str], folder: Path, programs: Path = PROGRAMS) -> str:
             process.kill()
             raise
         printed.seek(0)
-        text = printed.read().decode()
+        text = printed.read().decode().replace("\r\n", "\n")
     assert code == 0, f"{command} in {folder}:\n{text}"
     return text
 
