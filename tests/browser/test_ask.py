@@ -248,7 +248,7 @@ def test_who_may_only_read_reads_and_does_not_ask(board: Board, served: Served) 
     locked.stop()
 
 
-@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
+@pytest.mark.parametrize("look_of", some_of(LOOKS, "phone-dark"))
 def test_the_screens_are_accessible_and_fit(
     board: Board, served: Served, model: ModelServer, look_of: str
 ) -> None:

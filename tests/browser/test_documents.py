@@ -197,7 +197,7 @@ def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(
 def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     board: Board, served: Served
 ) -> None:
-    board.host.embedder.delay = 2.0
+    board.host.embedder.delay = 5.0
     sent = httpx.post(
         f"{served.url}/v1/documents", json={"text": "A slow sluice.", "id": "slow"}, timeout=30
     )
@@ -347,15 +347,14 @@ def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> No
     sent = httpx.post(f"{served.url}/v1/documents", json=body, timeout=30)
     assert sent.status_code == 202, sent.text
     paths = ["/documents", "/documents/hostile", "/search?q=hostile+weir+%3Cscript%3E"]
-    for device in DEVICES.values():
-        look = board.look("/documents?state=failed", device=device).live()
-        link = look.find("#live tbody a").first
-        link.click()
-        look.live().says("<script>window.pwned=1</script>")
+    look = board.look("/documents?state=failed", device=DEVICES["phone"]).live()
+    link = look.find("#live tbody a").first
+    link.click()
+    look.live().says("<script>window.pwned=1</script>")
+    harmless(look)
+    for path in paths:
+        look.open(path).says("<script>window.pwned=1</script>")
         harmless(look)
-        for path in paths:
-            look.open(path).says("<script>window.pwned=1</script>")
-            harmless(look)
     look = board.look("/documents").live()
     look.page.evaluate(DROP, [[f"{NAME}.txt"], 1])
     look.says("accepted", "#uploads .badge")
@@ -391,7 +390,7 @@ def test_all_formats_that_are_read_are_named() -> None:
     assert set(ACCEPTED) == {one.name for one in Mime}
 
 
-@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
+@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light"))
 def test_the_screens_are_accessible_and_fit(board: Board, served: Served, look_of: str) -> None:
     name, _, scheme = look_of.partition("-")
     put(served, "letter", "Dear Anna, write to anna@example.com about the weir.", title="A letter")

@@ -245,17 +245,16 @@ def test_hostile_text_is_text_in_every_field(
     site.faults["openalex"] = Answer(400, body=HOSTILE.encode())
     task = make(served, f"hostile {HOSTILE}"[:900], question=HOSTILE)
     finished(served, task)
-    for device in DEVICES.values():
-        look = opened(board.look(None, device=device), task)
-        look.says("<script>window.pwned=1</script>", "h1")
-        look.says("<script>window.pwned=1</script>", "#work-1")
-        assert look.find("a[href^=javascript]").count() == 0
-        harmless(look)
-        look.press("Read the page")
-        look.says("<script>window.pwned=1</script>", ".fence")
-        harmless(look)
-        look.open("/research").live().says("<script>window.pwned=1</script>")
-        harmless(look)
+    look = opened(board.look(None, device=DEVICES["phone"]), task)
+    look.says("<script>window.pwned=1</script>", "h1")
+    look.says("<script>window.pwned=1</script>", "#work-1")
+    assert look.find("a[href^=javascript]").count() == 0
+    harmless(look)
+    look.press("Read the page")
+    look.says("<script>window.pwned=1</script>", ".fence")
+    harmless(look)
+    look.open("/research").live().says("<script>window.pwned=1</script>")
+    harmless(look)
     del site.answers["/page/70"]
 
 
@@ -294,7 +293,7 @@ def test_who_may_only_read_reads_and_does_not_act(board: Board, served: Served) 
     locked.stop()
 
 
-@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
+@pytest.mark.parametrize("look_of", some_of(LOOKS, "phone-dark"))
 def test_the_screens_are_accessible_and_fit(
     board: Board, served: Served, site: ResearchSite, look_of: str
 ) -> None:

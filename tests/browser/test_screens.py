@@ -160,7 +160,7 @@ def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Serve
     look.fine()
 
 
-@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light", "phone-dark"))
+@pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light"))
 def test_screens_are_accessible_fit_and_complain_about_nothing(
     board: Board, served: Served, look_of: str
 ) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import tomllib
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,11 @@ def test_json_of_a_page_can_be_read() -> None:
         assert json.loads(block.text), block.where
 
 
+@cache
+def help_of_benchmarks() -> str:
+    return run([".venv/bin/python", "-m", "benchmarks", "--help"], ROOT)
+
+
 @pytest.mark.parametrize("block", blocks_of("test_lines_for_the_shell_can_be_run"), ids=where)
 def test_lines_for_the_shell_can_be_run(block: Block, tmp_path: Path) -> None:
     """Each names something there is; what takes seconds is run. Requests are made by the test of
@@ -90,7 +96,7 @@ def test_lines_for_the_shell_can_be_run(block: Block, tmp_path: Path) -> None:
                 told = run(["penstock", *named, "--help"], tmp_path)
                 assert all(one in told for one in rest if one.startswith("--")), line
             case [".venv/bin/python", "-m", "benchmarks", *options]:
-                told = run([*words[:3], "--help"], ROOT)
+                told = help_of_benchmarks()
                 assert all(one in told for one in options if one.startswith("--")), line
             case ["sqlite3", file, statement]:
                 run(["penstock", "enqueue", "mail", "--queue", f"sqlite:///{file}"], tmp_path)
@@ -173,9 +179,14 @@ def test_commands_in_a_sentence_exist(page: Path) -> None:
             known(text.replace("\n", " "))
 
 
+@cache
+def whole() -> Any:
+    return typer.main.get_command(cli)
+
+
 def known(text: str) -> None:
     """Fails unless the command line has this command, and the command these options."""
-    command: Any = typer.main.get_command(cli)
+    command: Any = whole()
     options = {"--help"}
     for word in text.split()[1:]:
         options |= {one for parameter in command.params for one in parameter.opts}

@@ -9,7 +9,7 @@ import httpx2 as httpx
 from tests.support.serving import Event, Host, Served, events
 from tests.support.waiting import until
 
-STREAMS, JOBS = 100, 50
+STREAMS, JOBS, POLLS = 40, 20, 10
 
 
 async def running(client: httpx.AsyncClient, count: int) -> bool:
@@ -51,10 +51,10 @@ async def test_streams_and_jobs_survive_a_stop_and_a_start(host: Host) -> None:
             ids = [(await client.post("/v1/jobs", json=body)).json()["id"] for _ in range(JOBS)]
             polls = [
                 readers.create_task(client.get(f"/v1/jobs/{one}?wait=60", timeout=60))
-                for one in ids[:20]
+                for one in ids[:POLLS]
             ]
             await until(lambda: running(client, JOBS), "all jobs to run", 30)
-            await until(lambda: polling(client, 20), "all polls to wait", 30)
+            await until(lambda: polling(client, POLLS), "all polls to wait", 30)
             begun = time.monotonic()
             served.send(signal.SIGTERM)
             answers = await asyncio.gather(*polls)

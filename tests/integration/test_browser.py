@@ -20,8 +20,11 @@ COUNTED = ("page", "offset")
 async def test_results_become_findings_with_their_real_addresses(
     visits: Visits, results: ResultServer
 ) -> None:
-    results.titles = ["Wheel 0", "Wheel 1"]
     visits.use()
+    done = await visits.search(10)
+    assert done.result == [{"findings": [], "skipped": 0, "next": None}], "nothing was found"
+    assert len(results.asked("page")) == 1
+    results.titles = ["Wheel 0", "Wheel 1"]
     done = await visits.search(5)
     assert done.state is JobState.COMPLETED, done.error
     found = [
@@ -37,6 +40,11 @@ async def test_results_become_findings_with_their_real_addresses(
         )
         for number in (0, 1)
     ]
+    # What comes twice is one finding, and a page of such ends the search.
+    results.hits.clear()
+    results.titles = [*wheels(SIZE), *wheels(SIZE + 3)[3:], *wheels(13)[3:], *wheels(80)[70:]]
+    assert titles(await visits.search(100)) == wheels(SIZE + 3)
+    assert len(results.asked("page")) == 3
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -73,22 +81,6 @@ async def test_search_goes_on_where_an_earlier_one_ended(
     first = await visits.search(20)
     second = await visits.search(20, start=first.result[-1]["next"])
     assert titles(first) + titles(second) == wheels(35)
-
-
-async def test_what_comes_twice_is_one_finding_and_a_page_of_such_ends_the_search(
-    visits: Visits, results: ResultServer
-) -> None:
-    results.titles = [*wheels(SIZE), *wheels(SIZE + 3)[3:], *wheels(13)[3:], *wheels(80)[70:]]
-    visits.use()
-    assert titles(await visits.search(100)) == wheels(SIZE + 3)
-    assert len(results.asked("page")) == 3
-
-
-async def test_nothing_found_is_one_empty_page(visits: Visits, results: ResultServer) -> None:
-    visits.use()
-    done = await visits.search(10)
-    assert done.result == [{"findings": [], "skipped": 0, "next": None}]
-    assert len(results.asked("page")) == 1
 
 
 async def test_results_that_a_script_brings_one_by_one_are_waited_for(
@@ -130,7 +122,9 @@ async def test_pages_may_be_counted_from_another_number(
     assert titles(await visits.search(SIZE)) == wheels(20)[SIZE:]
 
 
-async def test_rows_of_no_use_are_counted(visits: Visits, results: ResultServer) -> None:
+async def test_rows_of_no_use_are_counted_and_nothing_is_fetched_or_remembered_beside_results(
+    visits: Visits, results: ResultServer
+) -> None:
     results.titles = wheels(3)
     results.extra = (
         "<div class=result><h2>no link</h2></div>"
@@ -143,21 +137,8 @@ async def test_rows_of_no_use_are_counted(visits: Visits, results: ResultServer)
     assert titles(done) == wheels(3)
     assert done.result[0]["skipped"] == 4
 
-
-async def test_nothing_is_remembered_from_one_search_to_the_next(
-    visits: Visits, results: ResultServer
-) -> None:
-    results.titles = wheels(SIZE + 1)
-    visits.use("link")
-    for _ in range(2):
-        await visits.search(SIZE + 1)
-    first, second, again, _ = results.asked("link")
-    assert [hit.headers.get("cookie") for hit in (first, second, again)] == [None, "who=you", None]
-
-
-async def test_pictures_and_what_is_elsewhere_are_not_asked_for(
-    visits: Visits, results: ResultServer
-) -> None:
+    # Pictures, and what is elsewhere.
+    results.hits.clear()
     results.titles = wheels(1)
     elsewhere = results.url("/elsewhere", host="localhost")
     results.extra = (
@@ -166,6 +147,14 @@ async def test_pictures_and_what_is_elsewhere_are_not_asked_for(
         f"<script>fetch('{elsewhere}'); new WebSocket('{elsewhere.replace('http', 'ws')}');"
         f"window.open('{elsewhere}'); navigator.sendBeacon('{elsewhere}', 'x')</script>"
     )
-    visits.use("link")
     assert titles(await visits.search(1)) == wheels(1)
     assert {hit.path for hit in results.hits} == {"/link", "/own.js"}
+
+    # Cookies of one search are not sent by the next.
+    results.hits.clear()
+    results.extra = ""
+    results.titles = wheels(SIZE + 1)
+    for _ in range(2):
+        await visits.search(SIZE + 1)
+    first, second, again, _ = results.asked("link")
+    assert [hit.headers.get("cookie") for hit in (first, second, again)] == [None, "who=you", None]

@@ -181,20 +181,19 @@ async def test_page_that_never_comes_to_rest_ends_in_time_and_the_next_search_wo
     assert titles(await visits.search(1)) == wheels(1)
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
+async def test_failures_of_the_server_are_those_of_any_request(
+    visits: Visits, results: ResultServer
+) -> None:
+    visits.use("link")
+    for answer, kind in (
         (Answer(500), "Unavailable"),
         (Answer(404), "HttpError"),
         (Answer(reset=True), "Unavailable"),
-    ],
-)
-async def test_failures_of_the_server_are_those_of_any_request(
-    visits: Visits, results: ResultServer, answer: Answer, kind: str
-) -> None:
-    results.faults["/link"] = answer
-    visits.use("link")
-    assert error_of(await visits.search(1))[0] == kind
+    ):
+        results.faults["/link"] = answer
+        assert error_of(await visits.search(1))[0] == kind
+        async with visits.desk.app as app:
+            await app.steer_lane(LANE, "reset")
 
 
 async def test_engine_that_nobody_answers_for_is_unavailable(

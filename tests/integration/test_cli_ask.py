@@ -1,7 +1,9 @@
 """`penstock ask`: a question, its answer as it is written, and what that is founded on."""
 
 import json
+import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +16,22 @@ from tests.support.model_server import ANSWER, PLAN, ModelServer, Reply
 FIRST = "An overshot wheel is turned by the weight of water in its buckets"
 
 
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a queue and documents, to be copied."""
+    cli = Cli(tmp_path_factory.mktemp("ingested"))
+    with EmbedderServer() as embedder:
+        configure(cli, embedder)
+        for name in NAMES:
+            (cli.folder / f"{name}.txt").write_text(DOCUMENTS[name])
+        cli("ingest", *(f"{name}.txt" for name in NAMES))
+    return cli.folder
+
+
 @pytest.fixture
-def cli(cli: Cli, embedder: EmbedderServer) -> Cli:
+def cli(cli: Cli, ingested: Path, embedder: EmbedderServer) -> Cli:
+    shutil.copytree(ingested, cli.folder, dirs_exist_ok=True)
     configure(cli, embedder)
-    for name in NAMES:
-        (cli.folder / f"{name}.txt").write_text(DOCUMENTS[name])
-    cli("ingest", *(f"{name}.txt" for name in NAMES))
     return cli
 
 
@@ -103,6 +115,7 @@ def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
     assert listed["state"] == "running"
     assert f"penstock answers show {listed['answer_id']}" in done.err
     worker = modelled.start("worker")
+    wait_until(lambda: len(model.asked(ANSWER)) > 1, "the model to be asked again", 30)
 
     def over() -> bool:
         found = modelled("answers", "show", listed["answer_id"], "--json").json

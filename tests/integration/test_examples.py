@@ -2,11 +2,11 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.forks import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(file for file in EXAMPLES.glob("*.py") if file.stem != "demo_view")
@@ -25,16 +25,8 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_example_runs(file: Path, tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, str(file)],
-        cwd=tmp_path,
-        env=clean_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    environment = clean_environment()
+    ended = run(str(file), folder=tmp_path, environment=environment, timeout=100)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     # Some examples make dead letters on purpose, and the log says so.
     assert [line for line in ended.stderr.splitlines() if not DEAD_LETTER.fullmatch(line)] == []
@@ -43,21 +35,14 @@ def test_example_runs(file: Path, tmp_path: Path) -> None:
 
 def test_quickstart_serves_the_command_line(tmp_path: Path) -> None:
     """`examples.quickstart:app` is what the docs start a worker on."""
-    penstock = [sys.executable, "-m", "penstock.cli"]
-    queue = ["--queue", f"sqlite:///{tmp_path}/jobs.db"]
-    enqueue = [*penstock, "enqueue", "resize", '{"url": "dog.jpg", "width": 64}', *queue]
-    worker = [*penstock, "worker", "examples.quickstart:app", "--drain", *queue]
-    listing = [*penstock, "jobs", "list", "--state", "completed", "--json", *queue]
-    outputs = [
-        subprocess.run(
-            command,
-            cwd=EXAMPLES.parent,
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        ).stdout
-        for command in (enqueue, worker, listing)
-    ]
+    environment = clean_environment() | {"PENSTOCK_QUEUE": f"sqlite:///{tmp_path}/jobs.db"}
+    outputs = []
+    for command in (
+        ["enqueue", "resize", '{"url": "dog.jpg", "width": 64}'],
+        ["worker", "examples.quickstart:app", "--drain"],
+        ["jobs", "list", "--state", "completed", "--json"],
+    ):
+        ended = run("penstock.cli", command, folder=EXAMPLES.parent, environment=environment)
+        assert ended.returncode == 0, ended.stderr
+        outputs.append(ended.stdout)
     assert outputs[0].strip() in outputs[2]

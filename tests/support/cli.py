@@ -8,16 +8,14 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, NamedTuple, TypeVar
 
 from penstock import Job, Penstock
-from tests.support.forks import WARNINGS, Started, start
+from tests.support.forks import WARNINGS, Started, run, start
 from tests.support.waiting import PATIENCE, PAUSE
 
 T = TypeVar("T")
@@ -104,21 +102,14 @@ class Cli:
         environment: Mapping[str, str] | None = None,
     ) -> Done:
         """Run a command to its end; it must end with `code`."""
-        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
-            given.write(stdin.encode())
-            given.seek(0)
-            ended = start(
-                MODULE,
-                arguments,
-                folder=self.folder,
-                environment={**self.environment, **(environment or {})},
-                stdin=given.fileno(),
-                stdout=out.fileno(),
-                stderr=err.fileno(),
-            ).wait(30)
-            out.seek(0)
-            err.seek(0)
-            done = Done(ended, out.read().decode(), err.read().decode())
+        ended = run(
+            MODULE,
+            arguments,
+            folder=self.folder,
+            environment={**self.environment, **(environment or {})},
+            stdin=stdin,
+        )
+        done = Done(ended.returncode, ended.stdout, ended.stderr)
         assert done.code == code, f"exit code {done.code}, not {code}: {done.err or done.out}"
         assert "Traceback" not in done.err
         return done
@@ -162,10 +153,11 @@ class Cli:
     ) -> str:
         """Run a command on a terminal of 100 columns; everything it shows."""
         ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [*COMMAND, *arguments],
-            cwd=self.folder,
-            env={
+        process = start(
+            MODULE,
+            arguments,
+            folder=self.folder,
+            environment={
                 **self.environment,
                 "TERM": "xterm-256color",
                 "COLUMNS": "100",

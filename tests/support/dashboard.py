@@ -1,8 +1,8 @@
 """The dashboard of a real server in a real browser: pages that complain about nothing.
 
-A module has one server and one browser (`board`), and each test its own pages. A page is watched
-from its first request on: an error on the console, an exception in a script, something that the
-content security policy refuses, or an answer of 500 and more fails the test that calls `fine`.
+A module has one server (`board`), all share one browser, and each test its own pages. A page is
+watched from its first request on: an error on the console, an exception in a script, something that
+the content security policy refuses, or an answer of 500 and more fails the test that calls `fine`.
 """
 
 from __future__ import annotations
@@ -190,6 +190,8 @@ class Board:
             has_touch=device.mobile,
             color_scheme="dark" if scheme == "dark" else "light",
             java_script_enabled=script,
+            # What moves without end is drawn without end, and that is most of what a page costs.
+            reduced_motion="reduce",
         )
         self._contexts.append(context)
         look = Look(context.new_page(), server.url, f"{device.name}-{scheme}")
@@ -206,19 +208,27 @@ class Board:
 
 
 @contextmanager
-def board_in(folder: Path) -> Iterator[Board]:
+def browser_of() -> Iterator[Browser]:
+    """Not for the whole run: while it is open, no test in this process has an event loop."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM / "bin" / "chromium"),
+            # Nothing is drawn that anybody sees.
+            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def board_in(folder: Path, browser: Browser) -> Iterator[Board]:
     """For a fixture of a module; nothing is served yet."""
     cli = Cli(folder)
     (folder / "board.py").write_text(BOARD.read_text())
     try:
-        with EmbedderServer() as embedder, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=str(CHROMIUM / "bin" / "chromium"),
-                args=["--no-sandbox", "--disable-background-networking"],
-            )
-            try:
-                yield Board(Host(cli, embedder), browser)
-            finally:
-                browser.close()
+        with EmbedderServer() as embedder:
+            yield Board(Host(cli, embedder), browser)
     finally:
         cli.close()

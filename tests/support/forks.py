@@ -30,6 +30,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import penstock
@@ -99,12 +100,13 @@ def start(
     stdin: int | None = None,
     wrapper: Sequence[str] = (),
 ) -> Started:
-    """Run `python -m module arguments` in `folder`, with these as its standard files. It is no
-    fork where another program runs it, or where Python itself is to be set up differently."""
+    """Run `python -m module arguments` in `folder`, or `python module` where it is a file's path,
+    with these as its standard files. It is no fork where another program runs it, or where Python
+    itself is to be set up differently."""
     files = (_nothing() if stdin is None else stdin, stdout, stderr)
     if wrapper or _of_python(environment) != _of_python(ENVIRONMENT):
         return subprocess.Popen(
-            [*WITH_INTERRUPTS, *wrapper, sys.executable, "-m", module, *arguments],
+            [*WITH_INTERRUPTS, *wrapper, sys.executable, *_named(module), *arguments],
             cwd=folder,
             env=environment,
             stdin=files[0],
@@ -124,6 +126,44 @@ def ask(server: socket.socket, asked: list[Any], files: Sequence[int]) -> socket
     with theirs:
         socket.send_fds(server, [json.dumps(asked).encode()], [*files, theirs.fileno()])
     return ours
+
+
+def run(
+    module: str,
+    arguments: Sequence[str] = (),
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    stdin: str = "",
+    timeout: float = 30.0,
+) -> subprocess.CompletedProcess[str]:
+    """The same to its end."""
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        process = start(
+            module,
+            arguments,
+            folder=folder,
+            environment=environment,
+            stdin=given.fileno(),
+            stdout=out.fileno(),
+            stderr=err.fileno(),
+        )
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(
+            [module, *arguments], code, out.read().decode(), err.read().decode()
+        )
+
+
+def _named(module: str) -> list[str]:
+    return [module] if module.endswith(".py") else ["-m", module]
 
 
 def _of_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -214,7 +254,6 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
     os.environ.update(environment)
     time.tzset()
     _open_standard_files()
-    sys.path[0] = folder
     sys.argv = ["", *arguments]
     for name, loaded in list(sys.modules.items()):
         if name.startswith("penstock"):
@@ -223,7 +262,13 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
                     value.seed()  # else every fork would draw the same
     if module == parsers.MODULE:
         parsers.become()
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if module.endswith(".py"):
+        sys.argv[0] = module
+        sys.path[0] = str(Path(module).resolve().parent)
+        runpy.run_path(module, run_name="__main__")
+    else:
+        sys.path[0] = folder
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _open_standard_files() -> None:
@@ -254,13 +299,30 @@ def _load() -> None:
     gc.freeze()
 
 
+def _end(code: int) -> None:
+    """Exit as Python does, but for taking apart every module: it costs more than most commands,
+    since each object that is let go has to be copied from the server's memory first."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()  # what was not closed is complained about
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def main() -> None:
     _load()
     if forked := _serve(socket.socket(fileno=int(sys.argv[1]))):
         asked, for_forks = forked
         again = partial(_ask_again, for_forks.detach())
         asyncio.create_subprocess_exec = parsers.forking(again)  # type: ignore[assignment]
-        _become(*asked)
+        try:
+            _become(*asked)
+        except SystemExit as ended:
+            if ended.code is not None and not isinstance(ended.code, int):
+                raise
+            _end(ended.code or 0)
+        _end(0)
 
 
 if __name__ == "__main__":
