@@ -14,6 +14,7 @@ async def main(folder: str) -> None:
         for page in range(pages):
             await ctx.progress(page / pages, f"page {page + 1} of {pages}")
             await asyncio.sleep(0.3)
+        ctx.log("%d pages exported", pages)  # kept with the job
         return pages
 
     async with app.running():
@@ -28,6 +29,7 @@ async def main(folder: str) -> None:
                 print(f"{now.progress:4.0%} {now.message}")
         assert done.progress == 1.0
         assert len(seen) > 1
+        assert [line.message for line in done.logs] == ["4 pages exported"]
 
         # Any number may wait for one job; all are woken when it ends, however it ends.
         job = await app.enqueue("export", {"pages": 1})

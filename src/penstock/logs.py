@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import textwrap
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ from penstock import tracing
 
 FIELDS = ("job", "kind", "attempt", "task", "tenant", "lane")
 """What an entry can say of a job: given as `extra`, or known where it is logged."""
+JOB_LOGGER = "penstock.job"
+"""What handlers log with `ctx.log`."""
 SELDOM_SECONDS = 60.0
 WORDS = re.compile(r"[\w .,!-]*", re.ASCII)
 
@@ -34,6 +37,9 @@ class TextLines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (its name)
         record.message = said(record)
+        if record.name == JOB_LOGGER:
+            about = record.__dict__
+            record.message = f"job {about.get('job')} ({about.get('kind')}): {record.message}"
         return super().formatMessage(record)
 
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 (its name)
@@ -78,11 +84,16 @@ def said(record: logging.LogRecord) -> str:
     return words[0].strip() if words else ""
 
 
-def told(error: BaseException | None) -> str:
-    """An exception and what it came from: types and places."""
+def told(error: BaseException | None, seen: frozenset[int] = frozenset()) -> str:
+    """An exception, what it came from and, of a group, its members: types and places."""
     lines: list[str] = []
-    while error is not None:
+    while error is not None and id(error) not in seen:
+        seen |= {id(error)}
         lines += [*traceback.format_tb(error.__traceback__), f"{type(error).__name__}\n"]
+        if isinstance(error, BaseExceptionGroup):
+            for number, member in enumerate(error.exceptions, 1):
+                within = textwrap.indent(told(member, seen), "  | ")
+                lines.append(f"  + {number} of {len(error.exceptions)}\n{within}\n")
         hidden = error.__suppress_context__
         error = error.__cause__ or (None if hidden else error.__context__)
     return "".join(lines).rstrip()

@@ -93,11 +93,13 @@ def test_show_has_payload_and_result(cli: Cli) -> None:
 
 def test_show_tells_how_every_run_ended(cli: Cli) -> None:
     job_id = cli.enqueue("fail", {"message": "no luck"})
-    cli("worker", "shop:app", "--drain")
+    logged = cli.start("worker", "shop:app", "--drain", "-v").end().err
+    assert f"job {job_id} (fail) failed for good: ValueError: no luck at shop.py:" in logged
+    assert "raise ValueError(message)" in logged, "-v logs the traceback"
     shown = cli("jobs", "show", job_id).out
     runs = [line.split() for line in shown.splitlines() if line.strip().startswith(("1 ", "2 "))]
     assert [run[1] for run in runs] == ["retry", "failed"]
-    assert shown.count("ValueError: no luck") == 3
+    assert shown.count("ValueError: no luck") == 4  # its error, two runs, the traceback
     assert "shop.py" in shown, "where it failed"
     history = cli("jobs", "show", job_id, "--json").json["history"]
     assert [record["outcome"] for record in history] == ["retry", "failed"]

@@ -10,7 +10,7 @@ from tests.support.forks import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(file for file in EXAMPLES.glob("*.py") if file.stem != "demo_view")
-DEAD_LETTER = re.compile(r"job [0-9a-f]{32} \(\w+\) failed for good: \w+")
+DEAD_LETTER = re.compile(r"job [0-9a-f]{32} \(\w+\) failed for good: \w+.*")
 
 
 def clean_environment() -> dict[str, str]:

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from penstock import JobContext, JobState
+from penstock import (
+    AuthenticationError,
+    HttpError,
+    JobContext,
+    JobState,
+    Unavailable,
+)
 from penstock.model.lane import LaneConfig
 from tests.support.desk import Desk, error_of
 from tests.support.processes import Farm
@@ -119,6 +125,72 @@ async def test_4xx_is_the_end_and_says_nothing_of_the_lane(
     assert error_of(done) == ("HttpError", f"127.0.0.1: HTTP {status}")
     rows = desk.farm.query("SELECT step, suspect, blocked_until FROM lanes WHERE name = 'api'")
     assert rows == [(0, None, 0.0)]
+
+
+REFUSAL = b'{"error": {"message": "maximum context length is 8192 tokens"}, "api_key": "sk-1"}'
+
+
+@pytest.mark.parametrize(
+    ("status", "how"), [(400, "whole"), (400, "streamed"), (401, "whole"), (500, "whole")]
+)
+async def test_error_carries_what_the_server_said(
+    desk: Desk, server: CountingServer, status: int, how: str
+) -> None:
+    headers = {"x-request-id": "r1", "set-cookie": "session=word"}
+    server.answers["/"] = Answer(status, headers=headers, body=REFUSAL)
+    raised: list[Any] = []
+
+    async def work(ctx: JobContext) -> None:
+        url = server.url("/v1/chat?token=hush&n=1")
+        try:
+            if how == "whole":
+                await ctx.http.post(url, json={})
+            else:
+                async with ctx.http.stream("POST", url, json={}):
+                    pass
+        except (HttpError, Unavailable, AuthenticationError) as error:
+            raised.append(error)
+            raise
+
+    done = await desk.run(work)
+    [error] = raised
+    assert error.response.status_code == status
+    assert error.response.json()["api_key"] == "sk-1"
+    assert error.status == status
+    assert error.url.endswith("/v1/chat?token=***&n=1")
+    assert (error.headers["x-request-id"], error.headers["set-cookie"]) == ("r1", "***")
+    assert "maximum context length is 8192 tokens" in error.body
+    assert "sk-1" not in error.body
+    assert done.error is not None
+    assert done.error.response == {"url": error.url, "status": status, "body": error.body}
+
+
+async def test_body_of_an_error_is_kept_up_to_4_kib(desk: Desk, server: CountingServer) -> None:
+    server.answers["/"] = Answer(404, body="é".encode() * 100_000)
+
+    async def work(ctx: JobContext) -> list[Any]:
+        try:
+            await ctx.http.get(server.url("/"))
+        except HttpError as error:
+            return [error.body, len(error.response.content)]
+        raise AssertionError("not raised")
+
+    assert (await desk.run(work)).result == ["é" * 4096, 200_000]
+
+
+async def test_line_of_the_handler_is_kept_where_a_request_fails(
+    desk: Desk, server: CountingServer
+) -> None:
+    server.answers["/"] = Answer(400)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/my-own-line"))
+
+    done = await desk.run(work)
+    assert done.error is not None
+    assert done.error.place.startswith("tests/integration/test_http.py:")
+    assert 'await ctx.http.get(server.url("/my-own-line"))' in done.history[0].traceback
+    assert "engine/http.py" not in done.history[0].traceback
 
 
 async def test_body_over_the_limit_is_refused_whatever_its_length_is_said_to_be(

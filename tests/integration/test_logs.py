@@ -39,6 +39,7 @@ async def test_no_secret_and_no_personal_data_is_in_logs_traces_or_metrics(
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url(""),
         "OTEL_BSP_SCHEDULE_DELAY": "100",
         "PYTHONWARNINGS": "default",
+        "PENSTOCK_LOG_ERRORS": "type",  # what handlers raise is theirs to say
     }
     server.answers["/away"] = Answer(500, body=KEY.encode())
     said = " ".join(one.value for one in CANARIES) + f" {KEY}"

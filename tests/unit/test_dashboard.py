@@ -1,12 +1,15 @@
 """Values as the dashboard shows them."""
 
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from penstock.model.job import Job, JobState, Record
 from penstock.server.dashboard.filters import as_json, duration, masks, size, visible, when
 from penstock.server.dashboard.live import message
+from penstock.server.dashboard.pages import environment
 from penstock.server.dashboard.session import local_path
 from penstock.server.dashboard.timeline import WIDTH, bars, steps
 
@@ -105,3 +108,43 @@ def test_a_life_that_goes_on_ends_now() -> None:
     assert [(one.what, one.seconds) for one in steps(queued, now=15.0)] == [("waited", 5)]
     running = Job("1", "add", {}, JobState.RUNNING, enqueued_at=10.0, started_at=11.0, attempts=1)
     assert [one.what for one in steps(running, now=15.0)] == ["waited", "running"]
+
+
+def rendered(name: str, job: Job, **values: Any) -> str:
+    visit = SimpleNamespace(may_write=False)
+    life = steps(job, 100.0)
+    return (
+        environment()
+        .get_template(f"parts/{name}.html")
+        .render(visit=visit, job=job, steps=life, bars=[], width=WIDTH, repeatable=True, **values)
+    )
+
+
+def test_page_of_a_job_has_causes_members_response_and_log() -> None:
+    inner = {"type": "KeyError", "message": "'<b>x</b>'", "place": "shop.py:7"}
+    members = [{"type": "ValueError", "message": f"member {n}"} for n in range(2)]
+    response = {"url": "http://api.test/", "status": 400, "body": "maximum context length"}
+    error = Record(type="RuntimeError", message="outer", retryable=False, place="shop.py:9")
+    error |= {"cause": inner, "members": members, "left_out": 3, "response": response}
+    record = Record(attempt=1, outcome="failed", started_at=2.0, finished_at=3.0, error=error)
+    job = Job("abc", "mail", {}, JobState.FAILED, error=error, history=[record])
+    job.logs = [Record(at=2.5, attempt=1, level="warning", message="page <3> is empty")]
+    shown = rendered("job", job)
+    for part in ("at <bdi>shop.py:9</bdi>", "Caused by", "shop.py:7", "member 0", "member 1"):
+        assert shown.count(part) == 2, part  # as its error, and in its life
+    assert "and 3 more" in shown
+    assert "maximum context length" in shown
+    assert "00:00:02.500  run 1  warning  page &lt;3&gt; is empty" in shown
+    assert "<b>x</b>" not in shown
+
+
+def test_list_shows_how_far_a_running_job_is_and_why_a_waiting_one_failed() -> None:
+    running = Job("abc", "mail", {}, JobState.RUNNING, progress=0.25, message="page 4 of 16")
+    cause = {"type": "KeyError", "message": "x"}
+    error = Record(type="RuntimeError", message="outer", retryable=True, cause=cause)
+    waiting = Job("def", "mail", {}, JobState.QUEUED, error=error)
+    wanted = SimpleNamespace(query=lambda: "", offers=[])
+    values = {"jobs": [running, waiting], "wanted": wanted, "newer": 0}
+    shown = rendered("jobs", running, **values, first=None, following=None)
+    assert "25 % page 4 of 16" in shown
+    assert "RuntimeError: outer (caused by KeyError: x)" in shown

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.lanes.view import clock
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
+from penstock.model.job_log import parse_log
 from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
@@ -16,9 +17,9 @@ from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 COLUMNS = (
     "id, kind, payload, state, tenant, priority, lane, key, task, parent_id, enqueued_at, run_at, "
     "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready, band, turn, seq"
+    "message, result, error, history, ready, band, turn, seq, logs"
 )
-STATE, LANE, READY, BAND, TURN, SEQ = 3, 6, 24, 25, 26, 27
+STATE, LANE, READY, BAND, TURN, SEQ, LOGS = 3, 6, 24, 25, 26, 27, 28
 """Where a row has what."""
 
 
@@ -31,6 +32,7 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
     """The job in a row of COLUMNS. `served` are the kinds that have a worker process, `lanes`
     says, by seq, why a job has to wait in its line."""
     state = JobState(row[STATE])
+    runs = state is JobState.RUNNING
     return Job(
         id=row[0],
         kind=row[1],
@@ -54,8 +56,9 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
         progress=row[19],
         message=row[20],
         result=None if row[21] is None else read_json(row[21]),
-        error=None if row[22] is None else Record(read_json(row[22])),
+        error=None if row[22] is None or runs else Record(read_json(row[22])),
         history=parse_history(row[23]),
+        logs=[Record(line) for line in parse_log(row[LOGS])],
         waiting_for=_waiting_for(row, served, lanes, now) if state is JobState.QUEUED else None,
     )
 

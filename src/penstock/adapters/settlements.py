@@ -45,10 +45,20 @@ def settled_entries(
     return entries
 
 
-def progress_entry(note: Progress) -> Entry:
-    lease = note.lease
-    assert lease.task is not None
-    return Entry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
+def progress_row(note: Progress) -> list[Any]:
+    """As the statement `progress` takes it."""
+    return [*note.lease.ref, note.fraction, storable(note.message), note.lines]
+
+
+def progress_entries(notes: Sequence[Progress], noted: Container[int]) -> list[Entry]:
+    """What the logs of tasks are told of those that were noted (by seq)."""
+    return [
+        Entry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
+        for note in notes
+        if (lease := note.lease).task is not None
+        and note.fraction is not None
+        and lease.seq in noted
+    ]
 
 
 def settled_data(s: Settlement, what: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from penstock.cli.output import Column, print_fields, print_table, say, state_st
 from penstock.cli.text import age, duration, moment, pretty, printable, problem
 from penstock.model.job import Job, JobState
 
-PRIVATE = ("payload", "result", "history")
+PRIVATE = ("payload", "result", "history", "logs")
 """Left out of lists: they are large, and may hold what not everybody should read."""
 
 
@@ -78,11 +78,29 @@ def print_job(job: Job) -> None:
             "progress": printable(f"{job.progress:.0%} {job.message}") if job.progress else "",
             "payload": pretty(job.payload),
             "result": pretty(job.result) if job.state is JobState.COMPLETED else "",
-            "error": problem(job.error),
+            "error": problem(job.error, places=True),
+            "response": _response(job.error),
         }
     )
     if job.history:
         _print_history(job)
+    if job.logs:
+        _print_logs(job)
+
+
+def _response(error: dict[str, Any] | None) -> str:
+    """What an HTTP server said, if the job failed by that."""
+    told = (error or {}).get("response")
+    if told is None:
+        return ""
+    return printable(f"HTTP {told['status']} from {told['url']}: {told['body']}")
+
+
+def _print_logs(job: Job) -> None:
+    say("\nlog:")
+    for line in job.logs:
+        at = time.strftime("%H:%M:%S", time.localtime(line.at)) + f"{line.at % 1:.3f}"[1:]
+        say(printable(f"{at}  run {line.attempt}  {line.level:<7}  {line.message}"))
 
 
 def _print_history(job: Job) -> None:
@@ -96,7 +114,7 @@ def _print_history(job: Job) -> None:
                 record["outcome"],
                 moment(ended),
                 duration(ended - begun) if begun else "",
-                problem(record.get("error")),
+                problem(record.get("error"), places=True),
             ]
         )
     say()

@@ -12,7 +12,7 @@ import typer
 from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, QueueOption
 from penstock.cli.output import note, print_json
-from penstock.cli.telemetry import LogFormatOption, telemetry
+from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.model.errors import ConfigError
 
@@ -40,6 +40,7 @@ def run_mcp(
         typer.Option("--print-config", help="Print what to paste into an MCP client, and end."),
     ] = False,
     log_format: LogFormatOption = None,
+    verbose: VerboseOption = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -72,7 +73,7 @@ def run_mcp(
     app = load_for_work(target, queue, config)
     _ = app.answers  # with what it uses; it has to be asked for before the app is opened
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    with telemetry("penstock-mcp", app.settings, log_format):
+    with telemetry("penstock-mcp", app.settings, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, tenant, pipes, workers=not no_workers))
     raise typer.Exit(code)
 

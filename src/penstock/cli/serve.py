@@ -12,7 +12,7 @@ from penstock.cli.errors import ExitCode
 from penstock.cli.intake import need_kafka
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
-from penstock.cli.telemetry import LogFormatOption, telemetry
+from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.model.errors import ConfigError
 
@@ -44,6 +44,7 @@ def run_server(
         ),
     ] = False,
     log_format: LogFormatOption = None,
+    verbose: VerboseOption = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -77,7 +78,7 @@ def run_server(
     )
     for library in ("uvicorn", "mcp"):
         logging.getLogger(library).setLevel(logging.WARNING)
-    with telemetry("penstock-server", app.settings, log_format):
+    with telemetry("penstock-server", app.settings, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
     raise typer.Exit(code)
 

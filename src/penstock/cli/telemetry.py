@@ -27,9 +27,16 @@ LogFormatOption = Annotated[
     typer.Option("--log-format", metavar="text|json", help="How entries of the log are written."),
 ]
 
+VerboseOption = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", help="Log more: of jobs that fail also the traceback."),
+]
+
 
 @contextmanager
-def telemetry(service: str, settings: Settings, log_format: str | None = None) -> Iterator[None]:
+def telemetry(
+    service: str, settings: Settings, log_format: str | None = None, *, verbose: bool = False
+) -> Iterator[None]:
     """Log, and trace if OTEL_EXPORTER_OTLP_ENDPOINT says where to, for as long as the block
     lasts. `log_format` wins over the setting."""
     import logging
@@ -38,6 +45,8 @@ def telemetry(service: str, settings: Settings, log_format: str | None = None) -
     if log_format is not None:
         settings = replace(settings, log_format=log_format)  # which checks it
     _set_up_logs(settings, logging.INFO)
+    if verbose:
+        logging.getLogger("penstock").setLevel(logging.DEBUG)
     flush = _set_up_traces(service)
     try:
         yield

@@ -6,6 +6,8 @@ import json
 import time
 from typing import Any
 
+from penstock.model.in_words import in_words
+
 
 def printable(text: str) -> str:
     """`text` on one line, without anything a terminal would obey."""
@@ -52,6 +54,6 @@ def pretty(value: Any) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def problem(error: Any) -> str:
-    """A stored error on one line; '' without one."""
-    return printable(f"{error['type']}: {error['message']}") if error else ""
+def problem(error: Any, *, places: bool = False) -> str:
+    """A stored error on one line, with its causes; '' without one."""
+    return printable(in_words(error, places=places)) if error else ""

@@ -13,7 +13,7 @@ import typer
 from penstock.cli.errors import ExitCode, UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_json_line
-from penstock.cli.telemetry import LogFormatOption, telemetry
+from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def run_worker(
         typer.Option("--grace", metavar="S", min=0, help="How long a stop waits for jobs."),
     ] = None,
     log_format: LogFormatOption = None,
+    verbose: VerboseOption = False,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -74,7 +75,7 @@ def run_worker(
         sources={**app.config.sources, **dict.fromkeys(given, "argument")},
     )
     patterns = [part.strip() for item in kinds or () for part in item.split(",") if part.strip()]
-    with telemetry("penstock-worker", app.settings, log_format):
+    with telemetry("penstock-worker", app.settings, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, patterns or None, drain=drain, as_json=as_json))
     raise typer.Exit(code)
 

@@ -25,6 +25,7 @@ from penstock.engine.enqueuer import When, absolute
 from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.job_lanes import JobLanes, Lending
+from penstock.engine.job_log import JobLog
 from penstock.engine.permits import PermitDesk
 from penstock.engine.run import Run
 from penstock.model.errors import RunLater
@@ -79,7 +80,7 @@ _NOTED = _Noted()
 class Services:
     """What the contexts of a process share."""
 
-    note: Callable[[Run, float, str], None]
+    note: Callable[[Run, float | None, str, str], None]
     enqueue: Enqueue
     permits: PermitDesk
     client: HttpClient
@@ -94,12 +95,13 @@ class Services:
 class JobContext:
     """One run's view of the engine."""
 
-    __slots__ = ("_children", "_run", "_services")
+    __slots__ = ("_children", "_log", "_run", "_services")
 
     def __init__(self, run: Run, services: Services) -> None:
         self._run = run
         self._services = services
         self._children: Counter[tuple[str, str]] | None = None
+        self._log: JobLog | None = None
 
     @property
     def deadline(self) -> float:
@@ -199,10 +201,27 @@ class JobContext:
         """Say how far the job is, from 0 to 1. Stored up to four times a second."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress is a fraction from 0 to 1, not {fraction!r}")
-        self._services.loop.call_soon_threadsafe(
-            self._services.note, self._run, float(fraction), storable(message)[:1000]
-        )
+        self._note(float(fraction), storable(message)[:1000])
         return _NOTED
+
+    @property
+    def log(self) -> JobLog:
+        """`ctx.log("%d pages", n)`, `ctx.log.warning(...)`: a line in the log that is kept with
+        the job and shown with it. At most 64 KiB for each job; then the oldest lines go."""
+        if self._log is None:
+            self._log = JobLog(self._run, lambda line: self._note(None, "", line))
+        return self._log
+
+    def _note(self, fraction: float | None, message: str, line: str = "") -> None:
+        services = self._services
+        try:
+            here = asyncio.get_running_loop() is services.loop
+        except RuntimeError:
+            here = False
+        if here:  # at once: a handler may return right after
+            services.note(self._run, fraction, message, line)
+        else:
+            services.loop.call_soon_threadsafe(services.note, self._run, fraction, message, line)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -250,7 +250,19 @@ class Dispatcher:
             if run_at and (self._next_at is None or run_at < self._next_at):
                 self._next_at = run_at
             if stale or settlement.error is not None:
-                tell(settlement, exchange, stale=settlement.lease.ref in stale)
+                tell(
+                    settlement,
+                    exchange,
+                    stale=settlement.lease.ref in stale,
+                    quotes=self._quotes(settlement.lease),
+                    names=self._settings.hidden,
+                )
+
+    def _quotes(self, lease: Lease) -> bool:
+        """Whether the log may say what the error says: those of our own jobs may quote a
+        document."""
+        handler = self._bench.handlers[lease.kind]
+        return self._settings.log_errors == "message" and not handler.built_in
 
     def _want(self) -> Want:
         bench, waiting = self._bench, self._bench.internal_queue.qsize()

@@ -92,6 +92,12 @@ class Handler:
             handler.lane_of({})  # raises now, and not at each tick
         return handler
 
+    @property
+    def built_in(self) -> bool:
+        """Whether it does a job of our own, whose errors may quote a document."""
+        module: str | None = getattr(self.function, "__module__", None)
+        return (module or "").startswith("penstock.")
+
     def lane_of(self, payload: dict[str, Any]) -> str:
         """The lane of a job with this payload; '' for none."""
         if self.lane is None:

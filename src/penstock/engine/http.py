@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -22,6 +23,7 @@ from penstock.model.errors import (
     Unavailable,
     ValidationError,
 )
+from penstock.model.hidden import HIDDEN, hidden
 from penstock.model.retry_after import LONGEST_RETRY_AFTER, retry_after
 from penstock.ports.provider import Lanes
 
@@ -36,6 +38,11 @@ READ_PAUSE = 0.2
 MOMENT = 0.001
 HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
+TOLD_BYTES = 4096
+"""Of the body of an answer that is raised as an error, kept with it as text."""
+TOLD_SECONDS = 2.0
+PARSED_BYTES = 65536
+"""In JSON up to this size secrets are hidden by their names."""
 REDIRECTS = (301, 302, 303, 307, 308)
 RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
 EPOCHS = 1e9
@@ -181,7 +188,8 @@ class JobHttp:
         comes for `silence` seconds once it has begun."""
         name = lane or self._run.lane or host_lane(_host(url))
         async with self.exchange(method, url, name, options, patience) as response:
-            raise_for_status(response, name)
+            if response.status_code >= 400:
+                raise_for_status(await _beginning(response, url), name)
             if response.status_code >= 300:
                 status = response.status_code
                 raise HttpError(f"{_shown(url)}: HTTP {status} is not followed", status)
@@ -322,6 +330,28 @@ async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Resp
     body = bytearray()
     async for part in _parts(response, url, limit):
         body += part
+    return _read(response, body)
+
+
+async def _beginning(response: httpx2.Response, url: str) -> httpx2.Response:
+    """The answer with so much of its body as is told with an error. Its status is the news: what
+    is not there in a moment, or breaks off, is not waited for."""
+    import httpx2
+
+    body = bytearray()
+    with suppress(TimeoutError, httpx2.TransportError):
+        async with (
+            asyncio.timeout(TOLD_SECONDS),
+            aclosing(_parts(response, url, BODY_LIMIT)) as parts,
+        ):
+            async for part in parts:
+                body += part
+                if len(body) >= TOLD_BYTES:
+                    break
+    return _read(response, body)
+
+
+def _read(response: httpx2.Response, body: bytearray) -> httpx2.Response:
     headers = [  # the body is decoded now
         (name, value)
         for name, value in response.headers.multi_items()
@@ -367,21 +397,53 @@ def raise_for_status(response: httpx2.Response, lane: str) -> None:
     if status < 400:
         return
     where = f"{response.request.url.host}: HTTP {status}"
+    problem: RateLimited | Unavailable | AuthenticationError | HttpError
     if status == 429:
-        limited = RateLimited(where, retry_after(response.headers.get("retry-after")))
-        limited.lane, limited.resets_after = lane, _resets_after(response)
-        raise limited
-    if status >= 500:
+        problem = RateLimited(where, retry_after(response.headers.get("retry-after")))
+        problem.resets_after = _resets_after(response)
+    elif status >= 500:
         problem = Unavailable(where)
-        problem.lane, problem.status = lane, status
-        raise problem
-    if status in (401, 403):
-        refusal = AuthenticationError(f"{where}: check the credentials")
-        refusal.lane = lane
-        raise refusal
-    answer = HttpError(where, status)
-    answer.lane = lane
-    raise answer
+    elif status in (401, 403):
+        problem = AuthenticationError(f"{where}: check the credentials")
+    else:
+        problem = HttpError(where, status)
+    if not isinstance(problem, RateLimited):
+        problem.status = status
+    problem.lane, problem.response = lane, response
+    problem.url = hidden(str(response.request.url))
+    problem.headers = hidden(dict(response.headers))
+    problem.body = _told(response)[:TOLD_BYTES]
+    raise problem
+
+
+def _told(response: httpx2.Response) -> str:
+    """What the server said, with secrets hidden, also those it was sent; '' where that was not
+    read. Not all of it."""
+    said = _said(response)
+    asked = response.request
+    for name, value in (*asked.headers.items(), *asked.url.params.items()):
+        secret = value.rpartition(" ")[2]  # behind `Bearer`
+        if secret and hidden({name: value}) != {name: value}:
+            said = said.replace(secret, HIDDEN)
+    return said
+
+
+def _said(response: httpx2.Response) -> str:
+    import httpx2
+
+    try:
+        content = response.content
+    except httpx2.ResponseNotRead:
+        return ""
+    if len(content) <= PARSED_BYTES:
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return json.dumps(hidden(value), ensure_ascii=False)
+    text: str = hidden(content[: 2 * TOLD_BYTES].decode(response.encoding or "utf-8", "replace"))
+    return text
 
 
 def _resets_after(response: httpx2.Response) -> float | None:

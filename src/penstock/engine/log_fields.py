@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.engine.context import current
+from penstock.model.hidden import hidden
+from penstock.model.in_words import in_words
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Exchange, Lease, Outcome, Settlement
 
 log = logging.getLogger("penstock")
+
+MOST_SAID = 1000
+"""Characters of an error in the log."""
 
 
 def of_lease(lease: Lease) -> dict[str, Any]:
@@ -33,8 +39,12 @@ def of_running_job() -> dict[str, Any]:
     return {**about, "task": job.task, "tenant": job.tenant, "lane": job.lane}
 
 
-def tell(settlement: Settlement, exchange: Exchange, *, stale: bool) -> None:
-    """Log how a run ended, if that is worth saying. Of an error only its type."""
+def tell(
+    settlement: Settlement, exchange: Exchange, *, stale: bool, quotes: bool, names: Sequence[str]
+) -> None:
+    """Log how a run ended, if that is worth saying: type, message and place of its error, and at
+    DEBUG the traceback. Unless it `quotes`, only type and place. Secrets are hidden as they are
+    where people look at jobs, also under `names`."""
     lease, error = settlement.lease, settlement.error
     if stale and settlement.outcome is not Outcome.HANDED_BACK:
         log.warning(
@@ -45,15 +55,27 @@ def tell(settlement: Settlement, exchange: Exchange, *, stale: bool) -> None:
             lease.attempts,
             extra=of_lease(lease),
         )
-    elif error is None or settlement.outcome is Outcome.RELEASED:
         return
-    elif lease.ref in exchange.spared:
+    if error is None or settlement.outcome is Outcome.RELEASED:
+        return
+    if not quotes:
+        error = {name: error[name] for name in ("type", "place") if name in error}
+    said = on_one_line(in_words(hidden(error, names), places=True), MOST_SAID)
+    if quotes and settlement.traceback and log.isEnabledFor(logging.DEBUG):
+        said += "\n" + hidden(settlement.traceback.rstrip(), names)
+    if lease.ref in exchange.spared:
         message = "job %s (%s) waits for its lane: %s"
-        log.info(message, lease.id, lease.kind, error["type"], extra=of_lease(lease))
+        log.info(message, lease.id, lease.kind, said, extra=of_lease(lease))
     elif settlement.outcome is Outcome.FAILED:
         message = "job %s (%s) failed for good: %s"
-        log.warning(message, lease.id, lease.kind, error["type"], extra=of_lease(lease))
+        log.warning(message, lease.id, lease.kind, said, extra=of_lease(lease))
     else:
         message = "job %s (%s) failed, run %d: %s"
-        values = (lease.id, lease.kind, lease.attempts, error["type"])
+        values = (lease.id, lease.kind, lease.attempts, said)
         log.info(message, *values, extra=of_lease(lease))
+
+
+def on_one_line(text: str, most: int) -> str:
+    """`text` without line ends and what a terminal would obey, at most so many characters."""
+    line = "".join(c if c.isprintable() else " " for c in text[: most + 1])
+    return line if len(line) <= most else line[:most] + "..."

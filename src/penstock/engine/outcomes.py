@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-
+from penstock.engine.failure import described, formatted
 from penstock.engine.handlers import Handler
 from penstock.engine.reports import report_of
 from penstock.engine.retry import retry_delay
@@ -16,7 +15,6 @@ from penstock.model.errors import (
     QueueUnavailable,
     ReleasedTooOften,
     RunLater,
-    describe,
     is_permanent,
 )
 from penstock.model.job import RELEASE_LIMIT
@@ -80,7 +78,7 @@ def failed(
     # Refused in a lane: three in a row are the credentials' fault, and then nothing dies of it.
     refused = in_lane and isinstance(error, AuthenticationError)
     permanent = is_permanent(error, handler.permanent) and not refused
-    description = describe(error, retryable=not permanent)
+    description = described(error, handler, retryable=not permanent)
     max_retries = handler.max_retries if lease.max_retries is None else lease.max_retries
     ended = Settlement(
         lease,
@@ -88,7 +86,7 @@ def failed(
         run.started_at,
         now,
         error=description,
-        traceback=_traceback(error),
+        traceback=formatted(error, handler),
         report=report if in_lane else None,
     )
     if permanent or lease.attempts > max_retries:
@@ -100,11 +98,3 @@ def failed(
         description["message"] += " (no retry: its deadline comes first)"
         return ended
     return ended._replace(outcome=Outcome.RETRY, run_at=run_at)
-
-
-def _traceback(error: BaseException) -> str | None:
-    """The innermost frames of where it was raised; None for errors of the engine itself."""
-    if error.__traceback__ is None:
-        return None
-    frames = traceback.format_tb(error.__traceback__, limit=-5)
-    return storable("".join(frames)[-4000:])

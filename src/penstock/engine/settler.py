@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.engine.run import Run
+from penstock.engine.run import Interrupt, Run
+from penstock.model.job_log import LOG_LIMIT
 from penstock.model.settings import Settings
 from penstock.ports.lanes import Returned
 from penstock.ports.queue import Progress, Ref, Settlement
@@ -43,11 +44,15 @@ class Settler:
         self._settlements.append((settlement, run))
         self._wake()
 
-    def note(self, run: Run, fraction: float, message: str) -> None:
-        """Progress of a running job; the last word before each trip counts."""
-        if run.interrupted is None:
-            self._progress[run.lease.ref] = Progress(run.lease, fraction, message)
-            self._wake()
+    def note(self, run: Run, fraction: float | None, message: str, line: str = "") -> None:
+        """Progress of a running job, or a line of its log. Of progress the last word before each
+        trip counts; None says nothing of it."""
+        if run.ended is not None or run.interrupted is Interrupt.LEASE_LOST:
+            return
+        new = Progress(run.lease, fraction, message, line)
+        ref = run.lease.ref
+        self._progress[ref] = _both(self._progress[ref], new) if ref in self._progress else new
+        self._wake()
 
     def give_back(self, returned: Returned) -> None:
         """A permit taken inside a job is no longer needed."""
@@ -69,18 +74,28 @@ class Settler:
         return wait
 
     def take(self) -> Load:
-        """Everything there is; progress at most every `progress_seconds`."""
+        """Everything there is; progress at most every `progress_seconds`, but for the last word
+        of those that have ended."""
         load = Load(self._settlements, [], self._returned)
         self._settlements, self._returned = [], []
+        if not self._progress:
+            return load
         now = time.monotonic()
-        if self._progress and now >= self._progress_at + self._settings.progress_seconds:
+        if now >= self._progress_at + self._settings.progress_seconds:
             self._progress_at = now
             load.progress.extend(self._progress.values())
             self._progress = {}
+        else:
+            refs = [settlement.lease.ref for settlement, _ in load.settlements]
+            load.progress.extend(self._progress.pop(ref) for ref in refs if ref in self._progress)
         return load
 
     def put_back(self, load: Load) -> None:
-        """The trip failed: this goes with the next one. (Progress will be overtaken anyway.)"""
+        """The trip failed: this goes with the next one."""
+        for note in load.progress:
+            ref = note.lease.ref
+            newer = self._progress.get(ref)
+            self._progress[ref] = note if newer is None else _both(note, newer)
         self._settlements[:0] = load.settlements
         self._returned[:0] = load.returned
 
@@ -96,3 +111,9 @@ class Settler:
         self._settlements.clear()
         self._progress.clear()
         self._returned.clear()
+
+
+def _both(old: Progress, new: Progress) -> Progress:
+    """What two notes on the same run come to."""
+    said = old if new.fraction is None else new
+    return said._replace(lines=(old.lines + new.lines)[-LOG_LIMIT:])

@@ -48,6 +48,8 @@ PenstockError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from penstock.model.text import storable
@@ -201,7 +203,19 @@ class RunLater(PenstockError):
         return self.reason or f"run again in {self.delay:g} s"
 
 
-class Unavailable(PenstockError):
+class Answered:
+    """Of an error that stands for the answer of an HTTP server: that answer. Secrets are hidden in
+    all but `response`, so it can be logged. Nothing is set where there was no answer."""
+
+    url: str | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: str = ""
+    """Its first 4 KiB, as text."""
+    response: Any = None
+    """The `httpx2.Response` itself, as it came."""
+
+
+class Unavailable(Answered, PenstockError):
     """Raise when a dependency cannot be reached, times out or answers 5xx.
 
     If others find the same, it is an outage of the lane and the job has spent no attempt.
@@ -357,15 +371,20 @@ class ProviderError(PermanentError):
     """
 
 
-class AuthenticationError(PermanentError):
+class AuthenticationError(Answered, PermanentError):
     """Credentials were refused. Three jobs in a row block the lane: then nothing dies of it."""
 
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
     lane: str | None = None
     told = False
 
 
-class HttpError(PermanentError):
-    """An HTTP answer that trying again does not change: 4xx, a body too large, a bad URL."""
+class HttpError(Answered, PermanentError):
+    """An HTTP answer that trying again does not change: 4xx, a body too large, a bad URL.
+
+    `status`, `url`, `headers`, `body` and `response` tell what the server said.
+    """
 
     lane: str | None = None
     told = False

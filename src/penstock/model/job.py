@@ -112,9 +112,13 @@ class Job:
     message: str = ""
     result: Any = None
     error: Record | None = None
+    """What ended it, or its last run if it waits for the next one. None while it runs: what ended
+    earlier runs is in its history."""
     history: list[Record] = field(default_factory=list)
     """A record per run that failed or was lost, and per redrive: attempt, outcome, started_at,
     finished_at, process, error, traceback."""
+    logs: list[Record] = field(default_factory=list)
+    """What its handler has logged with `ctx.log`, the last 64 KiB: at, attempt, level, message."""
     waiting_for: str | None = None
     """For a queued job: what it waits for, in words."""
 
@@ -145,5 +149,6 @@ class Job:
             "result": self.result,
             "error": self.error,
             "history": self.history,
+            "logs": self.logs,
             "waiting_for": self.waiting_for,
         }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from penstock.model.errors import ConfigError
 
 LOG_FORMATS = ("text", "json")
+LOG_ERRORS = ("message", "type")
 SCANS = ("none", "ocr", "model")
 _CONTACT = re.compile(r"[!-'*-~]*")
 _LANGUAGES = re.compile(r"[A-Za-z]\w*(\+[A-Za-z]\w*)*", re.ASCII)
@@ -122,6 +123,9 @@ class Settings:
     log_format: str = "text"
     """What `serve`, `worker`, `mcp` and `librarian` log: `text`, or `json` with a line for each
     entry."""
+    log_errors: str = "message"
+    """What the log tells of an error that ended a job of yours: `message`, with its type, place and
+    causes, or `type`, without what it says, which may quote a payload."""
     fetch_seconds: float = 86400.0
     """A document whose address could not be fetched within this time fails."""
     search_providers: str = ""
@@ -169,6 +173,8 @@ class Settings:
             raise ConfigError("max_workers must be at most 1000; start more processes instead")
         if self.log_format not in LOG_FORMATS:
             raise ConfigError(f"log_format must be text or json, not {self.log_format!r}")
+        if self.log_errors not in LOG_ERRORS:
+            raise ConfigError(f"log_errors must be message or type, not {self.log_errors!r}")
         if self.scans not in SCANS:
             raise ConfigError(f"scans must be one of {', '.join(SCANS)}, not {self.scans!r}")
         if not _CONTACT.fullmatch(self.contact):

@@ -165,9 +165,14 @@ class Settlement(NamedTuple):
 
 
 class Progress(NamedTuple):
+    """What a running job tells of itself."""
+
     lease: Lease
-    fraction: float
+    fraction: float | None
+    """From 0 to 1. None: nothing new, and no message."""
     message: str
+    lines: str = ""
+    """To append to its log; see `penstock.model.job_log`."""
 
 
 class Want(NamedTuple):
@@ -288,7 +293,7 @@ class Member(Protocol):
         want: Want | None,
         returned: Sequence[Returned] = (),
     ) -> Exchange:
-        """Settle, note progress, take permits back, then claim. What was settled stays settled
+        """Note progress, settle, take permits back, then claim. What was settled stays settled
         if the claim fails; making the same call again does no harm."""
         ...
 

@@ -117,8 +117,14 @@ class JobOut(BaseModel):
     progress: float = Field(description="From 0 to 1.")
     message: str
     result: Any = None
-    error: dict[str, Any] | None
+    error: dict[str, Any] | None = Field(
+        description="Of a failed job, or one that waits for its next run: type, message, "
+        "retryable, place, its cause or context, the members of a group. Null while it runs."
+    )
     history: list[dict[str, Any]]
+    logs: list[dict[str, Any]] = Field(
+        description="What its handler logged, the last 64 KiB: at, attempt, level, message."
+    )
     waiting_for: str | None = Field(description="Why a queued job is not running; null at first.")
 
 

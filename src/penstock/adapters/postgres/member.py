@@ -175,13 +175,14 @@ class PostgresMember:
         elif len({s.outcome for s in settlements}) + bool(progress) > 1:
             # One statement for each outcome: in the order of seq only if they are locked before.
             await standing_leases(tx, self._number, refs)
-        stale, entries = await settle(tx, self._number, self.id, settlements)
+        # Progress before: it may be the last word of what is settled.
+        entries = await note_progress(tx, self._number, progress) if progress else []
+        stale, told = await settle(tx, self._number, self.id, settlements)
+        entries += told
         slots = [s.lease.seq for s in settlements if s.lease.lane and s.lease.ref in standing]
         slots += [one.permit.ref for one in returned]
         if slots:
             await free_slots(tx, self._number, slots)
-        if progress:
-            entries += await note_progress(tx, self._number, progress)
         await changes.append(tx, entries)
         woken, tx.woken = tx.woken, []
         return stale, spared, woken

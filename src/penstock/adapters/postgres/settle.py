@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.stop import cancel_requeued
-from penstock.adapters.settlements import REQUEUED, ROW_OF, Entry, progress_entry, settled_entries
+from penstock.adapters.settlements import (
+    REQUEUED,
+    ROW_OF,
+    Entry,
+    progress_entries,
+    progress_row,
+    settled_entries,
+)
 from penstock.model.job import HISTORY_LIMIT
+from penstock.model.job_log import LOG_LIMIT
 from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
 
@@ -99,12 +107,8 @@ def _with_text(row: list[Any]) -> list[Any]:
 
 
 async def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> list[Entry]:
-    """Store how far running jobs have come; what the logs are to be told."""
-    rows = sorted((*n.lease.ref, n.fraction, storable(n.message)) for n in notes)
-    updated = await tx.fetch("progress", *zip(*rows, strict=True), number)
-    seqs = {seq for (seq,) in updated}
-    return [
-        progress_entry(note)
-        for note in notes
-        if note.lease.task is not None and note.lease.seq in seqs
-    ]
+    """Store how far running jobs have come, and what they have logged; what the logs of tasks are
+    to be told."""
+    rows = sorted((progress_row(note) for note in notes), key=lambda row: row[:3])
+    updated = await tx.fetch("progress", *zip(*rows, strict=True), number, LOG_LIMIT)
+    return progress_entries(notes, {seq for (seq,) in updated})

@@ -11,6 +11,7 @@ from penstock.adapters.redis.lanes import lane
 from penstock.lanes.state import LaneState
 from penstock.lanes.view import clock, why_waiting
 from penstock.model.job import Job, JobState, Priority, Record, parse_history
+from penstock.model.job_log import parse_log
 from penstock.model.payload import read_json, read_payload
 from penstock.ports.operators import ProcessInfo
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease
@@ -87,9 +88,10 @@ def table(flat: Reply) -> dict[str, str]:
 def _job(
     entry: Reply, served: Container[str], families: Mapping[str, list[LaneState]], now: float
 ) -> Job:
-    flat, spec_text, payload, result, history, scheduled, ahead = entry
+    flat, spec_text, payload, result, history, scheduled, ahead, logs = entry
     row, common = table(flat), spec(spec_text)
     state = JobState(row.get("state", "queued"))
+    runs = state is JobState.RUNNING
     name = row.get("lane", NO_LANE)
     job = Job(
         id=row["id"],
@@ -114,8 +116,9 @@ def _job(
         progress=1.0 if state is JobState.COMPLETED else float(row.get("progress", 0)),
         message=row.get("message", ""),
         result=read_json(result) if result else None,
-        error=Record(read_json(row["error"])) if "error" in row else None,
+        error=Record(read_json(row["error"])) if "error" in row and not runs else None,
         history=parse_history(history),
+        logs=[Record(line) for line in parse_log(logs)],
     )
     if state is JobState.QUEUED:
         if scheduled and job.run_at > now:

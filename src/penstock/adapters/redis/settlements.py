@@ -74,14 +74,12 @@ def _ended_badly(s: Settlement, member: str) -> dict[str, Any]:
 
 
 def progress_asks(notes: Sequence[Progress]) -> list[dict[str, Any]]:
-    return [
-        {
-            "seq": note.lease.seq,
-            "token": note.lease.token,
-            "id": note.lease.id,
-            "fraction": note.fraction,
-            "message": storable(note.message),
-            "data": json.dumps(progress_data(note)),
-        }
-        for note in notes
-    ]
+    return [_progress_ask(note) for note in notes]
+
+
+def _progress_ask(note: Progress) -> dict[str, Any]:
+    ask = {"seq": note.lease.seq, "token": note.lease.token, "id": note.lease.id}
+    if note.fraction is not None:
+        ask["fraction"] = note.fraction
+        ask |= {"message": storable(note.message), "data": json.dumps(progress_data(note))}
+    return ask | ({"lines": note.lines} if note.lines else {})

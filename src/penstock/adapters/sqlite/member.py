@@ -107,9 +107,9 @@ class SqliteMember:
                 return Exchange([], refused(tx, settlements), None, False)
             if returned:
                 permits.give_back(tx, self._number, returned)
-            stale, spared = settle(tx, self._number, self.id, settlements)
-            if progress:
+            if progress:  # before: it may be the last word of what is settled
                 note_progress(tx, self._number, progress)
+            stale, spared = settle(tx, self._number, self.id, settlements)
             if want is None or not want.looks:
                 lanes.announce(tx)
                 self._stand(tx, loop, want, 0)

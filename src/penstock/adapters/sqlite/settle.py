@@ -6,14 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.settlements import LOGGED, REQUEUED, ROW_OF, progress_entry, settled_entries
+from penstock.adapters.settlements import (
+    LOGGED,
+    REQUEUED,
+    ROW_OF,
+    progress_entries,
+    progress_row,
+    settled_entries,
+)
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lane_settle import judge, standing_leases
 from penstock.adapters.sqlite.lanes import free_slots
 from penstock.adapters.sqlite.stop import cancel_requeued
 from penstock.model.job import HISTORY_LIMIT
-from penstock.model.text import storable
+from penstock.model.job_log import LOG_LIMIT
 from penstock.ports.queue import Outcome, Progress, Ref, Settlement, Topic
 
 
@@ -71,14 +78,9 @@ def _settle(
 
 
 def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> None:
-    """Store how far running jobs have come."""
-    rows = [(*n.lease.ref, n.fraction, storable(n.message)) for n in notes]
-    parameters = {"batch": json.dumps(rows), "member": number}
+    """Store how far running jobs have come, and what they have logged."""
+    batch = json.dumps([progress_row(note) for note in notes])
+    parameters = {"batch": batch, "member": number, "log_limit": LOG_LIMIT}
     updated = tx.execute(sql("progress") + " RETURNING jobs.seq", parameters)
     seqs = {seq for (seq,) in updated.fetchall()}
-    entries = [
-        progress_entry(note)
-        for note in notes
-        if note.lease.task is not None and note.lease.seq in seqs
-    ]
-    changes.append(tx, entries)
+    changes.append(tx, progress_entries(notes, seqs))

@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from penstock.model.in_words import in_words
+
 LONG = 400
 """Characters of a text within JSON that are shown at once."""
 SHOWN = 20_000
@@ -63,6 +65,11 @@ def moment(at: float | None) -> Markup:
     if at is None or at > LAST_YEAR:
         return Markup("-")
     return _time(at, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+def clock(at: float) -> str:
+    """The time of day, as plain text."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S.%f}"[:-3]
 
 
 def _time(at: float, said: str) -> Markup:
@@ -185,6 +192,8 @@ def at_document(name: str, collection: str, chunk: int | None = None) -> str:
 FILTERS = {
     "when": when,
     "moment": moment,
+    "clock": clock,
+    "in_words": in_words,
     "duration": duration,
     "number": number,
     "size": size,

@@ -1,7 +1,11 @@
--- seqs, ids, tokens, fractions, messages of running jobs, by seq; and who holds them.
-UPDATE penstock.jobs AS j SET progress = s.progress, message = s.message
-FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[])
-     AS s (seq, id, token, progress, message)
+-- A list for each of seq, id, token, fraction (or null), message, lines to log of running jobs, by
+-- seq; who holds them; and the limit of the log.
+UPDATE penstock.jobs AS j
+SET progress = coalesce(s.progress, j.progress),
+    message = CASE WHEN s.progress IS NULL THEN j.message ELSE s.message END,
+    logs = CASE WHEN s.lines = '' THEN j.logs ELSE right(coalesce(j.logs, '') || s.lines, $8) END
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[], $5::text[], $6::text[])
+     AS s (seq, id, token, progress, message, lines)
 WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
-  AND j.holder IS NOT DISTINCT FROM $6 AND j.state = 'running'
+  AND j.holder IS NOT DISTINCT FROM $7 AND j.state = 'running'
 RETURNING j.seq

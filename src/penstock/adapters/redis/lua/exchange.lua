@@ -50,8 +50,8 @@ end
 local stale, spared = {}, {}
 if is_member then
   lane_settle.give_back(member, returned)
+  settle.progress(member, ask.progress) -- before: it may be the last word of what is settled
   stale, spared = settle.all(member, ask.settlements)
-  settle.progress(member, ask.progress)
 else
   stale = settle.refused(ask.settlements)
 end

@@ -147,7 +147,7 @@ async def _list(
 
 def _line(visit: Visit, job: Job) -> Job:
     """What the list tells of a job, without what nobody should see."""
-    short = replace(job, payload={}, result=None, history=[])
+    short = replace(job, payload={}, result=None, history=[], logs=[])
     return hidden_job(short, visit.desk.app.settings.hidden)
 
 

@@ -9,6 +9,7 @@
 --   specs              hash seq -> JSON object: kind, tenant, priority, at (enqueued), timeout,
 --                      max_retries, task, parent_id. The same text for all jobs of a batch
 --   payloads, results  hash seq -> JSON text (no result: null)
+--   logs               hash seq -> lines of JSON that handlers logged, the last 64 KiB
 --   history:SEQ        list of JSON records, one per ended run; at most 100
 --   keys               hash tenant, kind, key -> seq
 --   task:TENANT,TASK   sorted set of seqs; children:ID the same for the jobs of a parent, of which

@@ -1,6 +1,7 @@
 -- Rows of jobs, and what refers to them.
 
 local HISTORY_LIMIT = 100
+local LOG_LIMIT = 65536 -- as in penstock.model.job_log
 
 local jobs = {}
 
@@ -121,6 +122,12 @@ function jobs.history(seq)
   return '[' .. table.concat(records, ',') .. ']'
 end
 
+-- Append lines to what its handler has logged.
+function jobs.log(row, lines)
+  local text = (redis.call('HGET', ns .. 'logs', row.seq) or '') .. lines
+  redis.call('HSET', ns .. 'logs', row.seq, string.sub(text, -LOG_LIMIT))
+end
+
 function jobs.fail(row, error_type, error, record)
   jobs.save(row, {state = 'failed', finished_at = now, error = error, error_type = error_type})
   jobs.remember(row, record)
@@ -152,6 +159,7 @@ function jobs.forget(row)
   redis.call('HDEL', ns .. 'specs', row.seq)
   redis.call('HDEL', ns .. 'payloads', row.seq)
   redis.call('HDEL', ns .. 'results', row.seq)
+  redis.call('HDEL', ns .. 'logs', row.seq)
   redis.call('ZREM', ns .. 'ids', row.id)
   redis.call('ZREM', ns .. (row.state == 'failed' and 'failed' or 'finished'), row.seq)
   if (row.key or '') ~= '' then

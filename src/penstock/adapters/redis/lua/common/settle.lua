@@ -170,8 +170,11 @@ function settle.progress(holder, notes)
   for _, note in ipairs(notes) do
     local row = jobs.load(note.seq)
     if row and stands(row, note, holder) then
-      jobs.save(row, {progress = note.fraction, message = note.message})
-      log.append(row, 'progress', note.data)
+      if note.fraction then
+        jobs.save(row, {progress = note.fraction, message = note.message})
+        log.append(row, 'progress', note.data)
+      end
+      if note.lines then jobs.log(row, note.lines) end
     end
   end
 end
