@@ -104,7 +104,8 @@ async def test_running_jobs_have_ended_when_the_lifespan_does(farm: Farm) -> Non
 async def test_lifespan_that_fails_to_start_lets_no_job_run(farm: Farm) -> None:
     @asynccontextmanager
     async def lifespan(app: Penstock) -> AsyncIterator[None]:
-        raise OSError("no database at db:5432")
+        if app.handlers:
+            raise OSError("no database at db:5432")
         yield
 
     app = farm.bare(lifespan=lifespan)

@@ -177,7 +177,7 @@ def test_place_of_what_is_not_json_is_named() -> None:
     with pytest.raises(PermanentError, match=r"width is of type bytes"):
         encode_result(Size(b"3"))  # type: ignore[arg-type]
     with pytest.raises(PermanentError, match=r"result is not JSON: \[0\]: .*unknown type"):
-        encode_result([Page.model_construct(url=object())])
+        encode_result([PAGE.model_copy(update={"url": object()})])
 
 
 @pytest.mark.parametrize("payload", [[], "text", 1, ("a", 1), b"{}", True])
