@@ -177,16 +177,17 @@ class Penstock(Operating):
         if callable(kind):
             return self.job()(kind)
 
+        periodic = make_periodic(
+            kind or "a job",
+            every=every,
+            cron=cron,
+            timezone=timezone,
+            overlap=overlap,
+            catch_up=catch_up,
+        )
+
         def register(function: Function) -> Function:
             name = getattr(function, "__name__", "") if kind is None else kind
-            periodic = make_periodic(
-                name,
-                every=every,
-                cron=cron,
-                timezone=timezone,
-                overlap=overlap,
-                catch_up=catch_up,
-            )
             self.handlers.add(
                 Handler.of(
                     name,

@@ -101,9 +101,8 @@ def _plain(value: Any, where: str) -> Any:
         case set() | frozenset():
             # In an order of their own: equal payloads are equal texts.
             return sorted((_plain(one, f"{where}[...]") for one in value), key=_encode)
-    kind: type[Any] = type(value)
-    by_fields = is_dataclass(kind) and not hasattr(kind, "__pydantic_serializer__")
-    if by_fields:
+    kind: Any = type(value)
+    if is_dataclass(kind) and not hasattr(kind, "__pydantic_serializer__"):
         return _object(((one.name, getattr(value, one.name)) for one in fields(kind)), where)
     if (write := writer(kind)) is None:
         raise TypeError(
