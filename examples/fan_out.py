@@ -16,7 +16,7 @@ async def main(folder: str) -> None:
 
     @app.job("album", lane="albums")
     async def album(ctx: JobContext, pictures: int) -> dict[str, int]:
-        made = [await ctx.enqueue("thumbnail", {"n": n}) for n in range(pictures)]
+        made = await ctx.enqueue_many("thumbnail", [{"n": n} for n in range(pictures)])
         ends: dict[str, int] = {}
         async for job in ctx.finished(made):
             ends[job.state] = ends.get(job.state, 0) + 1

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from penstock import config
 from penstock.engine.enqueuer import Enqueuer, When
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
+from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
 from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import JobWaiters, LogWaiters
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
-from penstock.model.errors import JobNotFound, ValidationError, WaitTimeout
+from penstock.model.errors import (
+    ConfigError,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    ValidationError,
+    WaitTimeout,
+)
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
@@ -46,6 +56,9 @@ class Penstock(Operating):
     `redis://localhost:6379/0`. Without one, PENSTOCK_QUEUE or penstock.yaml say where, else it is
     `sqlite:///penstock.db`. Any setting can be given by name. Use it with `async with`;
     registering handlers needs no open queue.
+
+    `lifespan` is an async context manager that takes the app. Each process that runs jobs enters
+    it before its first and leaves it after its last; what it yields is `ctx.state`.
     """
 
     def __init__(
@@ -56,6 +69,7 @@ class Penstock(Operating):
         config_file: str | None = None,
         lanes: Mapping[str, Mapping[str, Any] | LaneConfig] | None = None,
         tenant_weights: Mapping[str, float] | None = None,
+        lifespan: Callable[[Penstock], AbstractAsyncContextManager[Any]] | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
@@ -69,6 +83,9 @@ class Penstock(Operating):
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.settings)
         self._visitors = Visitors(self.queue, self.settings)
+        if isasyncgenfunction(lifespan):
+            raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
+        self._lifespan = lifespan
         self._opened = 0
         self._to_close = AsyncExitStack()
         self._parts = Parts(
@@ -106,12 +123,17 @@ class Penstock(Operating):
     def settings(self) -> Settings:
         return self.config.settings
 
+    @overload
+    def job(self, kind: Function, /) -> Function: ...
+
+    @overload
     def job(
         self,
-        kind: str,
+        kind: str | None = None,
         *,
         timeout: float | None = None,
         max_retries: int | None = None,
+        backoff: Backoff | None = None,
         permanent: Iterable[type[BaseException]] = (),
         lane: str | Callable[[dict[str, Any]], str] | None = None,
         max_per_process: int | None = None,
@@ -120,10 +142,31 @@ class Penstock(Operating):
         timezone: str | None = None,
         overlap: bool = False,
         catch_up: float | None = None,
-    ) -> Callable[[Function], Function]:
+    ) -> Callable[[Function], Function]: ...
+
+    def job(
+        self,
+        kind: str | Callable[..., Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        backoff: Backoff | None = None,
+        permanent: Iterable[type[BaseException]] = (),
+        lane: str | Callable[[dict[str, Any]], str] | None = None,
+        max_per_process: int | None = None,
+        every: float | None = None,
+        cron: str | None = None,
+        timezone: str | None = None,
+        overlap: bool = False,
+        catch_up: float | None = None,
+    ) -> Any:
         """Register a handler: `async def handler(ctx, **payload)`, or a plain function, which
-        is run in a thread. `permanent` names exceptions that are not worth a retry. A process
-        takes `max_per_process` of them at a time; more stay in the queue, where tenants take turns.
+        is run in a thread. Without a `kind`, as in `@app.job`, it is the function's name.
+
+        `backoff` says how long to wait before a retry, in seconds: always, as a list, or by a
+        function of the attempt; else the settings do. `permanent` names exceptions that are not
+        worth a retry. A process takes `max_per_process` jobs of the kind at a time; more stay in
+        the queue, where tenants take turns.
 
         With `every` (seconds) or `cron` ("0 3 * * *", in `timezone`, else UTC) the job is also
         enqueued by the clock, once for each tick over all worker processes of the kind;
@@ -131,8 +174,11 @@ class Penstock(Operating):
         unless `overlap`. Of ticks that nobody was there for the newest is made up, if that is no
         more than `catch_up` seconds late (3600).
         """
+        if callable(kind):
+            return self.job()(kind)
+
         periodic = make_periodic(
-            kind,
+            kind or "a job",
             every=every,
             cron=cron,
             timezone=timezone,
@@ -141,12 +187,14 @@ class Penstock(Operating):
         )
 
         def register(function: Function) -> Function:
+            name = getattr(function, "__name__", "") if kind is None else kind
             self.handlers.add(
                 Handler.of(
-                    kind,
+                    name,
                     function,
                     timeout=self.settings.job_timeout if timeout is None else timeout,
                     max_retries=self.settings.max_retries if max_retries is None else max_retries,
+                    backoff=backoff,
                     permanent=permanent,
                     lane=lane,
                     periodic=periodic,
@@ -194,6 +242,8 @@ class Penstock(Operating):
         delay: float | None = None,
         run_at: When | None = None,
         deadline: When | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
         tenant: str = "default",
         task: str | None = None,
         replace: Literal["finished"] | None = None,
@@ -206,7 +256,8 @@ class Penstock(Operating):
         `replace="finished"` a key whose job failed or was cancelled starts a new one. `job_id`,
         32 hex digits that nobody else can have chosen, names the job itself: if it is there
         already, it is given back.
-        `delay` or `run_at`: not before. `deadline`: not after. `task` names the log it
+        `delay` or `run_at`: not before. `deadline`: not after. `timeout` and `max_retries` are
+        those of the kind unless given. `task` names the log it
         reports to. `conn`, on PostgreSQL: an asyncpg connection to the queue's database with a
         transaction open; the job is stored if that is committed, and gone if it is not.
         """
@@ -219,6 +270,8 @@ class Penstock(Operating):
             delay=delay,
             run_at=run_at,
             deadline=deadline,
+            timeout=timeout,
+            max_retries=max_retries,
             tenant=tenant,
             task=task,
             replace=replace,
@@ -235,6 +288,8 @@ class Penstock(Operating):
         delay: float | None = None,
         run_at: When | None = None,
         deadline: When | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
         tenant: str = "default",
         task: str | None = None,
         replace: Literal["finished"] | None = None,
@@ -250,6 +305,8 @@ class Penstock(Operating):
             delay=delay,
             run_at=run_at,
             deadline=deadline,
+            timeout=timeout,
+            max_retries=max_retries,
             tenant=tenant,
             task=task,
             replace=replace,
@@ -266,6 +323,18 @@ class Penstock(Operating):
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """The job once it is completed, failed or cancelled; WaitTimeout after `timeout` s."""
         return await self._waiters.wait(job_id, timeout)
+
+    async def result(self, job_id: str, timeout: float | None = None) -> Any:
+        """What the job's handler has returned, once it is there. JobFailed if the job failed,
+        JobCancelled if it was cancelled, WaitTimeout after `timeout` s."""
+        job = await self.wait(job_id, timeout)
+        match job.state:
+            case JobState.FAILED:
+                raise JobFailed(job.id, job.kind, job.error)
+            case JobState.CANCELLED:
+                raise JobCancelled(job.id, job.kind, job.error)
+            case _:
+                return job.result
 
     async def jobs(
         self,
@@ -383,9 +452,10 @@ class Penstock(Operating):
             self.queue,
             handlers,
             settings=self.settings,
-            enqueue=self._enqueuer.enqueue,
+            enqueuer=self._enqueuer,
             chores=self._parts.chores(handlers),
             works=works,
+            lifespan=None if self._lifespan is None else partial(self._lifespan, self),
         )
         self._visitors.add(orchestrator)
         return orchestrator

@@ -10,11 +10,13 @@ from tests.support.waiting import until
 async def test_a_job_is_stored_run_and_read(host: Host) -> None:
     served = host.serve()
     async with served.client() as client:
-        answer = await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": 20, "b": 22}})
+        new = {"kind": "add", "payload": {"a": 20, "b": 22}, "timeout": 7.5, "max_retries": 0}
+        answer = await client.post("/v1/jobs", json=new)
         assert answer.status_code == 202
         where = answer.headers["location"]
         job = (await client.get(where, params={"wait": 20})).json()
         assert (job["state"], job["result"]) == ("completed", {"sum": 42})
+        assert (job["timeout"], job["max_retries"]) == (7.5, 0)
         assert where == f"/v1/jobs/{job['id']}"
 
 

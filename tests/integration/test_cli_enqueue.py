@@ -41,12 +41,14 @@ def test_options_reach_the_job(cli: Cli) -> None:
     job = cli(
         *("enqueue", "add", "--json", "--key", "k", "--priority", "high", "--tenant", "acme"),
         *("--task", "t1", "--delay", "60", "--deadline", later.isoformat()),
+        *("--job-timeout", "7.5", "--max-retries", "0"),
     ).json
     found = cli.job(job["id"])
     assert (found.key, found.priority, found.tenant) == ("k", Priority.HIGH, "acme")
     assert found.task == "t1"
     assert 50 < found.run_at - time.time() < 61
     assert found.deadline == pytest.approx(later.timestamp())
+    assert (found.timeout, found.max_retries) == (7.5, 0)
 
 
 def test_a_time_without_a_zone_is_local(cli: Cli) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from enum import Enum
+from ipaddress import IPv4Address
+from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, TypedDict
+from uuid import UUID
 
+import pydantic
 import pytest
 
+from penstock import JobContext
 from penstock.engine.arguments import Arguments
 from penstock.model.errors import ConfigError, ValidationError
 
@@ -207,3 +214,80 @@ def test_method_partial_and_wrapped_functions_are_understood() -> None:
             arguments(function).parse('{"url":1}')
     partial = functools.partial(untyped, width=5)
     assert arguments(partial).parse('{"url":"x"}') == {"url": "x"}
+
+
+class Page(pydantic.BaseModel):
+    url: str
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Record(dict[str, int]):
+    """What JSON takes for a dict, and pydantic knows nothing of."""
+
+
+class Row(TypedDict):
+    n: int
+
+
+@pytest.mark.parametrize(
+    "first", [int, "str", str | None, list[int], Page, Size, Literal[1]], ids=str
+)
+def test_handler_whose_first_parameter_is_data_is_refused(first: Any) -> None:
+    def handler(a, b: int = 1):  # type: ignore[no-untyped-def]
+        pass
+
+    handler.__annotations__["a"] = first
+    with pytest.raises(ConfigError, match=r"'resize' must take the job's context first.*ctx"):
+        arguments(handler)
+
+
+@pytest.mark.parametrize("first", [Any, JobContext, JobContext[Size], "Missing", object], ids=str)
+def test_what_may_be_a_context_is_taken(first: Any) -> None:
+    def handler(a, b: int = 1):  # type: ignore[no-untyped-def]
+        pass
+
+    handler.__annotations__["a"] = first
+    assert arguments(handler).parse('{"b":2}') == {"b": 2}
+
+
+@pytest.mark.parametrize("function", [lambda url, width=1: None, lambda url, **rest: None])
+def test_argument_in_the_place_of_the_context_is_told_so(function: Callable[..., Any]) -> None:
+    with pytest.raises(ValidationError, match="url, the first parameter, is the job's context"):
+        arguments(function).parse('{"url":"x"}')
+
+
+Name = NewType("Name", str)
+STORABLE = [
+    *(None, Any, object, int, dict, dict[str, list[Size]], Page | None, "Missing", Record),
+    *(datetime, UUID, Path, IPv4Address, tuple[int, ...], Annotated[Colour, 1], Row, Name),
+    *(set[int], Literal["a", 1], Mapping[str, int], "list[Missing]"),
+]
+
+
+@pytest.mark.parametrize("returns", STORABLE, ids=str)
+def test_result_that_can_be_stored_is_taken(returns: Any) -> None:
+    def handler(ctx):  # type: ignore[no-untyped-def]
+        pass
+
+    handler.__annotations__["return"] = returns
+    arguments(handler)
+
+
+NOT_STORABLE = [
+    *(bytes, list[bytes], dict[str, socket], socket | None, JobContext),
+    *(Iterator[int], AsyncIterator[int], Awaitable[int], Callable[[int], str]),
+    *(Annotated[socket, 1], pytest.CaptureFixture),
+]
+
+
+@pytest.mark.parametrize("returns", NOT_STORABLE, ids=str)
+def test_result_that_can_never_be_stored_is_refused(returns: Any) -> None:
+    def handler(ctx):  # type: ignore[no-untyped-def]
+        pass
+
+    handler.__annotations__["return"] = returns
+    with pytest.raises(ConfigError, match=r"'resize' returns \w+, which cannot be stored as JSON"):
+        arguments(handler)

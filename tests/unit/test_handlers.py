@@ -1,9 +1,12 @@
 """The functions that do jobs, by kind."""
 
+import functools
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
+from penstock import Penstock
 from penstock.engine.handlers import Handler, Handlers, check_kind
 from penstock.model.errors import ConfigError
 
@@ -101,3 +104,47 @@ def test_pattern_that_matches_nothing_is_refused_and_says_what_there_is() -> Non
         Handlers({"ingest.parse": work}).matching(["INGEST.*"])
     with pytest.raises(ConfigError, match="none"):
         Handlers().matching(["*"])
+
+
+async def yields(ctx: Any) -> AsyncIterator[int]:
+    yield 1
+
+
+def yields_in_thread(ctx: Any) -> Iterator[int]:
+    yield 1
+
+
+class Yielding:
+    async def __call__(self, ctx: Any):  # type: ignore[no-untyped-def]
+        yield 1
+
+
+@pytest.mark.parametrize(
+    "function", [yields, yields_in_thread, Yielding(), functools.partial(yields)]
+)
+def test_generator_is_no_handler(function: Any) -> None:
+    with pytest.raises(ConfigError, match=r"'work' is a generator.*ctx\.progress"):
+        Handler.of("work", function)
+
+
+@pytest.mark.parametrize("backoff", [-1, [], [1, "2"], float("nan"), "5", [1, 1e9]])
+def test_impossible_backoff_is_refused(backoff: Any) -> None:
+    with pytest.raises(ConfigError, match="backoff of 'work'"):
+        Handler.of("work", work, backoff=backoff)
+
+
+def test_without_a_kind_it_is_the_name_of_the_function() -> None:
+    app = Penstock("sqlite:///none.db")
+
+    @app.job
+    async def shrink(ctx: Any, width: int) -> int:
+        return width
+
+    @app.job(timeout=5)
+    def grow(ctx: Any) -> None: ...
+
+    assert list(app.handlers) == ["shrink", "grow"]
+    assert app.handlers["shrink"].function is shrink, "and it can still be called"
+    assert (app.handlers["grow"].timeout, app.handlers["grow"].is_async) == (5, False)
+    with pytest.raises(ConfigError, match="is no kind"):
+        app.job(lambda ctx: None)

@@ -20,6 +20,8 @@ from penstock.model.research import PageState, SearchState, TaskStatus
 from penstock.server.problems import problem_of
 
 ARGUMENTS: dict[str, tuple[object, ...]] = {
+    "JobFailed": ("job", "kind", None),
+    "JobCancelled": ("job", "kind", None),
     "KeyConflict": ("key", "job"),
     "LaneBusy": ("lane", 0.0, "why"),
     "Blocked": ("lane", "why"),

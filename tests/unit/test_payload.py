@@ -1,9 +1,15 @@
 """Payloads and results as JSON text."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +21,7 @@ from penstock.model.errors import (
     ValidationError,
 )
 from penstock.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
-from penstock.model.payload import encode_payload, encode_result
+from penstock.model.payload import encode_payload, encode_result, plain_payload
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -91,13 +97,14 @@ NOT_JSON = {
     "nan": float("nan"),
     "infinity": float("-inf"),
     "bytes": b"x",
-    "a set": {1},
-    "a date": datetime.now(UTC),
     "an object": object(),
+    "a generator": (n for n in "ab"),
+    "an object in a set": {object()},
+    "half a surrogate pair in a set": {"\ud83d"},
     "half a surrogate pair": "\ud83d",
     "a surrogate in a name": {"\udc80": 1},
-    "keys that cannot be sorted": {"a": 1, 1: 2},
     "keys that are no text": {(1, 2): 3},
+    "keys that are the same text": {"1": 1, 1: 2},
     "a loop": endless(),
     "nested too deep": nested(),
 }
@@ -109,6 +116,70 @@ def test_what_is_not_json_is_refused(name: str) -> None:
         encode_payload({"a": NOT_JSON[name]})
     with pytest.raises(PermanentError, match="result is not JSON"):
         encode_result({"a": NOT_JSON[name]})
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Size:
+    width: int
+    unit: str = "mm"
+
+
+class Page(pydantic.BaseModel):
+    url: str
+    number: int = pydantic.Field(alias="no")
+    at: datetime
+    sizes: list[Size] = []
+
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+ID = UUID("6f1f2bd0-38b2-4ac4-a1b3-3ab4c5e0f7d1")
+PAGE = Page(url="x", no=2, at=NOW, sizes=[Size(3)])
+DATA: list[tuple[Any, Any]] = [
+    (NOW, "2026-11-16T09:30:00Z"),
+    (date(2026, 11, 16), "2026-11-16"),
+    (timedelta(minutes=1), "PT1M"),
+    (ID, str(ID)),
+    (Decimal("1.50"), "1.50"),
+    (Path("a/b"), "a/b"),
+    (Colour.RED, "red"),
+    (Size(3), {"width": 3, "unit": "mm"}),
+    ({"b", "a"}, ["a", "b"]),
+    ((1, [ID]), [1, [str(ID)]]),
+    ({Colour.RED: Size(1), ID: 2}, {"red": {"width": 1, "unit": "mm"}, str(ID): 2}),
+    ({"a": 1, 1: None, False: NOW}, {"a": 1, "1": None, "false": "2026-11-16T09:30:00Z"}),
+]
+
+
+@pytest.mark.parametrize(("value", "plain"), DATA, ids=lambda value: type(value).__name__)
+def test_data_is_stored_as_pydantic_writes_it(value: Any, plain: Any) -> None:
+    assert json.loads(encode_result(value)) == plain
+    assert json.loads(encode_payload({"a": value})) == {"a": plain}
+
+
+def test_model_is_stored_as_it_is_read_again() -> None:
+    assert Page.model_validate_json(encode_result(PAGE)) == PAGE
+    assert encode_payload({"page": PAGE}) == (
+        '{"page":{"at":"2026-11-16T09:30:00Z","no":2,"sizes":[{"unit":"mm","width":3}],"url":"x"}}'
+    )
+
+
+def test_payload_is_told_in_plain_values() -> None:
+    assert plain_payload({"at": NOW, "n": 1})[0] == {"at": "2026-11-16T09:30:00Z", "n": 1}
+    given = {"n": [1, 2]}
+    assert plain_payload(given)[0] is given, "what is plain is not copied"
+
+
+def test_place_of_what_is_not_json_is_named() -> None:
+    with pytest.raises(ValidationError, match=r"pages\[1\]\.size is of type object"):
+        encode_payload({"pages": [{"size": 1}, {"size": object()}]})
+    with pytest.raises(PermanentError, match=r"width is of type bytes"):
+        encode_result(Size(b"3"))  # type: ignore[arg-type]
+    with pytest.raises(PermanentError, match=r"result is not JSON: \[0\]: .*unknown type"):
+        encode_result([PAGE.model_copy(update={"url": object()})])
 
 
 @pytest.mark.parametrize("payload", [[], "text", 1, ("a", 1), b"{}", True])

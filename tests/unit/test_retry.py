@@ -1,14 +1,16 @@
 """When a failed job is run again."""
 
+import logging
 import random
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engine import retry
-from penstock.engine.retry import reconnect_delay, retry_delay
+from penstock.engine.retry import backoff_of, reconnect_delay, retry_delay
 from penstock.model.settings import Settings
 
 seconds = st.floats(0.001, 1e6)
@@ -53,3 +55,31 @@ def test_reconnect_waits_at_least_half_of_its_ceiling(
 def test_reconnect_starts_at_a_tenth_of_a_second_and_never_waits_over_two() -> None:
     assert 0.05 <= reconnect_delay(1, Settings()) <= 0.1
     assert all(1 <= reconnect_delay(n, Settings()) <= 2 for n in range(6, 200))
+
+
+@pytest.mark.parametrize(
+    ("backoff", "delays"),
+    [
+        (30, [30, 30, 30]),
+        ([0, 10, 60], [0, 10, 60, 60, 60]),
+        (lambda attempt: 5 * attempt, [5, 10, 15]),
+    ],
+    ids=["always", "listed", "computed"],
+)
+def test_own_backoff_of_a_kind_goes_before_the_settings(backoff: Any, delays: list[float]) -> None:
+    own = backoff_of("work", backoff)
+
+    assert [retry_delay(n, Settings(), own) for n in range(1, len(delays) + 1)] == delays
+
+
+@pytest.mark.parametrize(
+    "backoff",
+    [lambda n: -n, lambda n: None, lambda n: "5", lambda n: float("inf"), lambda n: n / 0],
+    ids=["negative", "None", "text", "infinite", "raises"],
+)
+def test_backoff_that_cannot_be_used_is_told_and_replaced(
+    caplog: pytest.LogCaptureFixture, backoff: Any
+) -> None:
+    with caplog.at_level(logging.ERROR, "penstock"):
+        assert 0 <= retry_delay(1, Settings(), backoff_of("work", backoff)) <= 1
+    assert "backoff of 'work'" in caplog.text

@@ -56,6 +56,14 @@ def enqueue_jobs(
         str | None,
         typer.Option("--deadline", metavar="TIME", help="Not after: 2030-01-31T09:00Z is UTC."),
     ] = None,
+    job_timeout: Annotated[
+        float | None,
+        typer.Option("--job-timeout", metavar="S", help="Seconds a run may take; else its kind's."),
+    ] = None,
+    max_retries: Annotated[
+        int | None,
+        typer.Option("--max-retries", metavar="N", help="Runs after the first; else its kind's."),
+    ] = None,
     tenant: Annotated[
         str, typer.Option("--tenant", metavar="T", help="Whose job it is.")
     ] = "default",
@@ -93,6 +101,8 @@ def enqueue_jobs(
         "delay": delay,
         "run_at": time_of("--run-at", run_at),
         "deadline": time_of("--deadline", deadline),
+        "timeout": job_timeout,
+        "max_retries": max_retries,
         "tenant": tenant,
         "task": task,
     }

@@ -17,6 +17,7 @@ from penstock.model.errors import (
     IntakeError,
     JobNotFound,
     LaneNotFound,
+    LifespanError,
     PenstockError,
     QueueError,
     StoreUnavailable,
@@ -41,7 +42,8 @@ Exit codes:
   0    ok
   1    a job that was watched or waited for failed, was cancelled, or took too long;
        a document could not be ingested; a research task failed or was stopped;
-       an answer failed or was cancelled; the doctor found something broken
+       an answer failed or was cancelled; the doctor found something broken;
+       the app's lifespan failed to start
   2    wrong usage or invalid input
   3    no such job, lane, document, task, answer or key, or no such queue yet
   4    the queue, the store or a source of messages cannot be reached or used
@@ -113,7 +115,7 @@ def _code_of(error: PenstockError) -> ExitCode:
             return ExitCode.NOT_FOUND
         case QueueError() | StoreUnavailable() | IntakeError():
             return ExitCode.UNAVAILABLE
-        case WaitTimeout():
+        case WaitTimeout() | LifespanError():
             return ExitCode.UNSUCCESSFUL
         case _:
             return ExitCode.INVALID

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-import sys
 from collections.abc import Callable
 from typing import Any
 
+from penstock.engine.annotations import is_data, never_json, resolve
 from penstock.model.errors import ConfigError, DamagedRow, ValidationError
 from penstock.model.text import is_storable
 
@@ -21,13 +21,15 @@ class Arguments:
     def __init__(self, kind: str, function: Callable[..., Any]) -> None:
         self._kind = kind
         self._function = function
-        parameters = list(inspect.signature(function).parameters.values())
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())
         if not parameters or parameters[0].kind not in (
             inspect.Parameter.POSITIONAL_ONLY,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
         ):
             raise ConfigError(f"the handler of {kind!r} must take the job's context first")
         self._context = parameters[0].name
+        self._check(parameters[0].annotation, signature.return_annotation)
         self._open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
         self._parameters = []
         for parameter in parameters[1:]:
@@ -47,6 +49,27 @@ class Arguments:
         self._typed = any(p.annotation is not inspect.Parameter.empty for p in self._parameters)
         self._validate: Callable[[str], dict[str, Any]] | None = None
 
+    def _check(self, context: Any, returns: Any) -> None:
+        """Refuse what the annotations alone show to be a mistake. Those that cannot be resolved
+        show nothing."""
+        empty = inspect.Parameter.empty
+        if context is not empty and is_data(self._resolved(context)):
+            raise ConfigError(
+                f"the handler of {self._kind!r} must take the job's context first: write "
+                f"(ctx: JobContext, {self._context}: ...)"
+            )
+        if returns is not empty and (wrong := never_json(self._resolved(returns))) is not None:
+            raise ConfigError(
+                f"the handler of {self._kind!r} returns {getattr(wrong, '__name__', wrong)}, which "
+                "cannot be stored as JSON; return plain values, a dataclass or a pydantic model"
+            )
+
+    def _resolved(self, annotation: Any) -> Any:
+        try:
+            return resolve(annotation, self._function)
+        except (NameError, AttributeError):
+            return Any
+
     def prepare(self) -> None:
         """Build what checking needs now, and not with the first job."""
         if self._typed and self._validate is None:
@@ -58,7 +81,7 @@ class Arguments:
         if not is_storable(payload):
             raise DamagedRow
         if self._open and f'"{self._context}"' in payload and self._context in json.loads(payload):
-            self._refuse([f"{self._context} is the job's context, not an argument"])
+            self._refuse([self._not_an_argument(self._context)])
         if not self._typed:
             arguments: dict[str, Any] = {} if payload == "{}" else json.loads(payload)
             if not self.required <= arguments.keys() or not (
@@ -74,8 +97,13 @@ class Arguments:
         missing = sorted(self.required - arguments.keys())
         unknown = sorted(arguments.keys() - self._names)
         problems = [f"{name} is missing" for name in missing]
-        problems += [f"{name} is not an argument" for name in unknown]
+        problems += [self._not_an_argument(name) for name in unknown]
         self._refuse(problems)
+
+    def _not_an_argument(self, name: str) -> str:
+        if name == self._context:
+            return f"{name}, the first parameter, is the job's context, not an argument"
+        return f"{name} is not an argument"
 
     def _refuse(self, problems: list[str]) -> None:
         signature = f"{self._kind}({', '.join(map(str, self._parameters))})"
@@ -107,7 +135,7 @@ class Arguments:
             except pydantic.ValidationError as error:
                 self._refuse(
                     [
-                        _words(problem)
+                        self._words(problem)
                         for problem in error.errors(include_url=False, include_input=False)
                     ]
                 )
@@ -118,11 +146,8 @@ class Arguments:
     def _resolve(self, parameter: inspect.Parameter) -> Any:
         if parameter.annotation is inspect.Parameter.empty:
             return Any
-        if not isinstance(parameter.annotation, str):
-            return parameter.annotation
-        module = sys.modules.get(self._function.__module__)
         try:
-            return eval(parameter.annotation, dict(vars(module)) if module else {})  # noqa: S307
+            return resolve(parameter.annotation, self._function)
         except (NameError, AttributeError) as error:
             log.warning(
                 "%s: the type of %s (%s) cannot be resolved (%s), so it is not checked",
@@ -133,13 +158,12 @@ class Arguments:
             )
             return Any
 
-
-def _words(problem: Any) -> str:
-    where = ".".join(map(str, problem["loc"])) or "payload"
-    match problem["type"]:
-        case "missing":
-            return f"{where} is missing"
-        case "extra_forbidden":
-            return f"{where} is not an argument"
-        case _:
-            return f"{where}: {problem['msg']}"
+    def _words(self, problem: Any) -> str:
+        where = ".".join(map(str, problem["loc"])) or "payload"
+        match problem["type"]:
+            case "missing":
+                return f"{where} is missing"
+            case "extra_forbidden":
+                return self._not_an_argument(where)
+            case _:
+                return f"{where}: {problem['msg']}"

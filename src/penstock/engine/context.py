@@ -14,14 +14,17 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from penstock import tracing
-from penstock.engine.enqueuer import When, absolute
+from penstock.engine.enqueuer import Enqueuer, When, ahead
 from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.job_lanes import JobLanes, Lending
@@ -44,23 +47,10 @@ from penstock.model.tick import tick_of
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
 
 T = TypeVar("T")
+State = TypeVar("State", default=Any)
 
 current: ContextVar[JobContext | None] = ContextVar("penstock_job", default=None)
 """The context of the job being run here, for code that is not handed it."""
-
-
-class Enqueue(Protocol):
-    """How a handler's jobs reach the queue (the app's `enqueue`)."""
-
-    def __call__(
-        self,
-        kind: str,
-        payload: dict[str, Any] | None = None,
-        *,
-        job_id: str | None = None,
-        parent_id: str | None = None,
-        **options: Any,
-    ) -> Awaitable[Job]: ...
 
 
 class _Noted:
@@ -81,7 +71,7 @@ class Services:
     """What the contexts of a process share."""
 
     note: Callable[[Run, float | None, str, str], None]
-    enqueue: Enqueue
+    enqueuer: Enqueuer
     permits: PermitDesk
     client: HttpClient
     finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
@@ -90,10 +80,13 @@ class Services:
     timed: Callable[[str, str, float], None]
     """How long a stage of a run of this kind took."""
     loop: asyncio.AbstractEventLoop
+    state: Any = None
+    """What the lifespan has yielded."""
 
 
-class JobContext:
-    """One run's view of the engine."""
+class JobContext(Generic[State]):
+    """One run's view of the engine. `JobContext[Resources]` is one whose `state` is what the app's
+    lifespan yields, a `Resources`."""
 
     __slots__ = ("_children", "_log", "_run", "_services")
 
@@ -134,6 +127,12 @@ class JobContext:
             releases=lease.releases,
             history=parse_history(lease.history),
         )
+
+    @property
+    def state(self) -> State:
+        """What the app's `lifespan` has yielded in this process; None without one."""
+        state: State = self._services.state
+        return state
 
     @property
     def tenant(self) -> str:
@@ -254,6 +253,8 @@ class JobContext:
         tenant: str | None = None,
         task: str | None = None,
         deadline: When | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
         detached: bool = False,
         **options: Any,
     ) -> Job:
@@ -267,28 +268,65 @@ class JobContext:
         leaves its children alone. ParentEnded once this run is over: cancelled, timed out, or
         taken over by another process.
         """
-        lease = self._run.lease
-        if lease.deadline is not None and not detached:
-            own = lease.deadline if deadline is None else absolute("deadline", deadline)
-            deadline = min(lease.deadline, own)
-        text = encode_payload(payload)
-        if self._children is None:
-            self._children = Counter()
-        self._children[kind, text] += 1
-        return await self._services.enqueue(
+        jobs = await self.enqueue_many(
             kind,
-            payload,
-            key=key,
+            [payload],
+            keys=None if key is None else [key],
+            priority=priority,
+            tenant=tenant,
+            task=task,
+            deadline=deadline,
+            timeout=timeout,
+            max_retries=max_retries,
+            detached=detached,
+            **options,
+        )
+        return jobs[0]
+
+    async def enqueue_many(
+        self,
+        kind: str,
+        payloads: Sequence[dict[str, Any] | None],
+        *,
+        keys: Sequence[str | None] | None = None,
+        priority: PriorityName | Priority | None = None,
+        tenant: str | None = None,
+        task: str | None = None,
+        deadline: When | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        detached: bool = False,
+        **options: Any,
+    ) -> list[Job]:
+        """Enqueue many children of one kind, up to 10,000 in one transaction; each as by
+        `enqueue`."""
+        lease = self._run.lease
+        if deadline is not None:
+            deadline = ahead(deadline, self._run.member.now())
+        if lease.deadline is not None and not detached:
+            deadline = lease.deadline if deadline is None else min(lease.deadline, deadline)
+        return await self._services.enqueuer.enqueue_many(
+            kind,
+            payloads,
+            keys=keys,
+            ids=[self._child_id(kind, encode_payload(payload)) for payload in payloads],
             priority=Priority(lease.priority) if priority is None else priority,
             tenant=lease.tenant if tenant is None else tenant,
             task=lease.task if task is None else task,
             deadline=deadline,
+            timeout=timeout,
+            max_retries=max_retries,
             parent_id=lease.id,
             parent_run=ParentRun(lease.token, self._run.member.id),
             attached=not detached,
-            job_id=child_id(lease.id, kind, text, self._children[kind, text]),
             **options,
         )
+
+    def _child_id(self, kind: str, payload: str) -> str:
+        if self._children is None:
+            self._children = Counter()
+        self._children[kind, payload] += 1
+        return child_id(self._run.lease.id, kind, payload, self._children[kind, payload])
 
     def finished(self, jobs: Iterable[Job]) -> AsyncGenerator[Job, None]:
         """`async for job in ctx.finished(children): ...`: these jobs as they end, each once,

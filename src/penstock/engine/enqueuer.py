@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Literal
 
-from penstock.engine.handlers import Handlers, check_kind
+from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
 from penstock.model.errors import ValidationError
 from penstock.model.ids import new_ids
-from penstock.model.job import Job, Priority, PriorityName
-from penstock.model.payload import encode_payload
+from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Job, Priority, PriorityName
+from penstock.model.payload import encode_payload, plain_payload
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs, ParentRun
+
+log = logging.getLogger("penstock")
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
 NAME_LIMIT = 512
+ALIKE = 0.8
+"""How like another a kind must be to be taken for a slip of the pen."""
 
 When = float | datetime
 
@@ -28,6 +34,8 @@ class Enqueuer:
     def __init__(self, queue: JobQueue, handlers: Handlers) -> None:
         self._queue = queue
         self._handlers = handlers
+        self._unknown: set[str] = set()
+        """Kinds that were warned of."""
 
     async def enqueue(
         self,
@@ -70,6 +78,8 @@ class Enqueuer:
         delay: float | None = None,
         run_at: When | None = None,
         deadline: When | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
         tenant: str = "default",
         task: str | None = None,
         parent_id: str | None = None,
@@ -86,21 +96,35 @@ class Enqueuer:
             raise ValidationError(f'replace is "finished" or None, not {replace!r}')
         for name, value in (("tenant", tenant), ("task", task), *(("key", k) for k in keys or ())):
             _check_name(name, value)
+        check_limits(
+            "the job",
+            DEFAULT_TIMEOUT if timeout is None else timeout,
+            DEFAULT_MAX_RETRIES if max_retries is None else max_retries,
+            ValidationError,
+        )
         handler = self._handlers.get(kind)
-        texts = [encode_payload(payload) for payload in payloads]
-        if handler is not None:
-            for text in texts:
+        plain = [plain_payload(payload) for payload in payloads]
+        if handler is None:
+            self._warn_of(kind)
+        else:
+            timeout = handler.timeout if timeout is None else timeout
+            max_retries = handler.max_retries if max_retries is None else max_retries
+            for _, text in plain:
                 handler.arguments.parse(text)
         lanes = [
-            UNKNOWN_LANE if handler is None else handler.lane_of(payload or {})
-            for payload in payloads
+            UNKNOWN_LANE if handler is None else handler.lane_of(payload) for payload, _ in plain
         ]
-        start = _start(delay, run_at, self._queue.now())
-        ids = new_ids(len(texts)) if ids is None else ids
+        now = self._queue.now()
+        start = _start(delay, run_at, now)
+        if deadline is not None:
+            # A child's may be that of its parent, which ends with it.
+            inherited = parent_run is not None
+            deadline = absolute("deadline", deadline) if inherited else ahead(deadline, now)
+        ids = new_ids(len(plain)) if ids is None else ids
         items = [
-            NewJob(job_id, text, key, lane, {} if payload is None else payload)
-            for job_id, text, key, lane, payload in zip(
-                ids, texts, keys or [None] * len(texts), lanes, payloads, strict=True
+            NewJob(job_id, text, key, lane, payload)
+            for job_id, (payload, text), key, lane in zip(
+                ids, plain, keys or [None] * len(plain), lanes, strict=True
             )
         ]
         jobs: list[Job] = []
@@ -112,9 +136,9 @@ class Enqueuer:
                 tenant=tenant,
                 priority=Priority.parse(priority),
                 run_at=start,
-                deadline=None if deadline is None else absolute("deadline", deadline),
-                timeout=None if handler is None else handler.timeout,
-                max_retries=None if handler is None else handler.max_retries,
+                deadline=deadline,
+                timeout=timeout,
+                max_retries=max_retries,
                 task=task,
                 parent_id=parent_id,
                 parent_run=parent_run,
@@ -129,6 +153,20 @@ class Enqueuer:
                 )
                 jobs += await self._queue.enqueue(traced, conn)
         return jobs
+
+    def _warn_of(self, kind: str) -> None:
+        """Say once that a kind without a handler here is much like one that has one. Others are
+        no mistake: their handlers are in another program."""
+        if kind in self._unknown or len(self._unknown) >= BATCH:
+            return
+        self._unknown.add(kind)
+        if near := get_close_matches(kind, self._handlers, 1, ALIKE):
+            log.warning(
+                "no handler of kind %r is registered here, so its jobs wait for another process; "
+                "did you mean %r?",
+                kind,
+                near[0],
+            )
 
 
 def _start(delay: float | None, run_at: When | None, now: float) -> float | None:
@@ -152,6 +190,14 @@ def absolute(name: str, value: Any) -> float:
             f"{name} is an absolute time (a datetime, or seconds since 1970), not {value!r}"
         )
     return float(value)
+
+
+def ahead(deadline: When, now: float) -> float:
+    """A deadline in seconds since 1970; ValidationError if it has passed."""
+    at = absolute("deadline", deadline)
+    if at <= now:
+        raise ValidationError(f"the deadline has passed, {now - at:.3g} s ago; give a later one")
+    return at
 
 
 def _check_name(name: str, value: Any) -> None:

@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.engine.arguments import Arguments
+from penstock.engine.retry import Backoff, OwnBackoff, backoff_of
 from penstock.engine.schedule import Periodic
-from penstock.model.errors import ConfigError, ValidationError
+from penstock.model.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
 from penstock.model.settings import Settings
 from penstock.ports.queue import NO_LANE
@@ -26,6 +27,16 @@ def check_kind(kind: Any) -> None:
             f"{kind!r} is no kind: up to 128 letters, digits, '_', '.', ':' and '-', "
             "starting with a letter"
         )
+
+
+def check_limits(
+    whose: str, timeout: Any, max_retries: Any, error: type[PenstockError] = ConfigError
+) -> None:
+    """Refuse what no run can be bounded by."""
+    if not isinstance(timeout, int | float) or not 0 < timeout <= 30 * 86400:
+        raise error(f"timeout of {whose} must be over 0 s and at most 30 days")
+    if not isinstance(max_retries, int) or not 0 <= max_retries <= 1000:
+        raise error(f"max_retries of {whose} must be between 0 and 1000")
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,6 +55,8 @@ class Handler:
     max_per_process: int | None = None
     """Jobs of the kind that a process takes at a time, also those that wait in it; None: any
     number."""
+    backoff: OwnBackoff | None = None
+    """None: as the settings say."""
 
     @classmethod
     def of(
@@ -57,19 +70,24 @@ class Handler:
         lane: str | Callable[[dict[str, Any]], str] | None = None,
         periodic: Periodic | None = None,
         max_per_process: int | None = None,
+        backoff: Backoff | None = None,
     ) -> Handler:
         check_kind(kind)
         if not callable(function):
             raise ConfigError(f"the handler of {kind!r} is not a function")
-        if not 0 < timeout <= 30 * 86400:
-            raise ConfigError(f"timeout of {kind!r} must be over 0 s and at most 30 days")
-        if not 0 <= max_retries <= 1000:
-            raise ConfigError(f"max_retries of {kind!r} must be between 0 and 1000")
+        check_limits(repr(kind), timeout, max_retries)
         if max_per_process is not None and max_per_process < 1:
             raise ConfigError(f"max_per_process of {kind!r} must be at least 1")
-        is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 (an object with async __call__)
-        )
+        called = getattr(function, "__call__", None)  # noqa: B004 (it may be async, too)
+        if any(
+            inspect.isasyncgenfunction(one) or inspect.isgeneratorfunction(one)
+            for one in (function, called)
+        ):
+            raise ConfigError(
+                f"the handler of {kind!r} is a generator (it has a yield); return the result, and "
+                "tell how far it is by ctx.progress"
+            )
+        is_async = any(map(inspect.iscoroutinefunction, (function, called)))
         arguments = Arguments(kind, function)
         if periodic is not None and arguments.required:
             raise ConfigError(
@@ -87,6 +105,7 @@ class Handler:
             lane,
             periodic,
             max_per_process,
+            None if backoff is None else backoff_of(kind, backoff),
         )
         if periodic is not None:
             handler.lane_of({})  # raises now, and not at each tick

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import replace
 from itertools import count
@@ -13,13 +13,14 @@ from typing import Any
 
 from penstock import tracing
 from penstock.engine.bench import Bench
-from penstock.engine.context import Enqueue, Services
+from penstock.engine.context import Services
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.job_lanes import Lending
+from penstock.engine.lifespan import Lifespan
 from penstock.engine.loop_lag import LoopLag
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
@@ -76,10 +77,13 @@ class JobOrchestrator:
         max_workers: int | None = None,
         *,
         settings: Settings | None = None,
-        enqueue: Enqueue | None = None,
+        enqueuer: Enqueuer | None = None,
         chores: Sequence[Chore] = (),
         works: bool = True,
+        lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
     ) -> None:
+        """`lifespan` is entered before the first job and left after the last; what it yields is
+        their `ctx.state`."""
         settings = settings or getattr(handlers, "settings", None) or Settings()
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
@@ -89,7 +93,8 @@ class JobOrchestrator:
             raise ConfigError("no handlers: register one with @app.job(...) first")
         self._queue = queue
         self._handlers = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
-        self._enqueue = enqueue or Enqueuer(queue, self._handlers).enqueue
+        self._enqueuer = enqueuer or Enqueuer(queue, self._handlers)
+        self._lifespan = None if lifespan is None or not works else Lifespan(lifespan)
         self._chores = tuple(chores)
         self._services: list[asyncio.Task[None]] = []
         self._tickers: list[Ticker] = []
@@ -136,8 +141,14 @@ class JobOrchestrator:
         if self.running:
             raise PenstockError("this orchestrator is already running")
         await asyncio.to_thread(self._prepare)
-        self._tickers = tickers(self._queue, self._handlers, self._enqueue, self._settings)
-        member = await self._join()
+        self._tickers = tickers(self._queue, self._handlers, self._enqueuer, self._settings)
+        # Before joining: it may take longer than a lease.
+        state = None if self._lifespan is None else await self._lifespan.start()
+        try:
+            member = await self._join()
+        except BaseException:
+            await self._end_lifespan()
+            raise
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
         watchdog = Watchdog(runs.values, self._queue.now)
@@ -151,7 +162,7 @@ class JobOrchestrator:
             member=member,
             services=Services(
                 note=settler.note,
-                enqueue=self._enqueue,
+                enqueuer=self._enqueuer,
                 permits=PermitDesk(
                     lambda: bench.member,
                     settler.give_back,
@@ -172,6 +183,7 @@ class JobOrchestrator:
                     lambda run: parking.reclaim(run),
                 ),
                 loop=asyncio.get_running_loop(),
+                state=state,
             ),
             runs=runs,
             traced=tracing.on(),
@@ -301,7 +313,12 @@ class JobOrchestrator:
             await bench.member.leave()
         except QueueError as error:
             log.error("could not sign off; others will notice: %s", error)
+        await self._end_lifespan()
         self.running = False
+
+    async def _end_lifespan(self) -> None:
+        if self._lifespan is not None:
+            await self._lifespan.stop()
 
     async def _until_no_runs(self, seconds: float) -> None:
         """Wait until nothing runs, the time is up, or a second stop is in a hurry."""

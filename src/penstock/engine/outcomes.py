@@ -91,7 +91,7 @@ def failed(
     )
     if permanent or lease.attempts > max_retries:
         return ended
-    run_at = now + retry_delay(lease.attempts, settings)
+    run_at = now + retry_delay(lease.attempts, settings, handler.backoff)
     if stuck:
         run_at = max(run_at, now + settings.lease_seconds)
     if lease.deadline is not None and run_at >= lease.deadline:

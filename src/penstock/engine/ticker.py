@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.engine.context import Enqueue
+from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler
 from penstock.engine.schedule import Periodic, newest
 from penstock.model.errors import ConfigError, KeyConflict
@@ -59,7 +59,7 @@ class Ticker:
         queue: JobQueue,
         kind: str,
         periodic: Periodic,
-        enqueue: Enqueue,
+        enqueuer: Enqueuer,
         retention_seconds: float,
     ) -> None:
         if retention_seconds < LEAST_RETENTION:
@@ -74,7 +74,7 @@ class Ticker:
         # A tick's row lives at least so long after the tick. Later nobody could tell whether the
         # tick had been enqueued, so it must not be.
         self._late = min(periodic.catch_up, retention_seconds)
-        self._enqueue = enqueue
+        self._enqueuer = enqueuer
         self._seen: float | None = None
         self._last: float | None = None
         self._unfinished: list[str] = []
@@ -115,7 +115,7 @@ class Ticker:
             return
         key, job_id = tick_key(tick), tick_id(self._kind, tick)
         try:
-            await self._enqueue(self._kind, key=key, job_id=job_id, tenant=TENANT)
+            await self._enqueuer.enqueue(self._kind, key=key, job_id=job_id, tenant=TENANT)
         except KeyConflict as error:
             # Somebody gave its key to a job of their own. Trying again would not change that.
             log.warning("a tick of %r is skipped: %s", self._kind, error)
@@ -152,11 +152,11 @@ class Ticker:
 
 
 def tickers(
-    queue: JobQueue, handlers: Mapping[str, Handler], enqueue: Enqueue, settings: Settings
+    queue: JobQueue, handlers: Mapping[str, Handler], enqueuer: Enqueuer, settings: Settings
 ) -> list[Ticker]:
     """One for each periodic kind among `handlers`."""
     return [
-        Ticker(queue, kind, handler.periodic, enqueue, settings.retention_seconds)
+        Ticker(queue, kind, handler.periodic, enqueuer, settings.retention_seconds)
         for kind, handler in handlers.items()
         if handler.periodic is not None
     ]

@@ -7,7 +7,13 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from penstock.model.errors import JobNotFound, QueueError, WaitTimeout
+from penstock.model.errors import (
+    JobNotFound,
+    QueueError,
+    QueueUnavailable,
+    QueueUnusable,
+    WaitTimeout,
+)
 from penstock.model.job import Job
 from penstock.ports.queue import JobQueue, Topic, Wakeup
 from penstock.tasks import end_tasks
@@ -88,8 +94,13 @@ class Waiters(Generic[Key, Found]):
             return
         try:
             found = await self._look(list(self._waiting))
-        except QueueError as error:
+        except (QueueUnavailable, QueueUnusable) as error:
             log.debug("cannot look for waiters: %s", error)
+            return
+        except QueueError as error:  # it is not open: waiting would bring nothing
+            for future in set().union(*self._waiting.values()):
+                if not future.done():
+                    future.set_exception(error)
             return
         answers: dict[asyncio.Future[dict[Key, Found]], dict[Key, Found]] = {}
         for key, value in found.items():

@@ -2,6 +2,7 @@
 
 PenstockError
 ├── ConfigError                 a setting is missing or wrong
+├── LifespanError               the app's lifespan failed to start, so no job is run
 ├── QueueError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
 │   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
@@ -16,6 +17,8 @@ PenstockError
 ├── KeyConflict                 same idempotency key, another payload
 ├── TaskStopped                 the task takes no jobs until it is resumed
 ├── ParentEnded                 the run that would enqueue a child is over
+├── JobFailed                   what `app.result` was asked for is not there: the job failed
+│   └── JobCancelled            or was cancelled
 ├── WaitTimeout
 ├── TooSlow                     a follower of a feed has not kept up
 ├── RunLater                    raised by a handler: run me later, this run does not count
@@ -61,6 +64,10 @@ class PenstockError(Exception):
 
 class ConfigError(PenstockError):
     """A setting is missing or wrong; the message names it and says what to do."""
+
+
+class LifespanError(PenstockError):
+    """The app's lifespan raised before it yielded. Its error is the cause; no job was run."""
 
 
 class QueueError(PenstockError):
@@ -171,6 +178,28 @@ class ParentEnded(PenstockError):
             f"this run of job {self.parent_id} is over (cancelled, settled, or taken over by "
             "another process), so it can enqueue no more children; return, and do not retry"
         )
+
+
+class JobFailed(PenstockError):
+    """The job whose result was asked for has failed; `error` is what its last run raised, as
+    stored: `error["type"]`, `error["message"]`, `error["retryable"]`."""
+
+    def __init__(self, job_id: str, kind: str, error: Mapping[str, Any] | None) -> None:
+        super().__init__(job_id, kind, error)
+        self.job_id = job_id
+        self.kind = kind
+        self.error = error or {}
+
+    def __str__(self) -> str:
+        why = f"{self.error.get('type')}: {self.error.get('message')}"
+        return f"job {self.job_id} ({self.kind}) failed: {why}"
+
+
+class JobCancelled(JobFailed):
+    """The job whose result was asked for was cancelled."""
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} ({self.kind}) was cancelled"
 
 
 class WaitTimeout(PenstockError, TimeoutError):

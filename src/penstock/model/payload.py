@@ -1,8 +1,15 @@
-"""Payloads and results as JSON text, within explicit limits."""
+"""Payloads and results as JSON text, within explicit limits.
+
+Both ways are pydantic's JSON mode: what a handler can be given, such as a dataclass, a datetime or
+a UUID, can also be enqueued and returned.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from penstock.model.errors import PayloadTooLarge, PermanentError, ResultTooLarge, ValidationError
@@ -21,19 +28,24 @@ _encode = json.JSONEncoder(
 
 def encode_payload(payload: Any) -> str:
     """The canonical JSON text of a payload, or ValidationError saying what is wrong with it."""
+    return plain_payload(payload)[1]
+
+
+def plain_payload(payload: Any) -> tuple[dict[str, Any], str]:
+    """A payload in values that JSON has, and its canonical JSON text; or ValidationError."""
     if payload is None:
-        return "{}"
+        return {}, "{}"
     if not isinstance(payload, dict):
         raise ValidationError(f"a payload is a dict of arguments, not {type(payload).__name__}")
     if not all(isinstance(name, str) for name in payload):
         raise ValidationError("a payload's keys are argument names, so they must be strings")
-    text, size = _encode_or(payload, ValidationError, "payload")
+    plain, text, size = _encode_or(payload, ValidationError, "payload")
     if size > PAYLOAD_LIMIT:
         raise PayloadTooLarge(
             f"payload is {size:,} bytes, the limit is {PAYLOAD_LIMIT:,}; "
             "store the data elsewhere and enqueue a reference"
         )
-    return text
+    return plain, text
 
 
 def read_payload(text: str) -> dict[str, Any]:
@@ -55,7 +67,7 @@ def encode_result(result: Any) -> str:
     """The JSON text of a handler's result; a permanent error when it is not JSON or too large."""
     if result is None:
         return "null"
-    text, size = _encode_or(result, PermanentError, "result")
+    _, text, size = _encode_or(result, PermanentError, "result")
     if size > RESULT_LIMIT:
         raise ResultTooLarge(
             f"result is {size:,} bytes, the limit is {RESULT_LIMIT:,}; "
@@ -64,10 +76,76 @@ def encode_result(result: Any) -> str:
     return text
 
 
-def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[str, int]:
+def _encode_or(value: Any, error: type[PermanentError], what: str) -> tuple[Any, str, int]:
     try:
-        text = _encode(value)
+        try:
+            text = _encode(value)
+        except TypeError:  # most values are plain, and need no second look
+            value = _plain(value, "")
+            text = _encode(value)
         # Encoding also refuses a lone surrogate: a str that no database takes.
-        return text, len(text) if text.isascii() else len(text.encode())
+        return value, text, len(text) if text.isascii() else len(text.encode())
     except (TypeError, ValueError, RecursionError) as problem:
         raise error(f"{what} is not JSON: {problem}") from None
+
+
+def _plain(value: Any, where: str) -> Any:
+    """The same in values that JSON has; TypeError names the place of what cannot be."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case dict():
+            return _object(value.items(), where)
+        case list() | tuple():
+            return [_plain(one, f"{where}[{place}]") for place, one in enumerate(value)]
+        case set() | frozenset():
+            # In an order of their own: equal payloads are equal texts.
+            return sorted((_plain(one, f"{where}[...]") for one in value), key=_encode)
+    kind: Any = type(value)
+    if is_dataclass(kind) and not hasattr(kind, "__pydantic_serializer__"):
+        return _object(((one.name, getattr(value, one.name)) for one in fields(kind)), where)
+    if (write := writer(kind)) is None:
+        raise TypeError(
+            f"{where or 'it'} is of type {kind.__name__}; plain values, dataclasses and pydantic "
+            "models can be stored"
+        )
+    try:
+        return write(value)
+    except ValueError as problem:
+        raise TypeError(f"{where or kind.__name__}: {problem}") from None
+
+
+def _object(items: Iterable[tuple[Any, Any]], where: str) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for key, value in items:
+        plain = _plain(key, f"a key of {where or 'it'}")
+        if isinstance(plain, list | dict):
+            raise TypeError(f"a key of {where or 'it'} is of type {type(key).__name__}")
+        name = plain if isinstance(plain, str) else _encode(plain)
+        if name in named:
+            raise TypeError(f"two keys of {where or 'it'} are {name!r} in JSON")
+        named[name] = _plain(value, f"{where}.{name}" if where else name)
+    return named
+
+
+NOT_DATA = (bytes, bytearray, memoryview, complex)
+"""pydantic writes them, but not all of them, or not so that they can be read again."""
+
+
+@lru_cache(maxsize=1000)
+def writer(kind: type) -> Callable[[Any], Any] | None:
+    """What turns values of a class into values that JSON has, if anything does."""
+    # Imported here: pydantic takes 0.2 s to load, and plain values need none of it.
+    import pydantic
+
+    if kind is object or issubclass(kind, NOT_DATA):
+        return None
+    try:
+        adapter = pydantic.TypeAdapter[Any](kind)
+    except pydantic.errors.PydanticUserError:
+        return None
+
+    def write(value: Any) -> Any:
+        return adapter.dump_python(value, mode="json", by_alias=True)
+
+    return write

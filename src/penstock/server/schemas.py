@@ -46,6 +46,10 @@ class NewJob(In):
     delay: float | None = Field(None, ge=0, le=366 * 86400, description="Seconds; not before.")
     run_at: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
     deadline: float | None = Field(None, ge=0, le=2**33, description="Seconds since 1970.")
+    timeout: float | None = Field(
+        None, gt=0, le=30 * 86400, description="Seconds a run may take; null: as its kind has it."
+    )
+    max_retries: int | None = Field(None, ge=0, le=1000, description="Null: as its kind has it.")
     task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
         None, description="The log that its changes go to."
     )

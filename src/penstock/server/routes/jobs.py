@@ -75,6 +75,8 @@ async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response
             delay=new.delay,
             run_at=new.run_at,
             deadline=new.deadline,
+            timeout=new.timeout,
+            max_retries=new.max_retries,
             task=new.task,
         )
         return reply(job.as_dict(), 202, location=at("jobs", job.id))
