@@ -161,6 +161,11 @@ def _of_lane(lane: LaneInfo) -> list[Attention]:
         return [Attention("rate limited", lane.name, None, todo)]
     if lane.breaker == "open":
         todo = f"{waits}: look at what it depends on; once that answers it goes on by itself"
+        if lane.probe_ok:
+            todo = (
+                f"{waits}: its probe passes, so look at what its jobs fail with "
+                f"(penstock jobs list --lane {lane.name}); it goes on once a request is answered"
+            )
         return [Attention("breaker open", lane.name, lane.failing_since, todo)]
     if lane.per_day is not None and lane.used_today >= lane.per_day:
         todo = f"{lane.used_today:,} requests today are all it may make, {waits} for tomorrow"

@@ -31,6 +31,8 @@ def test_a_queue_where_all_is_well_needs_none() -> None:
     ("changes", "what", "said"),
     [
         ({"breaker": "open", "failing_since": NOW - 50}, "breaker open", "3 jobs wait"),
+        ({"breaker": "open", "probe_ok": False}, "breaker open", "look at what it depends on"),
+        ({"breaker": "open", "probe_ok": True}, "breaker open", "look at what its jobs fail with"),
         ({"blocked_why": "credentials"}, "credentials refused", "penstock lanes resume api"),
         ({"blocked_why": "paused"}, "paused", "penstock lanes resume api"),
         ({"blocked_why": "rate limited", "blocked_until": NOW + 9}, "rate limited", "by itself"),

@@ -73,7 +73,7 @@ def failed(
         note = {"message": storable(str(error))}
         run_at = now + settings.reconnect_cap_seconds
         return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at)
-    report = report_of(error)
+    report = None if _own_doing(run, error) else report_of(error)
     # Of a lane that the job has left it tells nothing.
     own = bool(lease.lane) and run.in_lane
     in_lane = report is not None and bool(own or report.lane)
@@ -100,6 +100,13 @@ def failed(
         description["message"] += " (no retry: its deadline comes first)"
         return ended
     return ended._replace(outcome=Outcome.RETRY, run_at=run_at)
+
+
+def _own_doing(run: Run, error: BaseException) -> bool:
+    """Whether a time-out or connection error says nothing of the job's lane: the handler's request
+    was answered, and what it did afterwards is its own affair. (Where it raises Unavailable it
+    means the lane.)"""
+    return run.answered and isinstance(error, (TimeoutError, ConnectionError))
 
 
 def _traceback(error: BaseException) -> str | None:

@@ -54,6 +54,7 @@ class Run:
         "_stops",
         "_timeout_at",
         "_timer",
+        "answered",
         "calls",
         "ended",
         "for_others",
@@ -101,6 +102,8 @@ class Run:
         """Settled while its handler went on in spite of being cancelled."""
         self.permit_used = False
         """The permit the job was started with has paid for a request."""
+        self.answered = False
+        """That request was answered, which its lane has yet to learn."""
         self.in_lane = bool(lease.lane)
         """Whether it has a slot in its lane."""
         self.slot_used = False

@@ -187,8 +187,21 @@ class Worker:
             self._bench.settler.give_back(Returned(run.slot_again, None, 0, 0))
             run.slot_again = None
         if settlement is not None:
+            settlement = self._with_answer(run, settlement)
             run.ended = settlement
             self._bench.settler.add(settlement, run)
+
+    def _with_answer(self, run: Run, settlement: Settlement) -> Settlement:
+        """Let the job's lane learn that a request was answered, however its handler ended."""
+        report = settlement.report
+        if not run.answered:
+            return settlement
+        run.answered = False
+        if report is None:
+            return settlement._replace(report=Report(News.SUCCESS))
+        if report.lane not in (None, run.lane):
+            self._bench.services.permits.tell(run, Report(News.SUCCESS))
+        return settlement
 
 
 def _completed(run: Run, result: Any) -> Settlement:

@@ -30,6 +30,7 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         failing_since=lane.suspect_at if failing else None,
         limits=None if lane.limits is None else LaneLimits(**json.loads(lane.limits)),
         overridden=lane.limits is not None,
+        probe_ok=None if lane.probe_ok is None else bool(lane.probe_ok),
         blocked_until=lane.blocked_until if blocked and lane.blocked_until < FOR_EVER else None,
         blocked_why=lane.blocked_why if blocked else None,
         per_day=lane.per_day,
