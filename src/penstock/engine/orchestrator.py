@@ -21,6 +21,7 @@ from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.job_lanes import Lending
 from penstock.engine.loop_lag import LoopLag
+from penstock.engine.loop_watch import LoopWatch
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
 from penstock.engine.prober import probe_troubled
@@ -66,6 +67,7 @@ class JobOrchestrator:
     _bench: Bench
     _dispatcher: Dispatcher
     _renewer: Renewer
+    _loop_watch: LoopWatch
     _waiters: JobWaiters
     _clean: Context
 
@@ -116,8 +118,8 @@ class JobOrchestrator:
     @property
     def status(self) -> dict[str, Any]:
         """busy and stuck workers, jobs parked (without a worker, for others or for permits) and
-        claimed ahead, whether it drains or is degraded; how late its event loop is; trips to the
-        queue, the tally of its runs, periodic kinds and their ticks."""
+        claimed ahead, whether it drains or is degraded; how late its event loop is, and which job
+        blocks it; trips to the queue, the tally of its runs, periodic kinds and their ticks."""
         return {
             "busy": self._bench.busy if self.running else 0,
             "stuck": len(self._bench.stuck) if self.running else 0,
@@ -126,6 +128,7 @@ class JobOrchestrator:
             "draining": self.running and self._bench.draining,
             "degraded": self.degraded is not None,
             "loop_lag": self._lag.longest,
+            "blocked": self._loop_watch.status if self.running else None,
             "trips": self._dispatcher.trips if self.running else 0,
             "trip_seconds": round(self._dispatcher.trip_seconds, 3) if self.running else 0.0,
             "tally": self._bench.tally.as_status() if self.running else {},
@@ -141,6 +144,9 @@ class JobOrchestrator:
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
         watchdog = Watchdog(runs.values, self._queue.now)
+        self._loop_watch = LoopWatch(
+            self._lag, runs.values, self._queue.now, lambda: self._renewer.soon()
+        )
         settler = Settler(self._settings, self._wake)
         self._bench = bench = Bench(
             settings=self._settings,
@@ -176,6 +182,7 @@ class JobOrchestrator:
             runs=runs,
             traced=tracing.on(),
             freed=self._on_freed,
+            blocked_since=self._loop_watch.blocked_since,
             ready=self._on_ready,
         )
         self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed)
@@ -204,6 +211,7 @@ class JobOrchestrator:
             for ticker in self._tickers
         ]
         self._start_renewer(member)
+        self._loop_watch.start()
         self.running = True
 
     def asking(self, tenant: str, deadline: float) -> Visit:
@@ -291,6 +299,7 @@ class JobOrchestrator:
         except (QueueError, TimeoutError) as error:
             log.error("the last outcomes could not be stored; their jobs run again: %s", error)
             await end_tasks([self.dispatcher_task])
+        await asyncio.to_thread(self._loop_watch.stop)
         await end_tasks(self._services)
         await self._waiters.close()
         bench.watchdog.stop()

@@ -35,8 +35,7 @@ def interrupted(
     """The end of a run that was cut short; None when it no longer has a lease to end."""
     match run.interrupted:
         case Interrupt.TIMEOUT:
-            error = JobTimeout(f"took longer than its timeout of {run.limit:g} s")
-            return failed(run, error, handler, settings, stuck=stuck)
+            return failed(run, run.timed_out(), handler, settings, stuck=stuck)
         case Interrupt.DEADLINE:
             return failed(run, DeadlineExceeded("its deadline passed"), handler, settings)
         case Interrupt.CANCELLED:
@@ -104,8 +103,10 @@ def failed(
 
 def _own_doing(run: Run, error: BaseException) -> bool:
     """Whether a time-out or connection error says nothing of the job's lane: the handler's request
-    was answered, and what it did afterwards is its own affair. (Where it raises Unavailable it
-    means the lane.)"""
+    was answered, and what it did afterwards is its own affair; or it has blocked the event loop.
+    (Where it raises Unavailable it means the lane.)"""
+    if isinstance(error, JobTimeout) and run.blocked_at:
+        return True
     return run.answered and isinstance(error, (TimeoutError, ConnectionError))
 
 

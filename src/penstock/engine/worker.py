@@ -16,6 +16,7 @@ from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Interrupt, Run
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
+from penstock.engine.watchdog import overdue
 from penstock.model.payload import encode_result
 from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Lease, Outcome, Settlement
@@ -113,6 +114,11 @@ class Worker:
                 if error is not None:
                     raise error
             settlement = _completed(run, result)
+            since = bench.blocked_since(run)
+            if since is not None and since < run.deadline <= run.member.now():
+                # The watchdog was blocked like everybody else. Only the run's own doing counts:
+                # who merely comes after it is late through no fault of theirs.
+                run.interrupted = overdue(run, run.member.now())
         except asyncio.CancelledError as error:
             if run.interrupted is None:
                 if task.cancelling():  # the worker itself is being ended
