@@ -24,7 +24,7 @@ from penstock.engine.loop_lag import LoopLag
 from penstock.engine.loop_watch import LoopWatch
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
-from penstock.engine.prober import probe_troubled
+from penstock.engine.prober import Prober
 from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
@@ -108,6 +108,7 @@ class JobOrchestrator:
         """`max_workers`, and for each job that waits for others its own."""
         self._numbers = count()
         self._lag = LoopLag()
+        self._prober = Prober()
         self._visits = 0
 
     @property
@@ -185,7 +186,7 @@ class JobOrchestrator:
             blocked_since=self._loop_watch.blocked_since,
             ready=self._on_ready,
         )
-        self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed)
+        self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed, self._queue.get)
         self._stopping = None
         self._clean = copy_context()
         self._waiters = JobWaiters(self._queue)
@@ -280,7 +281,10 @@ class JobOrchestrator:
         await self._until_no_runs(grace)
         self._hasten.clear()
         if bench.runs:
-            log.warning("%d jobs still run after %g s: handing them back", len(bench.runs), grace)
+            # Asked to stop at once, that is what was asked for.
+            level = logging.WARNING if grace > 0 else logging.INFO
+            message = "%d jobs still run after %g s: handing them back"
+            log.log(level, message, len(bench.runs), grace)
             self._interrupt_all(Interrupt.STOPPING)
             # Handlers that ignore it are given up, and their jobs handed back, after that time.
             await self._until_no_runs(CANCEL_SECONDS * 2)
@@ -436,7 +440,7 @@ class JobOrchestrator:
         # Apart from the upkeep: a probe may hang for its whole time-out.
         while True:
             try:
-                await probe_troubled(self._bench.member)
+                await self._prober.probe_troubled(self._bench.member)
             except* QueueError as errors:
                 log.debug("probing has to wait: %s", errors.exceptions)
             await asyncio.sleep(self._settings.upkeep_seconds)
