@@ -122,6 +122,10 @@ class Library:
             self._purge,
         ]
 
+    def check(self) -> None:
+        """MissingExtra where documents could be accepted but none would become searchable."""
+        self._embedding.check()
+
     async def search(
         self,
         question: str,
@@ -165,6 +169,7 @@ class Library:
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
         """Store bytes as they come, for `add` once the rest of a request is known. What is never
         given to `add` is to be dropped, or swept away hours later."""
+        self.check()
         return await self._tools.blobs.put(parts, most=self._most_bytes)
 
     async def drop(self, blob: Blob) -> None:
@@ -200,6 +205,7 @@ class Library:
         file's name, else the content, is its id. A blob is the library's from here on, also when
         this fails: by then the document may be accepted.
         """
+        self.check()
         if isinstance(source, Path):
             origin = origin or str(source)
             id = id or source.name  # noqa: A001
@@ -243,6 +249,7 @@ class Library:
         setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
         returns it is not lost. Without an `id` the address is its id. The same again fetches
         again; if that brings the same content, nothing changes."""
+        self.check()
         names, rank, address = self._names, Priority.parse(priority), web_address(url)
         check(address, self._remote.allow)
         ref = await self._ref(tenant, collection, id or name_of(address))

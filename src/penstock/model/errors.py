@@ -2,6 +2,7 @@
 
 PenstockError
 ├── ConfigError                 a setting is missing or wrong
+│   └── MissingExtra            an optional part of the package is not installed
 ├── QueueError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
 │   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
@@ -59,6 +60,10 @@ class PenstockError(Exception):
 
 class ConfigError(PenstockError):
     """A setting is missing or wrong; the message names it and says what to do."""
+
+
+class MissingExtra(ConfigError):
+    """An optional part of the package is not installed; the message says how to install it."""
 
 
 class QueueError(PenstockError):
