@@ -144,7 +144,7 @@ async def test_children_go_with_their_parent_by_whatever_way_it_is_cancelled(
 
     @app.job("child")
     async def child(ctx: JobContext) -> None:
-        return None
+        await asyncio.Event().wait()
 
     site = Site(app)
     async with app, app.running():
