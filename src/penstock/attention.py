@@ -21,8 +21,8 @@ RECENT_SECONDS = 3600.0
 class Attention:
     what: str
     """One of a few words, for programs too: queue out of reach, credentials refused, breaker open,
-    kind without a worker, worker stuck, worker gone, dead letters, daily limit, rate limited,
-    paused."""
+    kind without a worker, event loop blocked, worker stuck, worker gone, dead letters, daily limit,
+    rate limited, paused."""
     subject: str
     """The lane, the kind, the worker process (host and pid) it is about."""
     since: float | None
@@ -69,6 +69,7 @@ ORDER = (
     "credentials refused",
     "breaker open",
     "kind without a worker",
+    "event loop blocked",
     "worker stuck",
     "worker gone",
     "dead letters",
@@ -104,6 +105,7 @@ def process_view(process: ProcessInfo, now: float) -> dict[str, Any]:
         "busy": process.status.get("busy", 0),
         "parked": process.status.get("parked", 0),
         "stuck": process.status.get("stuck", 0),
+        "blocked_by": (process.status.get("blocked") or {}).get("job"),
         "joined_at": process.joined_at,
         "heartbeat_at": process.heartbeat_at,
         "lease_until": process.lease_until,
@@ -145,7 +147,24 @@ def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
             "cannot be stopped: restart the process if they do not return"
         )
         found.append(Attention("worker stuck", name, None, todo))
+    if blocked := process.status.get("blocked"):
+        found.append(_blocked(name, blocked))
     return found
+
+
+def _blocked(process: str, blocked: dict[str, Any]) -> Attention:
+    job, seconds = f"job {blocked['job']} ({blocked['kind']})", blocked["seconds"]
+    what = (
+        "blocks it, and no other job goes on there"
+        if seconds is None
+        else (f"has blocked it for {seconds:g} s")
+    )
+    todo = (
+        f"{job} {what}, at {blocked['where']}: await, use asyncio.to_thread, or write its handler "
+        "as a plain def"
+    )
+    since = blocked["since"] if seconds is None else None
+    return Attention("event loop blocked", process, since, todo)
 
 
 def _of_lane(lane: LaneInfo) -> list[Attention]:
@@ -161,6 +180,11 @@ def _of_lane(lane: LaneInfo) -> list[Attention]:
         return [Attention("rate limited", lane.name, None, todo)]
     if lane.breaker == "open":
         todo = f"{waits}: look at what it depends on; once that answers it goes on by itself"
+        if lane.probe_ok:
+            todo = (
+                f"{waits}: its probe passes, so look at what its jobs fail with "
+                f"(penstock jobs list --lane {lane.name}); it goes on once a request is answered"
+            )
         return [Attention("breaker open", lane.name, lane.failing_since, todo)]
     if lane.per_day is not None and lane.used_today >= lane.per_day:
         todo = f"{lane.used_today:,} requests today are all it may make, {waits} for tomorrow"

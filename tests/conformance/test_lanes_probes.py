@@ -2,7 +2,9 @@
 
 import time
 
+from penstock.model.ids import new_ref
 from penstock.model.job import JobState
+from penstock.ports.lanes import Busy, PermitRequest
 from tests.conformance.lane_support import (
     CALM,
     LANE,
@@ -63,9 +65,15 @@ async def test_failed_probe_of_a_suspect_lane_opens_it_and_returns_the_attempt(
     assert await attempts(queue, job.id) == 1
     await member.probed(LANE, False)
 
-    assert (await info(queue)).breaker == "open"
+    lane = await info(queue)
+    assert (lane.breaker, lane.probe_ok) == ("open", False)
     row = await get(queue, job.id)
     assert (row.state, row.attempts) == (JobState.QUEUED, 0)
+    why = "its breaker is open (cannot reach 127.0.0.1:9)"
+    assert (row.waiting_for or "").startswith(f"lane {LANE}: {why}, next try at ")
+    (busy,) = await member.permits([PermitRequest(LANE, new_ref(), False, 0.0)])
+    assert isinstance(busy, Busy)
+    assert busy.why == why
 
 
 async def test_probe_that_turns_to_passing_brings_the_next_try_forward(ledger: Ledger) -> None:

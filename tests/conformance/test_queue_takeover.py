@@ -1,5 +1,9 @@
 """Take-over: what a dead or lapsed process held goes back, and who pays for it."""
 
+import logging
+
+import pytest
+
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobQueue, Member, Topic
 from tests.conformance.support import (
@@ -34,14 +38,19 @@ async def crash(ledger: Ledger, member: Member) -> None:
 
 
 async def test_jobs_of_a_killed_process_are_taken_back_at_once(
-    ledger: Ledger, queue: JobQueue, member: Member
+    ledger: Ledger, queue: JobQueue, member: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, "penstock")
     jobs = await add(queue, 5, task="paper")
     await dies(ledger, claims=5, starts=2)
     assert await claim(member) == []
     ready = queue.listen(Topic.READY)
 
     await member.upkeep()
+
+    (said,) = [one.getMessage() for one in caplog.records if "is gone" in one.getMessage()]
+    assert "is gone (its process died); took back 5 jobs: " in said
+    assert all(f"{job.id} ({job.kind})" in said for job in jobs)
 
     assert await ready.wait(5)
     started, waiting = jobs[:2], jobs[2:]

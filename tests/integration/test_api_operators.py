@@ -1,5 +1,6 @@
 """The API for those who look after a queue. In this process: the wire is tested elsewhere."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,9 @@ async def test_where_nothing_can_be_recorded_nothing_is_done(
         answer = await client.post(f"/v1/jobs/{job.id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (503, "store-unavailable")
     assert (await site.app.get(job.id)).state == "queued"
+
+
+async def test_history_is_kept_once(site: Site) -> None:
+    async with site.listening():
+        keeping = [task for task in asyncio.all_tasks() if task.get_name() == "penstock-history"]
+        assert len(keeping) == 1

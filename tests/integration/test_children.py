@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from penstock import Job, JobContext, JobState, ParentEnded, Penstock
+from penstock.cli import main
 from tests.support.processes import Farm
+from tests.support.site import Site
 from tests.support.waiting import until
 
+PAGE = {"origin": "http://localhost"}
+"""As a browser says it of a form on the server's own page."""
 FAR = 1000.0
 """Seconds ahead that no test comes to see."""
 
@@ -125,6 +129,50 @@ async def test_cancel_of_a_parent_ends_its_children_and_workers_live_on(farm: Fa
     assert {one.state for one in family if one.kind == "child"} == {JobState.CANCELLED}
     assert (outlived.state, outlived.result) == (JobState.COMPLETED, "done")
     assert sorted(begun) == sorted(interrupted) == [0, 1]
+
+
+@pytest.mark.parametrize("way", ["HTTP", "HTTP, by a filter", "dashboard", "command"])
+async def test_children_go_with_their_parent_by_whatever_way_it_is_cancelled(
+    farm: Farm, way: str
+) -> None:
+    app = farm.bare(max_workers=1)
+
+    @app.job("parent")
+    async def parent(ctx: JobContext) -> None:
+        await ctx.enqueue("child")
+        await asyncio.Event().wait()
+
+    @app.job("child")
+    async def child(ctx: JobContext) -> None:
+        await asyncio.Event().wait()
+
+    site = Site(app)
+    async with app, app.running():
+        job = await app.enqueue("parent")
+
+        async def has_a_child() -> bool:
+            return bool(await children_of(app, job))
+
+        await until(has_a_child, "a child")
+        async with await site.client() as client:
+            match way:
+                case "HTTP":
+                    answer = await client.post(f"/v1/jobs/{job.id}/cancel")
+                    assert answer.status_code == 200, answer.text
+                case "HTTP, by a filter":
+                    answer = await client.post("/v1/jobs/cancel", json={"kind": "parent"})
+                    assert answer.status_code == 200, answer.text
+                case "dashboard":
+                    form = {"what": "cancel", "confirmed": "yes"}
+                    answer = await client.post(f"/jobs/{job.id}/change", data=form, headers=PAGE)
+                    assert answer.status_code == 303, answer.text
+                case _:
+                    words = ["jobs", "cancel", job.id, "--queue", farm.url]
+                    assert await asyncio.to_thread(main, words) == 0
+        await app.drain(timeout=20)
+        (one,) = await children_of(app, job)
+        states = (await app.get(job.id)).state, one.state
+    assert states == (JobState.CANCELLED, JobState.CANCELLED)
 
 
 async def test_cancelled_handler_that_goes_on_can_enqueue_no_more(farm: Farm) -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from penstock import JobContext, JobState, Penstock, RateLimited
+from penstock import JobContext, JobState, Penstock, RateLimited, Unavailable
 from penstock.model.lane import LaneConfig
 from tests.support.desk import FREE, LANES, SOON, Desk, error_of
 from tests.support.processes import Farm
@@ -215,3 +215,74 @@ async def test_pages_that_are_forbidden_do_not_block_their_host(
 
     assert {error_of(job)[0] for job in ended} == {"AuthenticationError"}
     assert [lane.blocked_why for lane in lanes] == [None] * len(lanes)
+
+
+class Bug(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "ended",
+    ["a bug", "a result nobody can store", "its own time-out", "run later", "another lane's fault"],
+)
+async def test_breaker_closes_on_an_answer_whatever_the_handler_makes_of_it(
+    desk: Desk, server: CountingServer, ended: str
+) -> None:
+    async def work(ctx: JobContext) -> object:
+        await ctx.http.get(server.url("/"))
+        match ended:
+            case "a bug":
+                raise Bug
+            case "its own time-out":
+                raise TimeoutError("of something else")
+            case "run later":
+                ctx.run_later(SOON)
+            case "another lane's fault":
+                raise await broken(ctx)
+        return Bug()
+
+    async def broken(ctx: JobContext) -> Exception:
+        server.answers["/other"] = Answer(500)
+        try:
+            await ctx.http.post(server.url("/other"), lane="fetch")
+        except Unavailable as error:
+            return error
+        raise AssertionError
+
+    await desk.opened_breaker("api")
+    desk.register(work, "api")
+    async with desk.app, desk.app.running():
+        await desk.app.enqueue("work")
+
+        async def closed() -> bool:
+            lanes = {lane.name: lane.breaker for lane in await desk.app.lane_infos()}
+            return lanes["api"] == "closed"
+
+        await until(closed, "the breaker to close")
+
+
+async def test_lane_is_answered_although_its_reader_has_a_bug(
+    desk: Desk, server: CountingServer
+) -> None:
+    async def work(ctx: JobContext) -> None:
+        async with ctx.http.stream("GET", server.url("/"), lane="fetch") as parts:
+            async for _ in parts:
+                raise Bug
+
+    await desk.opened_breaker("fetch")
+    assert error_of(await desk.run(work))[0] == "Bug"
+    assert desk.farm.query("SELECT step FROM lanes WHERE name = 'fetch'") == [(0,)]
+
+
+async def test_timeout_in_a_request_after_an_answered_one_is_the_lanes(
+    desk: Desk, server: CountingServer
+) -> None:
+    server.answers["/hangs"] = Answer(hang=True)
+
+    async def work(ctx: JobContext) -> None:
+        await ctx.http.get(server.url("/"))
+        await ctx.http.post(server.url("/hangs"))
+
+    assert error_of(await desk.run(work, timeout=0.5))[0] in ("JobTimeout", "Unavailable")
+    rows = desk.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
+    assert rows == [(1,)]

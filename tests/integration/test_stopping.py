@@ -1,6 +1,7 @@
 """Families of jobs in real processes: killed, told to go, and stopped as a task."""
 
 import asyncio
+import logging
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobState, Penstock
+from penstock import Job, JobContext, JobOrchestrator, JobState, Penstock
 from tests.conformance.support import BACKENDS
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.waiting import look_on, until
@@ -200,3 +201,27 @@ async def test_whoever_follows_a_task_hears_of_its_stop(home: Farm) -> None:
         await app.stop_task("paper")
         assert [change.what for change in await waiting] == ["cancelled", "stopped"]
         assert (await feeding)[0].change.what == "cancelled"
+
+
+async def test_cancelling_what_runs_is_no_warning(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where a run ends before it hears of it, so that its outcome is refused."""
+    caplog.set_level(logging.INFO, "penstock")
+
+    async def deaf(self: JobOrchestrator, bench: object) -> None:
+        return None
+
+    monkeypatch.setattr(JobOrchestrator, "_interrupt_cancelled", deaf)
+    app = farm.bare()
+
+    @app.job("work")
+    async def work(ctx: JobContext) -> int:
+        await app.stop_task("paper", running=True)
+        return 1
+
+    async with app, app.running():
+        job = await app.enqueue("work", task="paper")
+        assert (await app.wait(job.id, timeout=60)).state is JobState.CANCELLED
+        await until(lambda: "cancelled while its run ended" in caplog.text, "the end of the run")
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

@@ -45,6 +45,12 @@ class Desk:
             job = await self.app.enqueue("work", deadline=at)
             return await self.app.wait(job.id, timeout=patience)
 
+    async def opened_breaker(self, lane: str) -> None:
+        """A lane in the middle of an outage, whose next try is due."""
+        async with self.app:
+            await self.app.steer_lane(lane, "resume")
+        self.farm.execute("UPDATE lanes SET step = 3, retry_at = 0 WHERE name = ?", lane)
+
     def use_of(self, lane: str) -> int:
         """How many permits of a lane with a daily limit have been taken."""
         rows = self.farm.query("SELECT used_today FROM lanes WHERE name = ?", lane)

@@ -13,6 +13,7 @@ from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 NOW = 1_000_000.0
 LANE = LaneInfo("api", None, 1.0, 2, 0, 3, "closed", None, None, None, None, 0)
 PROCESS = ProcessInfo("p", "host", 7, ["work"], 10, NOW - 100, NOW - 1, NOW + 10, {})
+BLOCKED = {"job": "id", "kind": "work", "since": NOW - 3, "seconds": None, "where": "app.py:3 (f)"}
 DEAD = DeadGroup("work", "Boom", 12, NOW - 9000, NOW - 60, "it broke", "id")
 
 
@@ -31,6 +32,8 @@ def test_a_queue_where_all_is_well_needs_none() -> None:
     ("changes", "what", "said"),
     [
         ({"breaker": "open", "failing_since": NOW - 50}, "breaker open", "3 jobs wait"),
+        ({"breaker": "open", "probe_ok": False}, "breaker open", "look at what it depends on"),
+        ({"breaker": "open", "probe_ok": True}, "breaker open", "look at what its jobs fail with"),
         ({"blocked_why": "credentials"}, "credentials refused", "penstock lanes resume api"),
         ({"blocked_why": "paused"}, "paused", "penstock lanes resume api"),
         ({"blocked_why": "rate limited", "blocked_until": NOW + 9}, "rate limited", "by itself"),
@@ -55,6 +58,8 @@ def test_a_suspicion_is_no_trouble_yet() -> None:
     [
         ({"status": {"degraded": True}}, "queue out of reach", "degraded"),
         ({"status": {"stuck": 2}}, "worker stuck", "running"),
+        ({"status": {"blocked": BLOCKED}}, "event loop blocked", "running"),
+        ({"status": {"blocked": {**BLOCKED, "seconds": 12.3}}}, "event loop blocked", "running"),
         ({"lease_until": NOW - 5}, "worker gone", "gone"),
     ],
 )

@@ -38,6 +38,7 @@ def work(number: int, page: str = "none", **more: Any) -> Work:
     return Work(page=page, **(given | more))
 
 
+AT = "2026-11-16T13:49:{}+00:00"
 START = TaskView(
     task_id="0" * 32,
     question="How do wheels age?",
@@ -96,6 +97,14 @@ def test_lines_tell_each_change_once(capsys: pytest.CaptureFixture[str]) -> None
         "failed     search 2: query 2  (nobody answered)",
     ]
     assert [told[at].out + told[at].err for at in (1, 3, 5)] == ["", "", ""]
+
+
+def test_lines_tell_once_what_cannot_be_reached(capsys: pytest.CaptureFixture[str]) -> None:
+    show = LineShow()
+    for second in range(10, 40):
+        waits = f"lane openalex: its breaker is open (cannot reach host:443), next try at {AT}"
+        show.look(replace(HALF, waiting_for=(waits.format(second),)))
+    assert capsys.readouterr().err.count("cannot reach host:443") == 1
 
 
 def test_json_tells_each_change_once_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +10,11 @@ from typing import Any, NamedTuple
 from penstock.adapters.life import SUFFIX, Started, print_of, proven_dead
 from penstock.adapters.settlements import CANCELLED, Entry
 from penstock.model.job import DEFAULT_MAX_RETRIES
+
+log = logging.getLogger("penstock")
+
+NAMED = 5
+"""Jobs that the log names, of those that were taken back from one process."""
 
 
 class TakenBack(NamedTuple):
@@ -80,6 +86,16 @@ def told(backs: Sequence[TakenBack], cancelled: Container[int]) -> list[Entry]:
     """What the logs are told of jobs taken back, some of them (by seq) cancelled instead."""
     entries = [back.farewell if back.seq in cancelled else back.entry for back in backs]
     return [entry for entry in entries if entry is not None]
+
+
+def tell(host: str, pid: int, why: str, jobs: Sequence[tuple[str, str]]) -> None:
+    """Log what was taken back, (id, kind), from a process that is gone."""
+    taken = "it held no jobs"
+    if jobs:
+        taken = f"took back {len(jobs):,} {'job' if len(jobs) == 1 else 'jobs'}: "
+        taken += ", ".join(f"{job} ({kind})" for job, kind in jobs[:NAMED])
+        taken += f" and {len(jobs) - NAMED:,} more" if len(jobs) > NAMED else ""
+    log.warning("worker process %s %d is gone (%s); %s", host, pid, why, taken)
 
 
 def boot_id() -> str:

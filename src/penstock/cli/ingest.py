@@ -94,7 +94,7 @@ def ingest_documents(
     from penstock.cli.ingest_run import Given
 
     app = Penstock(queue, config_file=config)
-    _ = app.corpus  # it has to be asked for before the app is opened
+    app.corpus.check()
     single = len(sources) == 1 and not watch
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):
         raise UsageError("--id is for a single file, address or -")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 NEWEST = 5
 """Results that are shown as they come."""
+TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+-]+")
 WORK_STYLES = {"read": "green", "waiting": "yellow", "failed": "red", "none": ""}
 AROUND = 12
 """Lines of the screen that are not for searches."""
@@ -93,6 +95,7 @@ class LineShow:
     def __init__(self) -> None:
         self._seen = Seen()
         self._states: dict[str, str] = {}
+        self._waits: set[str] = set()
 
     def look(self, view: TaskView) -> None:
         news = self._seen.news(view)
@@ -105,8 +108,16 @@ class LineShow:
             if self._states.get(search.id) != search.state:
                 self._states[search.id] = search.state
                 say(f"{search.state:<9}  search {search.number}: {_outcome(search)}")
-        if news.waiting_for:
-            note(f"waiting for {'; '.join(map(printable, news.waiting_for))}")
+        waits = [one for one in news.waiting_for or () if self._is_new(one)]
+        if waits:
+            note(f"waiting for {'; '.join(map(printable, waits))}")
+
+    def _is_new(self, reason: str) -> bool:
+        """Once for each: tries of what cannot be reached go on, and only their times change."""
+        reason = TIMES.sub("", reason)
+        new = reason not in self._waits
+        self._waits.add(reason)
+        return new
 
     def close(self) -> None:
         """Nothing was opened."""

@@ -23,6 +23,7 @@ WORKERS, LANES, DEAD_LETTERS = "workers", "lanes", "dead letters"
 PARTS = dict.fromkeys(attention.ORDER, LANES) | {
     "queue out of reach": WORKERS,
     "kind without a worker": WORKERS,
+    "event loop blocked": WORKERS,
     "worker stuck": WORKERS,
     "worker gone": WORKERS,
     "dead letters": DEAD_LETTERS,

@@ -20,6 +20,10 @@ def _nothing() -> None:
     pass
 
 
+def _never(_run: Run) -> None:
+    return None
+
+
 @dataclass(slots=True)
 class Bench:
     """The state between dispatcher and workers. Everything about a job is filed under its
@@ -60,6 +64,8 @@ class Bench:
     """Of recent runs, newer ones weighing more; what prefetching goes by."""
     freed: Callable[[], None] = _nothing
     """A worker has become free."""
+    blocked_since: Callable[[Run], float | None] = _never
+    """See `LoopWatch`."""
     ready: Callable[[], None] = _nothing
     """There may be something to claim."""
 

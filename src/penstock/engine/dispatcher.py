@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from penstock.engine import parking
 from penstock.engine.bench import Bench
@@ -20,7 +20,7 @@ from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
 from penstock.engine.settler import Load
 from penstock.model.errors import QueueError
-from penstock.model.job import Priority
+from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Ref, Settlement, Want
 
 log = logging.getLogger("penstock")
@@ -37,8 +37,15 @@ WORTHWHILE = 100
 class Dispatcher:
     """Fills the internal queue, empties the settler."""
 
-    def __init__(self, bench: Bench, lapsed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        lapsed: Callable[[], None],
+        look_up: Callable[[Sequence[str]], Awaitable[Mapping[str, Job]]],
+    ) -> None:
+        """`look_up` finds jobs by id."""
         self._bench = bench
+        self._look_up = look_up
         self._settings = bench.settings
         self._lapsed = lapsed
         self._wake = asyncio.Event()
@@ -167,7 +174,7 @@ class Dispatcher:
         else:
             self._may_claim = self._may_claim_lanes = True
         count_runs(self._bench.tally, load.settlements, exchange)
-        self._after(load.settlements, exchange)
+        await self._after(load.settlements, exchange)
         if freed:
             permits.changed()
             if gives_way:
@@ -242,19 +249,24 @@ class Dispatcher:
         self._timers.clear()
         return taken + self._bench.internal_queue.take_older(0)
 
-    def _after(self, settled: list[tuple[Settlement, Run | None]], exchange: Exchange) -> None:
+    async def _after(
+        self, settled: list[tuple[Settlement, Run | None]], exchange: Exchange
+    ) -> None:
         """Say what is worth saying; and a settled job may come back before anything else."""
         stale = {settlement.lease.ref for settlement in exchange.stale}
+        cancelled = await self._cancelled(exchange.stale)
         for settlement, _ in settled:
             run_at = settlement.run_at
             if run_at and (self._next_at is None or run_at < self._next_at):
                 self._next_at = run_at
             if stale or settlement.error is not None:
+                lease = settlement.lease
                 tell(
                     settlement,
                     exchange,
-                    stale=settlement.lease.ref in stale,
-                    quotes=self._quotes(settlement.lease),
+                    stale=lease.ref in stale,
+                    cancelled=lease.id in cancelled,
+                    quotes=self._quotes(lease),
                     names=self._settings.hidden,
                 )
 
@@ -263,6 +275,17 @@ class Dispatcher:
         document."""
         handler = self._bench.handlers[lease.kind]
         return self._settings.log_errors == "message" and not handler.built_in
+
+    async def _cancelled(self, stale: Sequence[Settlement]) -> set[str]:
+        """Which of these were refused because somebody has cancelled the job: that is no trouble,
+        as what was lost to another process is."""
+        if not stale:
+            return set()
+        try:
+            jobs = await self._look_up([settlement.lease.id for settlement in stale])
+        except QueueError:
+            return set()
+        return {job.id for job in jobs.values() if job.state is JobState.CANCELLED}
 
     def _want(self) -> Want:
         bench, waiting = self._bench, self._bench.internal_queue.qsize()

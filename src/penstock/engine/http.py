@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from penstock.engine.certificates import trusted
+from penstock.engine.reports import report_of
 from penstock.engine.run import Ongoing
 from penstock.engine.spans import answered, naming, requesting
 from penstock.engine.web_address import Allow
@@ -254,6 +255,7 @@ class JobHttp:
         client = await self._client()  # before the permit
         self._check_time()
         asked = time.monotonic()
+        came, bug = False, None
         async with self._lanes.request(lane, patience=patience):
             waited = time.monotonic() - asked
             try:
@@ -266,6 +268,7 @@ class JobHttp:
                         client.stream(method, url, timeout=left, **options) as response,
                     ):
                         answered(span, response.status_code)
+                        came = True
                         yield response
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
                 raise HttpError(f"{_shown(url)!r} cannot be requested: {error}", 0) from error
@@ -273,6 +276,12 @@ class JobHttp:
                 raise self._unreachable(url, lane, error) from error
             except httpx2.RequestError as error:
                 raise HttpError(f"{_shown(url)}: {error}", 0) from error
+            except Exception as error:
+                if not came or report_of(error) is not None:
+                    raise
+                bug = error  # of whoever reads the answer: it tells nothing of the lane
+        if bug is not None:
+            raise bug
 
     def _check_time(self) -> None:
         """Not under a permit: that our own time is over says nothing of the lane."""

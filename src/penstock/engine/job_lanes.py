@@ -12,7 +12,7 @@ from penstock.engine.lane_line import Asker, Turn
 from penstock.engine.permits import PermitDesk
 from penstock.engine.reports import report_of
 from penstock.engine.run import Run, undisturbed
-from penstock.model.errors import RateLimited
+from penstock.model.errors import HttpError, RateLimited
 from penstock.ports.lanes import News, Permit, Report, Returned
 
 
@@ -42,7 +42,8 @@ class JobLanes(Asker):
         run = self._run
         run.lent_slot = False
         if run.in_lane:
-            self._return_slot(Report(News.SUCCESS) if run.permit_used else None)
+            self._return_slot(Report(News.SUCCESS) if run.answered else None)
+            run.answered = False
 
     @asynccontextmanager
     async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
@@ -54,6 +55,10 @@ class JobLanes(Asker):
             run.permit_used = run.slot_used = True
             try:
                 yield
+                run.answered = True
+            except HttpError as error:
+                run.answered = bool(error.status)  # a 4xx is an answer
+                raise
             except RateLimited as error:
                 # Now, and not with the job's end: its handler may make something else of it.
                 error.lane = name
@@ -79,8 +84,16 @@ class JobLanes(Asker):
         end = math.inf if run.lease.deadline is None else run.lease.deadline
         if patience is not None:
             end = min(end, run.member.now() + max(0.0, patience))
-        async with self._desk.hold(name, self, end=end) as permit:
-            yield permit
+        learns = name == run.lease.lane
+        try:
+            async with self._desk.hold(name, self, end=end) as permit:
+                yield permit
+        except Exception as error:
+            learns = learns and getattr(error, "told", False)
+            raise
+        finally:
+            if learns:  # of a later request than the one that was answered
+                run.answered = False
 
     def take_slot(self, lane: str) -> bool:
         run = self._run

@@ -40,16 +40,25 @@ def of_running_job() -> dict[str, Any]:
 
 
 def tell(
-    settlement: Settlement, exchange: Exchange, *, stale: bool, quotes: bool, names: Sequence[str]
+    settlement: Settlement,
+    exchange: Exchange,
+    *,
+    stale: bool,
+    quotes: bool,
+    names: Sequence[str],
+    cancelled: bool = False,
 ) -> None:
     """Log how a run ended, if that is worth saying: type, message and place of its error, and at
     DEBUG the traceback. Unless it `quotes`, only type and place. Secrets are hidden as they are
     where people look at jobs, also under `names`."""
     lease, error = settlement.lease, settlement.error
-    if stale and settlement.outcome is not Outcome.HANDED_BACK:
+    if stale and cancelled:
+        message = "job %s (%s) was cancelled while its run ended"
+        log.info(message, lease.id, lease.kind, extra=of_lease(lease))
+    elif stale and settlement.outcome is not Outcome.HANDED_BACK:
         log.warning(
             "the outcome of job %s (%s, run %d) was refused: "
-            "its lease had been taken over, it was cancelled, or the queue has lost it",
+            "its lease had been taken over, or the queue has lost it",
             lease.id,
             lease.kind,
             lease.attempts,

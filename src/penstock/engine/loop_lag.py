@@ -15,6 +15,8 @@ RECENT = 40
 class LoopLag:
     def __init__(self) -> None:
         self._late: deque[float] = deque([0.0], maxlen=RECENT)
+        self.turns = 0
+        """Looks that were made: while the event loop is blocked there are none."""
 
     @property
     def longest(self) -> float:
@@ -26,4 +28,5 @@ class LoopLag:
         while True:
             due = time.monotonic() + PAUSE
             await asyncio.sleep(PAUSE)
+            self.turns += 1
             self._late.append(max(0.0, time.monotonic() - due))

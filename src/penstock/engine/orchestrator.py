@@ -22,9 +22,10 @@ from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.job_lanes import Lending
 from penstock.engine.lifespan import Lifespan
 from penstock.engine.loop_lag import LoopLag
+from penstock.engine.loop_watch import LoopWatch
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitDesk
-from penstock.engine.prober import probe_troubled
+from penstock.engine.prober import Prober
 from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
@@ -67,6 +68,7 @@ class JobOrchestrator:
     _bench: Bench
     _dispatcher: Dispatcher
     _renewer: Renewer
+    _loop_watch: LoopWatch
     _waiters: JobWaiters
     _clean: Context
 
@@ -111,6 +113,7 @@ class JobOrchestrator:
         """`max_workers`, and for each job that waits for others its own."""
         self._numbers = count()
         self._lag = LoopLag()
+        self._prober = Prober()
         self._visits = 0
 
     @property
@@ -121,8 +124,8 @@ class JobOrchestrator:
     @property
     def status(self) -> dict[str, Any]:
         """busy and stuck workers, jobs parked (without a worker, for others or for permits) and
-        claimed ahead, whether it drains or is degraded; how late its event loop is; trips to the
-        queue, the tally of its runs, periodic kinds and their ticks."""
+        claimed ahead, whether it drains or is degraded; how late its event loop is, and which job
+        blocks it; trips to the queue, the tally of its runs, periodic kinds and their ticks."""
         return {
             "busy": self._bench.busy if self.running else 0,
             "stuck": len(self._bench.stuck) if self.running else 0,
@@ -131,6 +134,7 @@ class JobOrchestrator:
             "draining": self.running and self._bench.draining,
             "degraded": self.degraded is not None,
             "loop_lag": self._lag.longest,
+            "blocked": self._loop_watch.status if self.running else None,
             "trips": self._dispatcher.trips if self.running else 0,
             "trip_seconds": round(self._dispatcher.trip_seconds, 3) if self.running else 0.0,
             "tally": self._bench.tally.as_status() if self.running else {},
@@ -152,6 +156,9 @@ class JobOrchestrator:
         self.internal_queue = InternalQueue(maxsize=self._settings.internal_queue)
         runs: dict[Ref, Run] = {}
         watchdog = Watchdog(runs.values, self._queue.now)
+        self._loop_watch = LoopWatch(
+            self._lag, runs.values, self._queue.now, lambda: self._renewer.soon()
+        )
         settler = Settler(self._settings, self._wake)
         self._bench = bench = Bench(
             settings=self._settings,
@@ -188,9 +195,10 @@ class JobOrchestrator:
             runs=runs,
             traced=tracing.on(),
             freed=self._on_freed,
+            blocked_since=self._loop_watch.blocked_since,
             ready=self._on_ready,
         )
-        self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed)
+        self._dispatcher = dispatcher = Dispatcher(bench, self._on_lapsed, self._queue.get)
         self._stopping = None
         self._clean = copy_context()
         self._waiters = JobWaiters(self._queue)
@@ -216,6 +224,7 @@ class JobOrchestrator:
             for ticker in self._tickers
         ]
         self._start_renewer(member)
+        self._loop_watch.start()
         self.running = True
 
     def asking(self, tenant: str, deadline: float) -> Visit:
@@ -284,7 +293,10 @@ class JobOrchestrator:
         await self._until_no_runs(grace)
         self._hasten.clear()
         if bench.runs:
-            log.warning("%d jobs still run after %g s: handing them back", len(bench.runs), grace)
+            # Asked to stop at once, that is what was asked for.
+            level = logging.WARNING if grace > 0 else logging.INFO
+            message = "%d jobs still run after %g s: handing them back"
+            log.log(level, message, len(bench.runs), grace)
             self._interrupt_all(Interrupt.STOPPING)
             # Handlers that ignore it are given up, and their jobs handed back, after that time.
             await self._until_no_runs(CANCEL_SECONDS * 2)
@@ -303,6 +315,7 @@ class JobOrchestrator:
         except (QueueError, TimeoutError) as error:
             log.error("the last outcomes could not be stored; their jobs run again: %s", error)
             await end_tasks([self.dispatcher_task])
+        await asyncio.to_thread(self._loop_watch.stop)
         await end_tasks(self._services)
         await self._waiters.close()
         bench.watchdog.stop()
@@ -444,7 +457,7 @@ class JobOrchestrator:
         # Apart from the upkeep: a probe may hang for its whole time-out.
         while True:
             try:
-                await probe_troubled(self._bench.member)
+                await self._prober.probe_troubled(self._bench.member)
             except* QueueError as errors:
                 log.debug("probing has to wait: %s", errors.exceptions)
             await asyncio.sleep(self._settings.upkeep_seconds)

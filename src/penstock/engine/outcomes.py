@@ -33,8 +33,7 @@ def interrupted(
     """The end of a run that was cut short; None when it no longer has a lease to end."""
     match run.interrupted:
         case Interrupt.TIMEOUT:
-            error = JobTimeout(f"took longer than its timeout of {run.limit:g} s")
-            return failed(run, error, handler, settings, stuck=stuck)
+            return failed(run, run.timed_out(), handler, settings, stuck=stuck)
         case Interrupt.DEADLINE:
             return failed(run, DeadlineExceeded("its deadline passed"), handler, settings)
         case Interrupt.CANCELLED:
@@ -71,7 +70,7 @@ def failed(
         note = {"message": storable(str(error))}
         run_at = now + settings.reconnect_cap_seconds
         return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at)
-    report = report_of(error)
+    report = None if _own_doing(run, error) else report_of(error)
     # Of a lane that the job has left it tells nothing.
     own = bool(lease.lane) and run.in_lane
     in_lane = report is not None and bool(own or report.lane)
@@ -98,3 +97,12 @@ def failed(
         description["message"] += " (no retry: its deadline comes first)"
         return ended
     return ended._replace(outcome=Outcome.RETRY, run_at=run_at)
+
+
+def _own_doing(run: Run, error: BaseException) -> bool:
+    """Whether a time-out or connection error says nothing of the job's lane: the handler's request
+    was answered, and what it did afterwards is its own affair; or it has blocked the event loop.
+    (Where it raises Unavailable it means the lane.)"""
+    if isinstance(error, JobTimeout) and run.blocked_at:
+        return True
+    return run.answered and isinstance(error, (TimeoutError, ConnectionError))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from urllib.parse import urlsplit
 
 from penstock.engine.certificates import trusted
@@ -13,20 +14,37 @@ from penstock.ports.queue import Member
 log = logging.getLogger("penstock.lanes")
 
 PROBE_TIMEOUT = 2.0
+FORGOTTEN_SECONDS = 300.0
+"""A lane that was not probed for so long was well meanwhile: the next outage is news."""
 
 
-async def probe_troubled(member: Member) -> None:
-    """Probe the lanes whose turn it is, all at the same time."""
-    due = await member.probes()
-    async with asyncio.TaskGroup() as group:
-        for lane, where in due:
-            group.create_task(_probe(member, lane, where))
+class Prober:
+    """The probes of a process. It logs what has changed: an outage may last for days."""
 
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[str, bool, float]] = {}
+        """Of each lane: what was probed, whether that passed, and when."""
 
-async def _probe(member: Member, lane: str, where: str) -> None:
-    ok = await reachable(where)
-    log.info("lane %s: probe of %s %s", lane, where, "passed" if ok else "failed")
-    await member.probed(lane, ok)
+    async def probe_troubled(self, member: Member) -> None:
+        """Probe the lanes whose turn it is, all at the same time."""
+        due = await member.probes()
+        async with asyncio.TaskGroup() as group:
+            for lane, where in due:
+                group.create_task(self._probe(member, lane, where))
+
+    async def _probe(self, member: Member, lane: str, where: str) -> None:
+        ok = await reachable(where)
+        if self._is_news(lane, where, ok, time.monotonic()):
+            log.info("lane %s: probe of %s %s", lane, where, "passed" if ok else "failed")
+        await member.probed(lane, ok)
+
+    def _is_news(self, lane: str, where: str, ok: bool, now: float) -> bool:
+        recent = {
+            lane: found for lane, found in self._found.items() if found[2] + FORGOTTEN_SECONDS > now
+        }
+        before = recent.get(lane)
+        self._found = {**recent, lane: (where, ok, now)}
+        return before is None or before[:2] != (where, ok)
 
 
 async def reachable(where: str) -> bool:

@@ -31,7 +31,8 @@ class Renewer:
         self._status = status
         self._holds = holds
         self._lapsed = lapsed
-        self._stop = threading.Event()
+        self._stopped = False
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="penstock-renew", daemon=True)
 
     def start(self) -> None:
@@ -39,12 +40,21 @@ class Renewer:
 
     def stop(self) -> None:
         """Blocks until a renewal under way has ended."""
-        self._stop.set()
+        self._stopped = True
+        self._wake.set()
         self._thread.join()
+
+    def soon(self) -> None:
+        """Renew now, because the status has changed in a way that others should see."""
+        self._wake.set()
 
     def _loop(self) -> None:
         pause, failing = self._interval, False
-        while not self._stop.wait(pause):
+        while True:
+            self._wake.wait(pause)
+            self._wake.clear()
+            if self._stopped:
+                return
             pause = self._interval
             try:
                 if not self._member.renew(self._status(), self._holds()):

@@ -54,6 +54,8 @@ class Run:
         "_stops",
         "_timeout_at",
         "_timer",
+        "answered",
+        "blocked_at",
         "calls",
         "ended",
         "for_others",
@@ -101,6 +103,10 @@ class Run:
         """Settled while its handler went on in spite of being cancelled."""
         self.permit_used = False
         """The permit the job was started with has paid for a request."""
+        self.blocked_at = ""
+        """Where its handler has blocked the event loop, if it has."""
+        self.answered = False
+        """That request was answered, which its lane has yet to learn."""
         self.in_lane = bool(lease.lane)
         """Whether it has a slot in its lane."""
         self.slot_used = False
@@ -162,7 +168,13 @@ class Run:
         absolute = self.lease.deadline
         if absolute is not None and absolute <= self.member.now():
             return DeadlineExceeded("its deadline passed between two requests")
-        return JobTimeout(f"took longer than its timeout of {self.limit:g} s")
+        return self.timed_out()
+
+    def timed_out(self) -> JobTimeout:
+        message = f"took longer than its timeout of {self.limit:g} s"
+        if self.blocked_at:
+            message += f"; it has blocked the event loop, at {self.blocked_at}"
+        return JobTimeout(message)
 
     def mark(self) -> None:
         """From here on, if the process dies, this run may be why: it is on the job's record."""

@@ -43,10 +43,15 @@ class Watchdog:
                 continue
             at = run.next_look
             if at <= now:
-                absolute = run.lease.deadline
-                late = absolute is not None and absolute <= now
-                run.interrupt(Interrupt.DEADLINE if late else Interrupt.TIMEOUT)
+                run.interrupt(overdue(run, now))
             else:
                 earliest = min(earliest, at)
         if earliest < math.inf:
             self._set(earliest)
+
+
+def overdue(run: Run, now: float) -> Interrupt:
+    """Why a run whose time is over is cut short."""
+    absolute = run.lease.deadline
+    late = absolute is not None and absolute <= now
+    return Interrupt.DEADLINE if late else Interrupt.TIMEOUT

@@ -16,6 +16,7 @@ from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Interrupt, Run
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
+from penstock.engine.watchdog import overdue
 from penstock.model.payload import encode_result
 from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Lease, Outcome, Settlement
@@ -113,6 +114,11 @@ class Worker:
                 if error is not None:
                     raise error
             settlement = _completed(run, result)
+            since = bench.blocked_since(run)
+            if since is not None and since < run.deadline <= run.member.now():
+                # The watchdog was blocked like everybody else. Only the run's own doing counts:
+                # who merely comes after it is late through no fault of theirs.
+                run.interrupted = overdue(run, run.member.now())
         except asyncio.CancelledError as error:
             if run.interrupted is None:
                 if task.cancelling():  # the worker itself is being ended
@@ -187,8 +193,21 @@ class Worker:
             self._bench.settler.give_back(Returned(run.slot_again, None, 0, 0))
             run.slot_again = None
         if settlement is not None:
+            settlement = self._with_answer(run, settlement)
             run.ended = settlement
             self._bench.settler.add(settlement, run)
+
+    def _with_answer(self, run: Run, settlement: Settlement) -> Settlement:
+        """Let the job's lane learn that a request was answered, however its handler ended."""
+        report = settlement.report
+        if not run.answered:
+            return settlement
+        run.answered = False
+        if report is None:
+            return settlement._replace(report=Report(News.SUCCESS))
+        if report.lane not in (None, run.lane):
+            self._bench.services.permits.tell(run, Report(News.SUCCESS))
+        return settlement
 
 
 def _completed(run: Run, result: Any) -> Settlement:

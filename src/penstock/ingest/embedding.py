@@ -10,7 +10,7 @@ import asyncio
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from penstock.adapters.embedders.offline import OfflineEmbedder
+from penstock.adapters.embedders.offline import OfflineEmbedder, check_installed
 from penstock.adapters.embedders.openai import OpenAIEmbedder, Post
 from penstock.engine.context import JobContext
 from penstock.engine.visitors import Visitors
@@ -44,6 +44,11 @@ class Embedding:
     @property
     def model(self) -> str:
         return OfflineEmbedder.model if self._offline else self._config.identity
+
+    def check(self) -> None:
+        """MissingExtra where no document could be embedded here."""
+        if self._offline is not None:
+            check_installed()
 
     def in_job(self, ctx: JobContext) -> AbstractContextManager[Embed]:
         """What a job embeds with, for as long as it may."""

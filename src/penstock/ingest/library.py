@@ -135,6 +135,10 @@ class Library:
             self._purge,
         ]
 
+    def check(self) -> None:
+        """MissingExtra where documents could be accepted but none would become searchable."""
+        self._embedding.check()
+
     async def search(
         self,
         question: str,
@@ -178,6 +182,7 @@ class Library:
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
         """Store bytes as they come, for `add` once the rest of a request is known. What is never
         given to `add` is to be dropped, or swept away hours later."""
+        self.check()
         return await self._tools.blobs.put(parts, most=self._most_bytes)
 
     async def drop(self, blob: Blob) -> None:
@@ -213,6 +218,7 @@ class Library:
         file's name, else the content, is its id. A blob is the library's from here on, also when
         this fails: by then the document may be accepted.
         """
+        self.check()
         if isinstance(source, Path):
             origin = origin or str(source)
             id = id or source.name  # noqa: A001
@@ -260,6 +266,7 @@ class Library:
 
         With `buckets` it may also be an object in one of them, below its prefix
         (`s3://bucket/prefix/name`), which is read and left as it is."""
+        self.check()
         names, rank, endpoint = self._names, Priority.parse(priority), None
         address: WebAddress | ObjectAddress
         if buckets and is_object(url):

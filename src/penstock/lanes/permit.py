@@ -105,7 +105,7 @@ def _why_not(lanes: list[LaneState], held: Collection[str], now: float, *, quest
             return Busy(lane.name, lane.blocked_until, lane.blocked_why or "blocked")
         if not lane.may_start(now):
             until = lane.retry_at if lane.retry_at > now else None  # else the try is under way
-            return Busy(lane.name, until, "its breaker is open", give_up=True)
+            return Busy(lane.name, until, lane.outage, give_up=True)
         if lane.name not in held and slots_free(lane, now, question=question) == 0:
             return _full(lane)
         if lane.left_today(now) < 1:

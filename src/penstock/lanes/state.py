@@ -77,6 +77,12 @@ class LaneState:
     """Of those, by questions; counted too."""
 
     @property
+    def outage(self) -> str:
+        """Why nothing starts while the breaker is open."""
+        seen = self.address is not None and self.probe_ok == 0
+        return "its breaker is open" + (f" (cannot reach {self.address})" if seen else "")
+
+    @property
     def pace(self) -> float:
         """Seconds between starts now. A lane without a rate gets one when it has to slow down."""
         if self.slowdown == 1:

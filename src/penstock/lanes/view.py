@@ -30,6 +30,7 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         failing_since=lane.suspect_at if failing else None,
         limits=None if lane.limits is None else LaneLimits(**json.loads(lane.limits)),
         overridden=lane.limits is not None,
+        probe_ok=None if lane.probe_ok is None else bool(lane.probe_ok),
         blocked_until=lane.blocked_until if blocked and lane.blocked_until < FOR_EVER else None,
         blocked_why=lane.blocked_why if blocked else None,
         per_day=lane.per_day,
@@ -80,7 +81,7 @@ def _reason(name: str, lanes: list[LaneState], now: float) -> tuple[str, float |
             return f"lane {lane.name}: {lane.blocked_why} until {clock(until)}", until
         if lane.open:
             then = clock(lane.retry_at)
-            return f"lane {lane.name}: its breaker is open, next try at {then}", None
+            return f"lane {lane.name}: {lane.outage}, next try at {then}", None
         if lane.left_today(now) < 1:
             until = lane.day_after(now)
             return f"lane {lane.name}: its daily limit, until {clock(until)}", until

@@ -23,6 +23,7 @@ from penstock.model.errors import (
     JobNotFound,
     KeyConflict,
     LaneNotFound,
+    MissingExtra,
     PayloadTooLarge,
     PenstockError,
     QueueUnavailable,
@@ -125,6 +126,8 @@ def _of_ours(error: PenstockError) -> Failure | None:
             return Failure("too-large", f"{said}; send less at a time")
         case ValidationError():
             return Failure("invalid", said)
+        case MissingExtra():
+            return Failure("not-installed", f"{said}, where the server runs")
         case BlobMissing():
             return Failure("original-gone", said)
         # What these say names addresses that are no caller's business.

@@ -2,6 +2,7 @@
 
 PenstockError
 ├── ConfigError                 a setting is missing or wrong
+│   └── MissingExtra            an optional part of the package is not installed
 ├── LifespanError               the app's lifespan failed to start, so no job is run
 ├── QueueError
 │   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
@@ -68,6 +69,10 @@ class ConfigError(PenstockError):
 
 class LifespanError(PenstockError):
     """The app's lifespan raised before it yielded. Its error is the cause; no job was run."""
+
+
+class MissingExtra(ConfigError):
+    """An optional part of the package is not installed; the message says how to install it."""
 
 
 class QueueError(PenstockError):

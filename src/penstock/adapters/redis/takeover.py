@@ -11,7 +11,10 @@ from pathlib import Path
 
 from penstock.adapters.life import Started, proven_dead, started_jobs
 from penstock.adapters.redis.connections import Connections
-from penstock.adapters.takeover import boot_id
+from penstock.adapters.takeover import boot_id, tell
+
+STOPPED = "it stopped"
+"""Why a membership ends that a process ends itself."""
 
 
 async def end(
@@ -24,11 +27,14 @@ async def end(
     lapsed: bool = False,
 ) -> None:
     """End a membership; with `lapsed`, only if its lease has run out. For `started` see
-    lua/takeover.lua."""
+    lua/takeover.lua. Of one that does not end itself the log is told."""
     ask = {"member": number, "life": life, "why": why, "lapsed": lapsed}
     if started is not None:
         ask["started"] = {str(seq): mark for seq, mark in started.items()}
-    await connections.call("takeover", ask)
+    ended = await connections.call("takeover", ask)
+    if ended and why != STOPPED:
+        host, pid, *jobs = ended
+        tell(host, int(pid), why, list(zip(jobs[::2], jobs[1::2], strict=True)))
 
 
 async def take_back(

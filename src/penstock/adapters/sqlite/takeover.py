@@ -11,7 +11,7 @@ from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import free_slots
 from penstock.adapters.sqlite.stop import cancel_requeued
-from penstock.adapters.takeover import boot_id, take_back, told
+from penstock.adapters.takeover import boot_id, take_back, tell, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 
@@ -20,31 +20,33 @@ def lapsed(tx: Transaction, folder: Path, me: int) -> None:
     """End every membership that was not renewed in time (its process is frozen or far away).
     Not one's own: whoever asks is alive, and its late renewal is on its way."""
     rows = tx.execute(
-        "SELECT number, id, life FROM processes WHERE lease_until < ? AND number <> ?",
+        "SELECT number, id, life, host, pid FROM processes WHERE lease_until < ? AND number <> ?",
         (tx.now, me),
     ).fetchall()
-    for number, member, life in rows:
-        started = started_jobs(folder / life)
-        end_membership(tx, number, member, started, "its lease was not renewed")
+    for number, member, life, host, pid in rows:
+        started, why = started_jobs(folder / life), "its lease was not renewed"
+        tell(host, pid, why, end_membership(tx, number, member, started, why))
 
 
 def dead(tx: Transaction, folder: Path, number: int, life: str) -> None:
     """End a membership if its process is provably dead."""
     path = folder / life
     with proven_dead(path) as is_dead:
-        here = "SELECT id, boot FROM processes WHERE number = ? AND life = ?"
+        here = "SELECT id, boot, host, pid FROM processes WHERE number = ? AND life = ?"
         row = tx.execute(here, (number, life)).fetchone()
         if is_dead and row is not None:
             # After a power loss the file may not say what it said.
-            started = started_jobs(path) if row[1] == boot_id() else None
-            end_membership(tx, number, row[0], started, "its process died")
+            member, boot, host, pid = row
+            started, why = started_jobs(path) if boot == boot_id() else None, "its process died"
+            tell(host, pid, why, end_membership(tx, number, member, started, why))
 
 
 def end_membership(
     tx: Transaction, number: int, member: str, started: Started | None, why: str
-) -> None:
-    """Queue or bury all that the member holds, and forget it; see `take_back` for `started`."""
-    backs = []
+) -> list[tuple[str, str]]:
+    """Queue or bury all that the member holds, and forget it; see `take_back` for `started`.
+    Returns what that was, (id, kind)."""
+    backs, jobs = [], []
     for row in tx.execute(sql("held"), {"member": number}).fetchall():
         if row[5] != "running":  # cancelled while it ran: only the run had still to end
             tx.execute("UPDATE jobs SET holder = NULL WHERE seq = ?", (row[0],))
@@ -65,12 +67,14 @@ def end_membership(
             },
         )
         backs.append(back)
+        jobs.append((row[1], row[2]))
     cancelled = cancel_requeued(tx, [back.seq for back in backs])
     changes.append(tx, told(backs, cancelled))
     free_slots(tx, number)
     tx.execute("DELETE FROM processes WHERE number = ?", (number,))
     tx.wake(Topic.READY)
     tx.wake(Topic.FINISHED)
+    return jobs
 
 
 def suspects(

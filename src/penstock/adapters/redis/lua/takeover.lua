@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- needs: base lines jobs log tasks lane_state breaker lanes
 -- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
--- lease has run out. Returns whether it was there.
+-- lease has run out. Returns its host and pid, then id and kind of each job that was taken back;
+-- 0 where it was not there.
 --
 -- `started` tells which of its jobs were running ("seq" to {token, end of the id}): those have spent
 -- an attempt and have a crash on their record. Without it nobody can tell (the power failed, or the life file is
@@ -12,7 +13,8 @@ local MAX_RETRIES = 3
 
 local number = ask.member
 local process = ns .. 'process:' .. number
-local known = redis.call('HMGET', process, 'id', 'life')
+local known = redis.call('HMGET', process, 'id', 'life', 'host', 'pid')
+local reply = {known[3], known[4]}
 local id = known[1]
 local lease_until = tonumber(redis.call('ZSCORE', ns .. 'processes', number))
 if known[2] ~= ask.life or (ask.lapsed and lease_until >= now) then return 0 end
@@ -62,6 +64,8 @@ for _, seq in ipairs(redis.call('SMEMBERS', ns .. 'held:' .. number)) do
   local row = jobs.load(seq)
   if row.state == 'running' then
     take_back(row)
+    reply[#reply + 1] = row.id
+    reply[#reply + 1] = row.kind
   else
     -- Cancelled while it ran: only the run had still to end.
     jobs.save(row, {holder = ''})
@@ -73,4 +77,4 @@ redis.call('DEL', process, ns .. 'held:' .. number, ns .. 'stopping:' .. number)
 redis.call('ZREM', ns .. 'processes', number)
 wake('ready')
 wake('finished')
-return done(1)
+return done(reply)

@@ -6,6 +6,13 @@ local FULL = 'all its slots are taken'
 
 local permit = {}
 
+local function outage(lane)
+  if lane.address and lane.probe_ok == 0 then
+    return 'its breaker is open (cannot reach ' .. lane.address .. ')'
+  end
+  return 'its breaker is open'
+end
+
 local function why_not(lanes, held, now, question)
   for _, lane in ipairs(lanes) do
     if lane.blocked_until > now then
@@ -15,7 +22,7 @@ local function why_not(lanes, held, now, question)
       -- Without a time the try is under way.
       return {
         lane = lane.name, until_ = lane.retry_at > now and lane.retry_at or nil,
-        why = 'its breaker is open', give_up = true}
+        why = outage(lane), give_up = true}
     end
     if not held[lane.name] and limits.slots_free(lane, now, question) == 0 then
       return {lane = lane.name, why = FULL}

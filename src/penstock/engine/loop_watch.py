@@ -1,0 +1,153 @@
+"""Names the job that blocks the event loop, from a thread of its own: nothing else could."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import sysconfig
+import threading
+from asyncio.events import Handle
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from penstock.engine.context import current
+from penstock.engine.log_fields import of_lease
+from penstock.engine.loop_lag import PAUSE, LoopLag
+from penstock.engine.run import Run
+from penstock.ports.queue import Lease
+
+log = logging.getLogger("penstock")
+
+BLOCKED_SECONDS = 1.0
+"""A job that does not suspend for so long is named."""
+REMEMBERED_SECONDS = 60.0
+"""How long it is told afterwards: a server in the same process can tell nothing before."""
+NOT_THEIRS = tuple(
+    {str(Path(__file__).parents[1]), *(sysconfig.get_path(of) for of in ("stdlib", "purelib"))}
+)
+ADVICE = (
+    "await something that does not block, use asyncio.to_thread, or write the handler as a plain "
+    "def, which runs in a thread"
+)
+
+
+class LoopWatch:
+    """Looks four times a second which task the event loop runs. The same one at two looks, with no
+    turn of the loop between them, has kept it to itself."""
+
+    def __init__(
+        self,
+        lag: LoopLag,
+        runs: Callable[[], Iterable[Run]],
+        now: Callable[[], float],
+        changed: Callable[[], None],
+    ) -> None:
+        """For the running event loop, whose turns `lag` counts. `changed` hears, in the thread,
+        that a job has begun or ceased to block it."""
+        self._lag = lag
+        self._runs = runs
+        self._now = now
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._seen: tuple[int, asyncio.Task[Any] | None] = (0, None)
+        self._since = 0.0
+        self._run: Run | None = None
+        self._told = False
+        self._status: dict[str, Any] | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="penstock-loop", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def status(self) -> dict[str, Any] | None:
+        """The job that blocks the event loop or has lately done so: job, kind, since, where, and
+        the seconds it took, None while it lasts."""
+        status = self._status
+        if status is not None and status["seconds"] is not None:
+            over_at = status["since"] + status["seconds"]
+            return status if self._now() < over_at + REMEMBERED_SECONDS else None
+        return status
+
+    def blocked_since(self, run: Run) -> float | None:
+        """Since when this run, on whose behalf the event loop is at work now, has blocked it."""
+        return self._since if self._run is run and self._seen[0] == self._lag.turns else None
+
+    def _watch(self) -> None:
+        while not self._stop.wait(PAUSE):
+            self._look()
+
+    def _look(self) -> None:
+        now, seen = self._now(), (self._lag.turns, asyncio.current_task(self._loop))
+        if seen[1] is None or seen != self._seen:
+            if self._told:
+                self._over(now)
+            self._seen, self._since, self._run, self._told = seen, now, None, False
+            return
+        if self._run is None:
+            self._run = self._running(seen[1])
+        if self._run is not None and not self._told and now - self._since >= BLOCKED_SECONDS:
+            self._tell(self._run, now)
+
+    def _running(self, task: asyncio.Task[Any]) -> Run | None:
+        """The run whose handler the task is, or which started the task."""
+        runs = list(self._runs())
+        for run in runs:
+            if run.task is task:
+                return run
+        for frame in self._frames():
+            # Where the loop is asyncio's own, its callbacks are run there, each in its context.
+            if frame.f_code is Handle._run.__code__:
+                context = frame.f_locals["self"]._context.get(current)
+                found = None if context is None else context.job.id
+                return next((run for run in runs if run.lease.id == found), None)
+        return None
+
+    def _tell(self, run: Run, now: float) -> None:
+        self._told = True
+        lease, where = run.lease, self._place()
+        run.blocked_at = where
+        self._status = _status(lease, self._since, where)
+        log.warning(
+            "job %s (%s) has blocked the event loop for %.1f s, at %s: no other job of this "
+            "process goes on meanwhile; %s",
+            *(lease.id, lease.kind, now - self._since, where, ADVICE),
+            extra=of_lease(lease),
+        )
+        self._changed()
+
+    def _over(self, now: float) -> None:
+        assert self._status is not None
+        took = now - self._since
+        self._status = {**self._status, "seconds": round(took, 1)}
+        message = "job %s (%s) has given the event loop back after %.1f s"
+        log.warning(message, self._status["job"], self._status["kind"], took)
+        self._changed()
+
+    def _frames(self) -> list[FrameType]:
+        """What the event loop's thread is doing, the innermost first."""
+        frames, frame = [], sys._current_frames().get(self._loop_thread)
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        return frames
+
+    def _place(self) -> str:
+        """Where it blocks: in the user's own code, if that is there."""
+        places = [(frame.f_code, frame.f_lineno) for frame in self._frames()]
+        theirs = [one for one in places if not one[0].co_filename.startswith(NOT_THEIRS)]
+        code, line = (theirs or places)[0]
+        return f"{Path(code.co_filename).name}:{line} ({code.co_name})"
+
+
+def _status(lease: Lease, since: float, where: str) -> dict[str, Any]:
+    return {"job": lease.id, "kind": lease.kind, "since": since, "seconds": None, "where": where}
