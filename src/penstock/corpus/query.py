@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from penstock.corpus.asking import without_asking
 from penstock.corpus.particles import without_particles
+from penstock.corpus.stop_words import stop_words, without_stop_words
 from penstock.corpus.terms import index_terms, normal, script
 
 LONGEST_TEXT = 4000
@@ -77,11 +78,14 @@ class WeighedQuery:
 def query_terms(text: str) -> Query:
     """The question in `text`, whatever it holds; of endless ones the beginning.
 
-    What only asks, or ties words together, is left out, unless there is nothing else.
+    Stop words are left out. What asks, or ties words together, in Japanese and Korean is, too,
+    unless there is nothing else: it is told by how it is written, which may be wrong.
     """
     text = text[:LONGEST_TEXT]
-    telling = without_particles(without_asking(normal(text)))
-    unique = dict.fromkeys(index_terms(telling) or index_terms(text))
+    small = stop_words(text)
+    spoken = without_stop_words(normal(text), small)
+    terms = index_terms(without_particles(without_asking(spoken))) or index_terms(spoken)
+    unique = dict.fromkeys(term for term in terms if term not in small)
     return Query(text, tuple(unique)[:MOST_TERMS], script(text))
 
 
