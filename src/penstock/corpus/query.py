@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +22,8 @@ MOST_TERMS = 96
 """Terms a question may have; what a longer text has beyond is not looked for by words."""
 POSTINGS = 100_000
 """How many entries of the index one search may read, at about 0.7 us each in FTS5."""
+SMALL_CORPUS = 100
+"""How rare a term is cannot be told from fewer chunks: of two, what one holds is in half."""
 NO_WEIGHT = 1e-6
 """What FTS5 gives terms that more than half of all chunks hold."""
 
@@ -51,6 +53,8 @@ class Term:
     weight: float
     """Inverse document frequency: what it tells that a chunk holds it."""
     role: Role
+    rarity: float
+    """The same for a part of the question: over zero for every term, also in a small corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,12 @@ class WeighedQuery:
     def ideal(self) -> float:
         """About the BM25 score of a chunk of usual length that holds every term once."""
         return sum(term.weight for term in self.terms if term.role is not Role.FREQUENT)
+
+    def coverage(self, held: Collection[str]) -> float:
+        """How much of the question a chunk with these terms holds, from 0 to 1; rare terms count
+        more, and most of all those that no chunk holds."""
+        whole = sum(term.rarity for term in self.terms)
+        return sum(term.rarity for term in self.terms if term.text in held) / (whole or 1.0)
 
 
 def query_terms(text: str) -> Query:
@@ -120,6 +130,7 @@ def weigh(
                 else Role.FREQUENT
                 if frequencies.get(term, 0) > 0
                 else Role.UNKNOWN,
+                _rarity(frequencies.get(term, 0), total),
             )
             for term in query.terms
         ),
@@ -131,6 +142,11 @@ def weight(holding: int, total: int) -> float:
     of FTS5, so that scores can be compared with what they are made of."""
     total = max(total, holding)
     return max(NO_WEIGHT, math.log((total - holding + 0.5) / (holding + 0.5)))
+
+
+def _rarity(holding: int, total: int) -> float:
+    total = max(total, holding, SMALL_CORPUS)
+    return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
 
 
 def scope_term(name: str, value: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Awaitable,
+    Callable,
     Container,
     Mapping,
     Sequence,
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.corpus.fusion import Weights
+from penstock.corpus.relevance import Cutoff
 from penstock.corpus.search import SearchResult, search
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import Chore
@@ -80,6 +82,7 @@ class Library:
         most_bytes: int,
         fingerprint: str,
         purge: Purge,
+        cutoff: Callable[[str], Cutoff],
     ) -> None:
         self._tools = tools
         self._queue = queue
@@ -90,6 +93,7 @@ class Library:
         self._most_bytes = most_bytes
         self._fingerprint = fingerprint
         self._purge = purge
+        self._cutoff = cutoff
         self._names = Names(tools.mask)
 
     async def open(self) -> None:
@@ -134,9 +138,10 @@ class Library:
         weights: Weights | None = None,
         seconds: float | None = None,
     ) -> SearchResult:
-        """The passages that answer best, by their words and by what they mean. The question is
-        masked too: it goes to the embedder, and what it names is masked in every passage.
-        TimeoutError after `seconds`, which the store is told too."""
+        """The passages that answer best, by their words and by what they mean; none where nothing
+        has to do with the question (settings `search_min_*`). The question is masked too: it goes
+        to the embedder, and what it names is masked in every passage. TimeoutError after
+        `seconds`, which the store is told too."""
 
         def masked() -> tuple[str, Scope]:
             names = self._names
@@ -159,6 +164,7 @@ class Library:
                 embed=partial(self._embedding.question, model, tenant),
                 limit=limit,
                 weights=weights,
+                cutoff=self._cutoff(model),
                 until=limited.when(),
             )
 

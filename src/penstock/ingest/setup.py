@@ -10,6 +10,8 @@ from typing import Any
 from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
+from penstock.adapters.embedders.offline import OfflineEmbedder
+from penstock.corpus.relevance import OFFLINE_SIMILARITY, Cutoff
 from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import parse_allow
@@ -94,7 +96,12 @@ def open_library(
         now=queue.now,
     )
     purge = Purge(tools.corpus, settings.unused_vectors_seconds)
-    return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge)
+
+    def cutoff(model: str) -> Cutoff:
+        measured = OFFLINE_SIMILARITY if model == OfflineEmbedder.model else None
+        return Cutoff(settings.search_min_coverage, settings.search_min_similarity or measured)
+
+    return Library(tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, cutoff)
 
 
 def _masker(names: NamesConfig | None) -> Masker:
