@@ -13,6 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -44,6 +45,7 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.model.errors import (
+    BlobMissing,
     DocumentNotFound,
     PenstockError,
     StoreUnavailable,
@@ -53,7 +55,7 @@ from penstock.model.errors import (
 from penstock.model.job import Priority, PriorityName
 from penstock.model.text import storable
 from penstock.ports.blobs import Blob
-from penstock.ports.corpus import Scope, Version
+from penstock.ports.corpus import Accepted, Scope, Version
 from penstock.ports.queue import JobQueue
 
 log = logging.getLogger("penstock.ingest")
@@ -61,6 +63,7 @@ log = logging.getLogger("penstock.ingest")
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
 """Whoever waits for a document also looks this often: not every change is in its log."""
+FAILED_BEFORE = "the same content has failed before, and is tried again only with `retry`"
 
 Content = bytes | str | Path | AsyncIterable[bytes]
 """Bytes as they are, text, a file, or bytes as they come."""
@@ -197,9 +200,12 @@ class Library:
         charset: str = "",
         tenant: str = "default",
         priority: PriorityName | Priority = "medium",
+        retry: bool = False,
     ) -> Document:
         """Accept a document: once this returns it is never lost. The same content under the same
-        id changes nothing; other content replaces what is there once it is ready.
+        id changes nothing; other content replaces what is there once it is ready. The same content
+        that has failed before is tried again only with `retry`: what comes back is the failed
+        document, with its error, and a message that says so.
 
         `origin` says where it came from, for people; of an HTML page from the web the main text is
         kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
@@ -231,7 +237,9 @@ class Library:
         if not id:
             ref = await self._ref(tenant, collection, blob.key[:16])
         digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint, charset)
-        upload = Upload(ref, blob.key, digest, blob.size, title, origin, known, charset=charset)
+        upload = Upload(
+            ref, blob.key, digest, blob.size, title, origin, known, charset=charset, retry=retry
+        )
         return await self._accept(upload, rank)
 
     async def add_url(
@@ -262,13 +270,15 @@ class Library:
         )
         blob = await Request(address.url, title).keep(self._tools.blobs)
         digest = digest_of(address.url, title, source, known, self._fingerprint, "")
-        upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True)
+        upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True, retry=True)
         return await self._accept(upload, rank)
 
     async def _accept(self, upload: Upload, priority: Priority) -> Document:
         before = await self._tools.corpus.original(upload.ref)
         try:
             accepted = await self._tools.corpus.accept(upload)
+            if self._failed_before(accepted) and before and await self._is_gone(before):
+                accepted = await self._tools.corpus.accept(replace(upload, retry=True))
         except PenstockError:
             await self._tools.blobs.delete(upload.blob)
             raise
@@ -278,7 +288,21 @@ class Library:
             await self._start(accepted.document, upload.blob, priority)
         if spare is not None:
             await _now_or_later(self._tools.let_go(spare))
+        if self._failed_before(accepted):
+            return replace(accepted.document, message=FAILED_BEFORE)
         return accepted.document
+
+    @staticmethod
+    def _failed_before(accepted: Accepted) -> bool:
+        return not accepted.new and accepted.document.state is DocumentState.FAILED
+
+    async def _is_gone(self, blob: str) -> bool:
+        """Whether a failed document could not be tried again from what is there."""
+        try:
+            await self._tools.blobs.check(blob)
+        except BlobMissing:
+            return True
+        return False
 
     async def _start(self, document: Document, blob: str, priority: Priority) -> None:
         if document.remote:
