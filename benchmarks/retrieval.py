@@ -32,6 +32,8 @@ from penstock.corpus.relevance import Cutoff, relevant
 from penstock.corpus.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"
+UNANSWERED = DATA / "unanswered.txt"
+"""Questions, a line each, to which no document of ours has an answer."""
 LOSS = 0.005
 """How much worse than the better of its parts fusion may be in nDCG@10."""
 KEPT = 0.95
