@@ -89,9 +89,9 @@ class Ingest:
                 self._tally.unchanged += 1
                 self._view.unchanged(document)
             elif document.state is DocumentState.FAILED:
-                error = document.error or failure_of(InputError(document.message))
-                message = f"{error['message']} (as before; --retry tries it again)"
-                self._failed(document.ref.id, {**error, "message": message})
+                failed = document.error or failure_of(InputError(document.message))
+                message = f"{failed['message']} (as before; --retry tries it again)"
+                self._failed(document.ref.id, {**failed, "message": message})
             elif self._pending.get(document.ref) != document.generation:
                 self._pending[document.ref] = document.generation
                 self._tally.waiting = len(self._pending)
