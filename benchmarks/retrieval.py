@@ -105,7 +105,7 @@ class Corpus:
 
     def __init__(self, documents: Sequence[Document], vectors: Vectors) -> None:
         self._documents = documents
-        self._texts = {document.id: document.text for document in documents}
+        self._terms = {document.id: set(index_terms(document.text)) for document in documents}
         self._scripts = [script(document.text) for document in documents]
         self._vectors = vectors
         self._matrix = vectors.of([document.text for document in documents])
@@ -143,8 +143,8 @@ class Corpus:
         scores = self._matrix @ self._vectors.of([question])[0]
         return [self._hit(int(at), float(scores[at])) for at in numpy.argsort(-scores)[:DEPTH]]
 
-    def text_of(self, id_: str) -> str:
-        return self._texts[id_]
+    def terms_of(self, id_: str) -> set[str]:
+        return self._terms[id_]
 
     def _hit(self, at: int, score: float) -> Hit:
         return Hit(self._documents[at].id, score, self._scripts[at])
@@ -170,7 +170,7 @@ def rrf(corpus: Corpus, question: str) -> list[str]:
 def hybrid(corpus: Corpus, question: str) -> list[str]:
     query = corpus.weigh(question)
     ranked = fuse(corpus.by_words(query), corpus.by_vectors(question), query, 2 * DEPTH)
-    return [hit.id for hit in relevant(ranked, query, corpus.text_of, Cutoff())]
+    return [hit.id for hit in relevant(ranked, query, corpus.terms_of, Cutoff())]
 
 
 Search = Callable[[Corpus, str], list[str]]

@@ -7,12 +7,11 @@ vector is near enough. How the limits were found: docs/decisions/0059-relevance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from penstock.corpus.fusion import Fused
 from penstock.corpus.query import WeighedQuery
-from penstock.corpus.terms import index_terms
 
 OFFLINE_SIMILARITY = 0.18
 """For the offline embedder. Others have a range of their own, and so need a limit of their own."""
@@ -36,10 +35,15 @@ class Cutoff:
 
 
 def relevant(
-    hits: Iterable[Fused], query: WeighedQuery, text: Callable[[str], str], cutoff: Cutoff
+    hits: Iterable[Fused],
+    query: WeighedQuery,
+    terms: Callable[[str], Collection[str]],
+    cutoff: Cutoff,
 ) -> Iterator[Fused]:
-    """Of these hits those that pass, with their coverage; `text` gives that of a hit by its id."""
+    """Those of the hits that pass, with their coverage; `terms` gives those of a hit by its id."""
     for hit in hits:
-        looked_at = replace(hit, coverage=query.coverage(set(index_terms(text(hit.id)))))
+        # Of what words have not found there is no need to look which it holds.
+        share = 0.0 if hit.text_rank is None else query.coverage(terms(hit.id))
+        looked_at = replace(hit, coverage=share)
         if cutoff.passes(looked_at):
             yield looked_at

@@ -12,6 +12,7 @@ from penstock.corpus.fusion import DEPTH, Fused, Hit, Weights, fuse
 from penstock.corpus.query import Query, WeighedQuery, query_terms, weigh
 from penstock.corpus.relevance import Cutoff, relevant
 from penstock.corpus.snippet import snippet
+from penstock.corpus.terms import index_terms
 from penstock.model import document as model
 from penstock.model.document import DocumentRef
 from penstock.model.errors import PenstockError, ValidationError
@@ -105,9 +106,12 @@ async def search(
     def place_of(id_: str) -> Place:
         return findings.places[int(id_)]
 
+    def terms_of(id_: str) -> set[str]:
+        return set(index_terms(place_of(id_).chunk.text))
+
     def passages() -> list[Passage]:
         held = weighed.weights
-        kept = relevant(ranked, weighed, lambda id_: place_of(id_).chunk.text, cutoff or Cutoff())
+        kept = relevant(ranked, weighed, terms_of, cutoff or Cutoff())
         return [_passage(one, place_of(one.id), held) for one in islice(kept, limit)]
 
     # A hundred chunks in which every word matches are tens of milliseconds of work.
