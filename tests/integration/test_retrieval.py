@@ -84,7 +84,7 @@ def test_questions_without_an_answer_find_little_or_nothing(
     found = [len(hybrid(corpus, question)[:10]) for question in asked]
     assert len(found) >= 7
     assert sum(found) / len(found) <= 3.5
-    assert found.count(0) / len(found) >= 0.25
+    assert found.count(0) / len(found) >= 0.2
 
 
 @pytest.mark.parametrize("name", CORPORA)
