@@ -28,9 +28,12 @@ from benchmarks.sizes import Sizes
 from penstock.adapters.embedders.offline import OfflineEmbedder
 from penstock.corpus.fusion import DEPTH, Hit, fuse
 from penstock.corpus.query import WeighedQuery, match_expression, query_terms, weigh
+from penstock.corpus.relevance import Cutoff, relevant
 from penstock.corpus.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"
+UNANSWERED = DATA / "unanswered.txt"
+"""Questions, a line each, to which no document of ours has an answer."""
 LOSS = 0.005
 """How much worse than the better of its parts fusion may be in nDCG@10."""
 KEPT = 0.95
@@ -102,6 +105,7 @@ class Corpus:
 
     def __init__(self, documents: Sequence[Document], vectors: Vectors) -> None:
         self._documents = documents
+        self._terms = {document.id: set(index_terms(document.text)) for document in documents}
         self._scripts = [script(document.text) for document in documents]
         self._vectors = vectors
         self._matrix = vectors.of([document.text for document in documents])
@@ -139,6 +143,9 @@ class Corpus:
         scores = self._matrix @ self._vectors.of([question])[0]
         return [self._hit(int(at), float(scores[at])) for at in numpy.argsort(-scores)[:DEPTH]]
 
+    def terms_of(self, id_: str) -> set[str]:
+        return self._terms[id_]
+
     def _hit(self, at: int, score: float) -> Hit:
         return Hit(self._documents[at].id, score, self._scripts[at])
 
@@ -162,7 +169,8 @@ def rrf(corpus: Corpus, question: str) -> list[str]:
 
 def hybrid(corpus: Corpus, question: str) -> list[str]:
     query = corpus.weigh(question)
-    return [hit.id for hit in fuse(corpus.by_words(query), corpus.by_vectors(question), query)]
+    ranked = fuse(corpus.by_words(query), corpus.by_vectors(question), query, 2 * DEPTH)
+    return [hit.id for hit in relevant(ranked, query, corpus.terms_of, Cutoff())]
 
 
 Search = Callable[[Corpus, str], list[str]]

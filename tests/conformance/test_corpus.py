@@ -166,7 +166,9 @@ async def test_the_same_upload_again_changes_nothing(corpus: Corpus) -> None:
     assert (again.new, again.document.state) == (False, DocumentState.COMPLETED)
 
 
-async def test_the_same_upload_again_is_a_new_try_where_it_failed(corpus: Corpus) -> None:
+async def test_the_same_upload_again_is_a_new_try_where_it_failed_and_one_is_asked_for(
+    corpus: Corpus,
+) -> None:
     ref = ref_of("a")
     version = await accept(corpus, ref, "same")
     error = {"type": "ParserError", "message": "encrypted"}
@@ -174,8 +176,10 @@ async def test_the_same_upload_again_is_a_new_try_where_it_failed(corpus: Corpus
     failed = await there(corpus, ref)
     assert (failed.state, failed.error, failed.live) == (DocumentState.FAILED, error, False)
 
-    again = await corpus.accept(upload_of(ref, "same"))
+    assert await corpus.accept(upload_of(ref, "same")) == (failed, False)
+    again = await corpus.accept(upload_of(ref, "same", retry=True))
     assert again.new
+    assert (await corpus.accept(upload_of(ref, "same", retry=True))).new is False, "it is under way"
     assert (again.document.state, again.document.error) == (DocumentState.PROCESSING, None)
 
 

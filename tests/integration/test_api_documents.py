@@ -120,11 +120,32 @@ async def test_a_document_that_fails_says_why_and_is_tried_again(host: Host) -> 
         listed = (await client.get("/v1/documents?state=failed")).json()["documents"]
         assert [one["id"] for one in listed] == ["bad"]
         host.embedder.fault = None
+        known = answer.json()["document"]["generation"]
+        answer = await client.put("/v1/index/bad", json={"text": TEXT})
+        assert (answer.status_code, answer.json()["document"]["generation"]) == (422, known)
+        assert "tried again only with `retry`" in answer.json()["detail"]
         again = await client.post("/v1/documents/bad/retry")
         assert again.status_code == 202
         assert again.json()["error"]["type"] == "EmbedderError", "kept until it is mended"
         assert (await finished(client, "/v1/documents/bad"))["error"] is None
         assert (await client.post("/v1/documents/bad/retry")).status_code == 422
+
+
+async def test_a_form_asks_for_another_try_of_what_has_failed(host: Host) -> None:
+    served = host.serve()
+    files = {"file": ("noise.bin", bytes(range(256)) * 40)}
+    async with served.client() as client:
+
+        async def send(**fields: str) -> tuple[str, bool]:
+            answer = await client.post("/v1/documents", files=files, data=fields)
+            (document,) = answer.json()["documents"]
+            return document["state"], "only with `retry`" in document["message"]
+
+        assert await send() == ("processing", False)
+        assert (await finished(client, "/v1/documents/noise.bin"))["state"] == "failed"
+        assert await send() == ("failed", True)
+        assert await send(retry="true") == ("processing", False)
+        assert (await client.put("/v1/index/noise.bin?retry=true", content=b"x")).is_success
 
 
 async def test_what_is_wrong_with_an_upload_is_said_and_nothing_is_kept(host: Host) -> None:

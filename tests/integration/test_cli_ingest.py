@@ -88,6 +88,8 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
         "empty.txt": "failed",
         "good.txt": "completed",
     }
+    again = cli("ingest", "noise.bin", code=1).out
+    assert "neither text nor a format we know (as before; --retry tries it again)\n" in again
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,25 @@ async def test_retry_without_the_original_says_what_to_do(shelf: Shelf) -> None:
         await completed(app, "a")
 
 
+async def test_same_content_that_failed_is_tried_again_only_when_asked(shelf: Shelf) -> None:
+    async with shelf.running() as app:
+        first = await app.corpus.add(BROKEN, id="a")
+        before = await failed(app, "a")
+        again = await app.corpus.add(BROKEN, id="a")
+        assert (again.generation, again.state) == (first.generation, "failed")
+        assert again.error == before.error
+        assert "tried again only with `retry`" in again.message
+        assert len(await app.jobs(kind="ingest.parse")) == len(shelf.blobs()) == 1
+
+        again = await app.corpus.add(BROKEN, id="a", retry=True)
+        assert (again.generation > first.generation, again.state) == (True, "processing")
+        await failed(app, "a")
+        shelf.blobs()[0].unlink()  # so that what comes is the only one there is
+        assert (await app.corpus.add(BROKEN, id="a")).state == "processing"
+        await failed(app, "a")
+        assert len(await app.jobs(kind="ingest.parse")) == 3
+
+
 async def test_original_of_a_failed_document_goes_when_it_is_replaced(shelf: Shelf) -> None:
     async with shelf.running() as app:
         await app.corpus.add(BROKEN, id="a")

@@ -10,16 +10,19 @@ import pytest
 
 from benchmarks.retrieval import (
     DATA,
+    UNANSWERED,
     Document,
     Figures,
     Task,
     Vectors,
     figures_of,
+    hybrid,
     margin,
     measure,
     target,
     tasks,
 )
+from benchmarks.retrieval import Corpus as Measured
 from penstock.corpus.search import search
 from penstock.corpus.terms import script, term_line
 from penstock.model.document import NewChunk, Staged
@@ -68,6 +71,20 @@ def test_korean_questions_to_three_languages_lose_little_to_words(
     figures = measured[KOREAN_TO_ALL]
     assert figures["hybrid"].ndcg >= figures["text"].ndcg - 0.025
     assert figures["hybrid"].ndcg >= figures["vector"].ndcg + 0.1
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "ko"])
+def test_questions_without_an_answer_find_little_or_nothing(
+    language: str, vectors: Vectors
+) -> None:
+    (task,) = [task for task in TASKS if task.name == f"{language}, alone"]
+    corpus = Measured(task.documents, vectors)
+    own = script(task.documents[0].text)
+    asked = [one for one in UNANSWERED.read_text().splitlines() if script(one) == own]
+    found = [len(hybrid(corpus, question)[:10]) for question in asked]
+    assert len(found) >= 7
+    assert sum(found) / len(found) <= 3.5
+    assert found.count(0) / len(found) >= 0.2
 
 
 @pytest.mark.parametrize("name", CORPORA)

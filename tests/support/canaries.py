@@ -27,6 +27,8 @@ en ip_address      Logged in from ⟦203.0.113.45⟧ at noon.
 en my_number       Her individual number is ⟦7368 1930 3645⟧.
 en passport        Passport no. ⟦M12345678⟧ expires soon.
 en resident_number His RRN is ⟦901231-1234567⟧.
+en ssn             Her SSN is ⟦536-22-4187⟧.
+en driving_licence Driver's license ⟦A1234567⟧ of Reno.
 ja email           連絡先:⟦canary.taro@example.jp⟧まで
 ja phone           携帯⟦090-8765-4321⟧まで
 ja card            カード番号は⟦5273-8067-5691-9337⟧です
@@ -36,6 +38,8 @@ ja ip_address      アドレス⟦2001:db8::8a2e:370:7334⟧へ
 ja my_number       マイナンバーは⟦364056224159⟧です
 ja passport        パスポート番号⟦TK1234567⟧です
 ja resident_number 外国人登録番号⟦750101-6123456⟧まで
+ja ssn             社会保障番号は⟦772-30-1199⟧です
+ja driving_licence 運転免許証番号⟦301234567890⟧です
 ko email           문의는 ⟦canary.kim@example.kr⟧로 보내 주세요.
 ko phone           전화⟦010-9876-5432⟧로 연락 주세요.
 ko card            카드번호⟦4784-5474-8554-5655⟧로 결제
@@ -45,6 +49,8 @@ ko ip_address      IP:⟦198.51.100.23⟧로
 ko my_number       마이넘버 ⟦548145421247⟧입니다
 ko passport        여권 ⟦M123A4567⟧을 확인
 ko resident_number 주민등록번호⟦8503152345678⟧을 적었다
+ko ssn             사회보장번호 ⟦457 55 5462⟧을 적었다
+ko driving_licence 운전면허번호는 ⟦11-12-345678-90⟧입니다
 """
 
 

@@ -110,6 +110,18 @@ def generated_negatives(seed: int = 1, rows: int = 300) -> dict[str, str]:
         "named parts": many(
             lambda: f"part no. {number(200, 999)}-{number(200, 999)}-{number(1000, 9999)}", 1
         ),
+        "never ssn": many(
+            lambda: (
+                f"{rng.choice((0, 666, number(900, 1000))):03d}-{number(100):02d}"
+                f"-{number(10000):04d}"
+            ),
+            1,
+        ),
+        "parts of nine": many(
+            lambda: f"part no. {number(900):03d}-{number(100):02d}-{number(10000):04d}", 1
+        ),
+        "9 digits": many(lambda: f"{number(10**9):09d}"),
+        "products": many(lambda: "".join(rng.choices("ABCDEFGHJKLMNPQRSTUVWXYZ0123456789", k=16))),
         "parts": many(lambda: f"{number(100):02d}-{number(1000):03d}-{number(10000):04d}"),
         "code": many(
             lambda: f"x[{number(100)}] = f{number(64)}(0x{hexadecimal(8)}, {number(10**9)});", 3

@@ -63,6 +63,13 @@ def test_numbers_side_by_side_are_counted_one_by_one() -> None:
     assert masked.counts == {"phone": 4}
 
 
+@pytest.mark.parametrize("number", ["911-234-5678", "299-555-1234", "555-911-1234", "370-555-1234"])
+def test_number_that_no_telephone_has_is_masked_only_where_it_is_called_one(number: str) -> None:
+    assert mask(f"Bin 4 holds {number} and nuts.").text == f"Bin 4 holds {number} and nuts."
+    assert mask(f"Phone: {number}").text == "Phone: [PHONE]"
+    assert mask("Bin 4 holds 415-555-0132.").text == "Bin 4 holds [PHONE]."
+
+
 def test_characters_nobody_sees_hide_nothing() -> None:
     masked = mask("연락\u200b처 0\u200b10-12\u00ad34-56\ufeff78\u200b로")
 

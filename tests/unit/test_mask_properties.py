@@ -109,6 +109,32 @@ def test_any_resident_number_is_masked(
     assert_masked(words[0], f"{day}{gap}{gender}{rest}", words[1], "[RESIDENT_NUMBER]")
 
 
+@given(
+    around,
+    st.integers(1, 899).filter(lambda area: area != 666),
+    st.integers(1, 99),
+    st.integers(1, 9999),
+    st.sampled_from(["-", " - ", "－", "-\n"]),
+)
+def test_any_social_security_number_is_masked(
+    words: tuple[str, str], area: int, group: int, serial: int, gap: str
+) -> None:
+    assert_masked(words[0], f"{area:03d}{gap}{group:02d}{gap}{serial:04d}", words[1], "[SSN]")
+
+
+@given(
+    st.tuples(st.sampled_from([0, 666, 900, 999]), st.integers(1, 99), st.integers(1, 9999))
+    | st.tuples(st.integers(1, 899), st.just(0), st.integers(1, 9999))
+    | st.tuples(st.integers(1, 899), st.integers(1, 99), st.just(0))
+)
+def test_number_that_is_never_given_out_is_no_social_security_number(
+    parts: tuple[int, int, int],
+) -> None:
+    area, group, serial = parts
+    text = f"The pump {area:03d}-{group:02d}-{serial:04d} is here."
+    assert mask(text).text == text
+
+
 @given(around, number(11), st.sampled_from(["-", "－"]), widths)
 def test_any_grouped_my_number_is_masked(
     words: tuple[str, str], body: str, gap: str, width: dict[int, str]

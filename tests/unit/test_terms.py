@@ -157,7 +157,7 @@ def test_nothing_typed_is_a_syntax_error(text: str, question: str) -> None:
 
 @given(st.text(min_size=1, max_size=60))
 def test_text_is_found_by_itself(text: str) -> None:
-    if index_terms(text):
+    if query_terms(text).terms:
         assert 0 in Index(text).finds(text)
 
 
@@ -172,10 +172,41 @@ def test_endless_word_is_cut_on_both_sides_alike() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("What is a heat pump?", "heat pump"),
+        ("How much did Steinmatt produce in 2025?", "Steinmatt produce 2025"),
+        ("What's the dog's name, and why doesn't it bark?", "dog name bark"),
+        ("Wer ist der Finanzchef der Firma?", "Finanzchef Firma"),
+        ("Die Pumpe ist kaputt", "Pumpe kaputt"),
+        ("À quoi sert l'eau de la pompe ?", "sert eau pompe"),
+        ("¿Cuánto cuesta la bomba?", "cuesta bomba"),
+        ("HOW MUCH DOES IT COST", "COST"),
+        ("pumps AND valves", "pumps valves"),
+        ("state-of-the-art pump", "state-of-the-art pump"),
+    ],
+)
+def test_stop_words_are_not_looked_for(question: str, words: str) -> None:
+    asked = set(query_terms(question).terms)
+    assert asked == set(index_terms(words)) - {"of", "the"}
+
+
+@pytest.mark.parametrize("question", ["in the", "What is it?", "why", "to be or not to be", "und"])
+def test_stop_words_alone_find_nothing(question: str) -> None:
+    assert Index(question, "another").finds(question) == set()
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["die casting", "civil war", "IT budget", "WHO guidelines", "US exports", "van door", "MIT"],
+)
+def test_words_that_only_look_like_stop_words_are_looked_for(question: str) -> None:
+    assert query_terms(question).terms == tuple(index_terms(question))
+
+
+@pytest.mark.parametrize(
     ("question", "subject"),
     [
-        ("What is a heat pump?", "a heat pump"),
-        ("How does the heat pump work", "the heat pump work"),
         ("木綿豆腐とは何ですか。", "木綿豆腐"),
         ("桜がいっせいに咲くのはどうして？", "桜がいっせいに咲く"),
         ("온돌 무엇인가요?", "온돌"),
@@ -201,14 +232,14 @@ def test_particles_and_endings_are_not_looked_for(question: str, words: str) -> 
     assert query_terms(question).terms == tuple(dict.fromkeys(index_terms(words)))
 
 
-@pytest.mark.parametrize("text", ["もののけ", "さくら", "물은", "나는", "アは", "のは", "the of"])
+@pytest.mark.parametrize("text", ["もののけ", "さくら", "물은", "나는", "アは", "のは"])
 def test_what_would_leave_nothing_of_a_word_is_looked_for_as_it_is(text: str) -> None:
     assert query_terms(text).terms == tuple(dict.fromkeys(index_terms(text)))
 
 
 @given(st.text("はのするとき猫犬アイ가은는에서 aB1", min_size=1, max_size=12))
 def test_text_is_found_by_itself_whatever_is_taken_for_a_particle(text: str) -> None:
-    if index_terms(text):
+    if query_terms(text).terms:
         assert 0 in Index(text).finds(text)
 
 
@@ -219,7 +250,7 @@ def test_particles_of_an_endless_text_are_found_in_no_time() -> None:
         assert time.process_time() - start < 0.5
 
 
-@pytest.mark.parametrize("question", ["What is it?", "why", "なぜですか", "왜?"])
+@pytest.mark.parametrize("question", ["なぜですか", "왜?"])
 def test_question_of_nothing_but_asking_is_looked_for_as_it_is(question: str) -> None:
     assert query_terms(question).terms
 

@@ -61,6 +61,9 @@ def ingest_documents(
         bool,
         typer.Option("--delete", help="With --watch: remove documents whose file is gone."),
     ] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Also what has failed before and has not changed.")
+    ] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Only accept; workers elsewhere do the rest.")
     ] = False,
@@ -71,8 +74,9 @@ def ingest_documents(
     """Make documents searchable: read, mask personal data, cut into chunks, embed.
 
     The work is done by workers in this process, and by other worker processes if there are any.
-    Run it again to go on: what is there and has not changed is left alone. Ctrl-C is safe; what
-    was accepted stays in the queue. The exit code is 1 if a document failed.
+    Run it again to go on: what is there and has not changed is left alone, and so is what
+    has failed, unless you give --retry. Ctrl-C is safe; what was accepted stays in the queue. The
+    exit code is 1 if a document failed.
 
     The id of a file is its path as seen from the current folder; of an address, the address.
     Another content under the same id replaces what is there, once it is ready. Folders are
@@ -98,7 +102,7 @@ def ingest_documents(
     single = len(sources) == 1 and not watch
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):
         raise UsageError("--id is for a single file, address or -")
-    given = Given(collection, tenant, title, metadata_of(metadata))
+    given = Given(collection, tenant, title, metadata_of(metadata), retry)
     if delete and not watch:
         raise UsageError("--delete goes with --watch")
     try:

@@ -44,6 +44,8 @@ class Given:
     tenant: str
     title: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    retry: bool = False
+    """Try again what has failed before."""
 
     @property
     def where(self) -> dict[str, Any]:
@@ -86,6 +88,10 @@ class Ingest:
             if document.state is DocumentState.COMPLETED:
                 self._tally.unchanged += 1
                 self._view.unchanged(document)
+            elif document.state is DocumentState.FAILED:
+                failed = document.error or failure_of(InputError(document.message))
+                message = f"{failed['message']} (as before; --retry tries it again)"
+                self._failed(document.ref.id, {**failed, "message": message})
             elif self._pending.get(document.ref) != document.generation:
                 self._pending[document.ref] = document.generation
                 self._tally.waiting = len(self._pending)
@@ -103,9 +109,11 @@ class Ingest:
             case str():
                 return await corpus.add_url(item.content, **about)
             case Path():
-                return await corpus.add(parts_of(item.content), origin=item.origin, **about)
+                about |= {"origin": item.origin, "retry": given.retry}
+                return await corpus.add(parts_of(item.content), **about)
             case bytes():
-                return await corpus.add(item.content, origin=item.origin, **about)
+                about |= {"origin": item.origin, "retry": given.retry}
+                return await corpus.add(item.content, **about)
 
     async def _delete(self, name: str) -> None:
         corpus, where = self._app.corpus, self._given.where

@@ -1,17 +1,14 @@
-"""What makes a sentence a question, in English, Japanese and Korean.
+"""What makes a sentence a question, in Japanese and Korean.
 
-"Why", なぜ and 이유는 say nothing of what is looked for. Passages seldom hold them, so they would
-count as rare words and lift the few passages that do.
+なぜ and 이유는 say nothing of what is looked for. Passages seldom hold them, so they would count as
+rare words and lift the few passages that do. Where words are set apart by spaces they are among the
+stop words.
 """
 
 from __future__ import annotations
 
 import re
 
-_ENGLISH = (
-    r"\b(?:what|which|why|how|when|where|whose|whom|do|does|did|is|are|was|were|can|could|should|"
-    r"would|i|me|my|you|your|we|our|tell|explain)(?:'(?:s|re|m|ve|d|ll))?\b"
-)
 _JAPANESE = (
     r"(?:とは|のは|って)?(?:何故|なぜ|どうして|どのように|どのような|どのくらい|どれくらい|どのぐらい|"
     r"どれぐらい|どうすれば|どうやって|どんな|どちら|どの|どれ|どこ|どう|いつ|誰|だれ|何|なに|なん)|"
@@ -23,7 +20,7 @@ _KOREAN = (
     r"어디(?:에서|에|서)?|언제(?:까지|부터)?|얼마나|얼마|몇|누가|이유(?:는|가|를)?|까닭(?:은|이|을)?|"
     r"에 대해|알려 ?주세요|설명해 ?주세요|(?:인가요|은가요|는가요|나요|까요|습니까|니까)(?=\W|$)"
 )
-_ASKING = re.compile(f"{_ENGLISH}|{_JAPANESE}|{_KOREAN}")
+_ASKING = re.compile(f"{_JAPANESE}|{_KOREAN}")
 
 
 def without_asking(text: str) -> str:

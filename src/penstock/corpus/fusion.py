@@ -55,6 +55,8 @@ class Fused:
     vector_rank: int | None
     vector_score: float | None
     other_script: bool
+    coverage: float | None = None
+    """How much of the question's words it holds; see `relevance`. None: not looked at."""
 
 
 def fuse(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.corpus.asking import without_asking
 from penstock.corpus.particles import without_particles
+from penstock.corpus.stop_words import stop_words, without_stop_words
 from penstock.corpus.terms import index_terms, normal, script
 
 LONGEST_TEXT = 4000
@@ -21,6 +22,8 @@ MOST_TERMS = 96
 """Terms a question may have; what a longer text has beyond is not looked for by words."""
 POSTINGS = 100_000
 """How many entries of the index one search may read, at about 0.7 us each in FTS5."""
+SMALL_CORPUS = 100
+"""How rare a term is cannot be told from fewer chunks: of two, what one holds is in half."""
 NO_WEIGHT = 1e-6
 """What FTS5 gives terms that more than half of all chunks hold."""
 
@@ -50,6 +53,8 @@ class Term:
     weight: float
     """Inverse document frequency: what it tells that a chunk holds it."""
     role: Role
+    rarity: float
+    """The same for a part of the question: over zero for every term, also in a small corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,24 @@ class WeighedQuery:
         """About the BM25 score of a chunk of usual length that holds every term once."""
         return sum(term.weight for term in self.terms if term.role is not Role.FREQUENT)
 
+    def coverage(self, held: Collection[str]) -> float:
+        """How much of the question a chunk with these terms holds, from 0 to 1; rare terms count
+        more, and most of all those that no chunk holds."""
+        whole = sum(term.rarity for term in self.terms)
+        return sum(term.rarity for term in self.terms if term.text in held) / (whole or 1.0)
+
 
 def query_terms(text: str) -> Query:
     """The question in `text`, whatever it holds; of endless ones the beginning.
 
-    What only asks, or ties words together, is left out, unless there is nothing else.
+    Stop words are left out. What asks, or ties words together, in Japanese and Korean is, too,
+    unless there is nothing else: it is told by how it is written, which may be wrong.
     """
     text = text[:LONGEST_TEXT]
-    telling = without_particles(without_asking(normal(text)))
-    unique = dict.fromkeys(index_terms(telling) or index_terms(text))
+    small = stop_words(text)
+    spoken = without_stop_words(normal(text), small)
+    terms = index_terms(without_particles(without_asking(spoken))) or index_terms(spoken)
+    unique = dict.fromkeys(term for term in terms if term not in small)
     return Query(text, tuple(unique)[:MOST_TERMS], script(text))
 
 
@@ -116,6 +130,7 @@ def weigh(
                 else Role.FREQUENT
                 if frequencies.get(term, 0) > 0
                 else Role.UNKNOWN,
+                _rarity(frequencies.get(term, 0), total),
             )
             for term in query.terms
         ),
@@ -127,6 +142,11 @@ def weight(holding: int, total: int) -> float:
     of FTS5, so that scores can be compared with what they are made of."""
     total = max(total, holding)
     return max(NO_WEIGHT, math.log((total - holding + 0.5) / (holding + 0.5)))
+
+
+def _rarity(holding: int, total: int) -> float:
+    total = max(total, holding, SMALL_CORPUS)
+    return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
 
 
 def scope_term(name: str, value: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from penstock.corpus.fusion import DEPTH, Fused, Hit, Weights, fuse
 from penstock.corpus.query import Query, WeighedQuery, query_terms, weigh
+from penstock.corpus.relevance import Cutoff, relevant
 from penstock.corpus.snippet import snippet
+from penstock.corpus.terms import index_terms
 from penstock.model import document as model
 from penstock.model.document import DocumentRef
 from penstock.model.errors import PenstockError, ValidationError
@@ -71,10 +74,12 @@ async def search(
     embed: EmbedQuestion,
     limit: int = 10,
     weights: Weights | None = None,
+    cutoff: Cutoff | None = None,
     until: float | None = None,
 ) -> SearchResult:
-    """The passages that answer best. Where the question cannot be embedded, those whose words
-    match best. Nobody waits for it after `until`, on the clock of the event loop."""
+    """The passages that answer best, of those that have to do with the question. Where it cannot
+    be embedded, those whose words match best. Nobody waits for it after `until`, on the clock of
+    the event loop."""
     if not question.strip():
         raise ValidationError("the question is empty")
     if not 0 < limit <= MOST_HITS:
@@ -94,13 +99,20 @@ async def search(
         _hits(findings.text, findings, 0.0),
         _hits(findings.vector, findings, -1.0),
         weighed,
-        limit,
+        2 * DEPTH,
         weights,
     )
 
+    def place_of(id_: str) -> Place:
+        return findings.places[int(id_)]
+
+    def terms_of(id_: str) -> set[str]:
+        return set(index_terms(place_of(id_).chunk.text))
+
     def passages() -> list[Passage]:
         held = weighed.weights
-        return [_passage(one, findings.places[int(one.id)], held) for one in ranked]
+        kept = relevant(ranked, weighed, terms_of, cutoff or Cutoff())
+        return [_passage(one, place_of(one.id), held) for one in islice(kept, limit)]
 
     # A hundred chunks in which every word matches are tens of milliseconds of work.
     found = await asyncio.to_thread(passages)

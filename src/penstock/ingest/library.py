@@ -13,6 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from penstock.adapters.blobs.address import Address, ObjectAddress, is_object, object_address
 from penstock.corpus.fusion import Weights
+from penstock.corpus.relevance import Cutoff
 from penstock.corpus.search import SearchResult, search
 from penstock.engine.context import JobContext
 from penstock.engine.orchestrator import Chore
@@ -44,6 +46,7 @@ from penstock.model.document import (
     Upload,
 )
 from penstock.model.errors import (
+    BlobMissing,
     DocumentNotFound,
     PenstockError,
     StoreUnavailable,
@@ -53,7 +56,7 @@ from penstock.model.errors import (
 from penstock.model.job import Priority, PriorityName
 from penstock.model.text import storable
 from penstock.ports.blobs import Blob
-from penstock.ports.corpus import Scope, Version
+from penstock.ports.corpus import Accepted, Scope, Version
 from penstock.ports.queue import JobQueue
 
 log = logging.getLogger("penstock.ingest")
@@ -61,6 +64,7 @@ log = logging.getLogger("penstock.ingest")
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
 """Whoever waits for a document also looks this often: not every change is in its log."""
+FAILED_BEFORE = "the same content has failed before, and is tried again only with `retry`"
 
 Content = bytes | str | Path | AsyncIterable[bytes]
 """Bytes as they are, text, a file, or bytes as they come."""
@@ -86,6 +90,7 @@ class Library:
         fingerprint: str,
         purge: Purge,
         patience: float,
+        cutoff: Callable[[str], Cutoff],
     ) -> None:
         self._tools = tools
         self._queue = queue
@@ -97,6 +102,7 @@ class Library:
         self._fingerprint = fingerprint
         self._purge = purge
         self._patience = patience
+        self._cutoff = cutoff
         self._names = Names(tools.mask)
         self._passed_on: HandOver | None = None
 
@@ -151,9 +157,10 @@ class Library:
         weights: Weights | None = None,
         seconds: float | None = None,
     ) -> SearchResult:
-        """The passages that answer best, by their words and by what they mean. The question is
-        masked too: it goes to the embedder, and what it names is masked in every passage.
-        TimeoutError after `seconds`, which the store is told too."""
+        """The passages that answer best, by their words and by what they mean; none where nothing
+        has to do with the question (settings `search_min_*`). The question is masked too: it goes
+        to the embedder, and what it names is masked in every passage. TimeoutError after
+        `seconds`, which the store is told too."""
 
         def masked() -> tuple[str, Scope]:
             names = self._names
@@ -176,6 +183,7 @@ class Library:
                 embed=partial(self._embedding.question, model, tenant),
                 limit=limit,
                 weights=weights,
+                cutoff=self._cutoff(model),
                 until=limited.when(),
             )
 
@@ -209,9 +217,12 @@ class Library:
         charset: str = "",
         tenant: str = "default",
         priority: PriorityName | Priority = "medium",
+        retry: bool = False,
     ) -> Document:
         """Accept a document: once this returns it is never lost. The same content under the same
-        id changes nothing; other content replaces what is there once it is ready.
+        id changes nothing; other content replaces what is there once it is ready. The same content
+        that has failed before is tried again only with `retry`: what comes back is the failed
+        document, with its error, and a message that says so.
 
         `origin` says where it came from, for people; of an HTML page from the web the main text is
         kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
@@ -244,7 +255,9 @@ class Library:
         if not id:
             ref = await self._ref(tenant, collection, blob.key[:16])
         digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint, charset)
-        upload = Upload(ref, blob.key, digest, blob.size, title, origin, known, charset=charset)
+        upload = Upload(
+            ref, blob.key, digest, blob.size, title, origin, known, charset=charset, retry=retry
+        )
         return await self._accept(upload, rank)
 
     async def add_url(
@@ -286,13 +299,15 @@ class Library:
         )
         blob = await Request(address.url, title, endpoint).keep(self._tools.blobs)
         digest = digest_of(address.url, title, source, known, self._fingerprint, "")
-        upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True)
+        upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True, retry=True)
         return await self._accept(upload, rank)
 
     async def _accept(self, upload: Upload, priority: Priority) -> Document:
         before = await self._tools.corpus.original(upload.ref)
         try:
             accepted = await self._tools.corpus.accept(upload)
+            if self._failed_before(accepted) and before and await self._is_gone(before):
+                accepted = await self._tools.corpus.accept(replace(upload, retry=True))
         except PenstockError:
             await self._tools.blobs.delete(upload.blob)
             raise
@@ -304,6 +319,8 @@ class Library:
                 await self._start(document, upload.blob, priority)
         if spare is not None:
             await _now_or_later(self._tools.let_go(spare))
+        if self._failed_before(accepted):
+            return replace(accepted.document, message=FAILED_BEFORE)
         return accepted.document
 
     async def begin(
@@ -325,6 +342,18 @@ class Library:
             return False
         await self._start(document, blob, rank)
         return True
+
+    @staticmethod
+    def _failed_before(accepted: Accepted) -> bool:
+        return not accepted.new and accepted.document.state is DocumentState.FAILED
+
+    async def _is_gone(self, blob: str) -> bool:
+        """Whether a failed document could not be tried again from what is there."""
+        try:
+            await self._tools.blobs.check(blob)
+        except BlobMissing:
+            return True
+        return False
 
     async def _start(self, document: Document, blob: str, priority: Priority) -> None:
         if document.remote:

@@ -10,6 +10,8 @@ from typing import Any
 from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
+from penstock.adapters.embedders.offline import OfflineEmbedder
+from penstock.corpus.relevance import OFFLINE_SIMILARITY, Cutoff
 from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import LogWaiters
 from penstock.engine.web_address import parse_allow
@@ -83,7 +85,7 @@ def open_library(
         scan.register(tools, reader, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
     # are worth another look. The number is that of the rules of masking.
-    decides: list[Any] = [2, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
+    decides: list[Any] = [3, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
     if names is not None:
         decides.append([dict(names.models), sorted(names.kinds), dict(names.labels)])
     if reader is not None:
@@ -99,8 +101,13 @@ def open_library(
     )
     purge = Purge(tools.corpus, settings.unused_vectors_seconds)
     patience = PASSED_ON_SECONDS if passed_on else 0.0
+
+    def cutoff(model: str) -> Cutoff:
+        measured = OFFLINE_SIMILARITY if model == OfflineEmbedder.model else None
+        return Cutoff(settings.search_min_coverage, settings.search_min_similarity or measured)
+
     return Library(
-        tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, patience
+        tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, patience, cutoff
     )
 
 

@@ -85,6 +85,8 @@ class Upload:
     remote: bool = False
     """The blob only says what to fetch."""
     charset: str = ""
+    retry: bool = False
+    """Whether to try again where the same has failed before."""
 
 
 class NewChunk(NamedTuple):

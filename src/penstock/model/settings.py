@@ -145,6 +145,12 @@ class Settings:
     """Of that, how long evidence is looked for at most."""
     question_seconds: float = 5.0
     """A search whose question is not embedded within this time answers by its words alone."""
+    search_min_coverage: float = 0.15
+    """A passage is found that holds at least this share of the question's words, the rare ones
+    counting most, or whose vector is near enough. 0: every search fills its limit."""
+    search_min_similarity: float = 0.0
+    """The cosine from which on a vector is near enough. 0: what was measured for the offline
+    embedder; with another, whatever vectors find is taken for near."""
     evidence_tokens: int = 6000
     """How much of what was found a language model is shown at a time."""
     unused_vectors_seconds: float = 7 * 86400.0
@@ -167,6 +173,9 @@ class Settings:
             least = _LEAST.get(field.name, 0)
             if not least <= value < float("inf"):
                 raise ConfigError(f"{field.name} must be a number from {least} up, not {value!r}")
+        for name in ("search_min_coverage", "search_min_similarity"):
+            if getattr(self, name) > 1:
+                raise ConfigError(f"{name} must be between 0 and 1, not {getattr(self, name)!r}")
         if self.reserved_workers >= self.max_workers:
             raise ConfigError("reserved_workers must be fewer than max_workers")
         if self.max_workers > 1000:

@@ -38,7 +38,7 @@ class Version(NamedTuple):
 class Accepted(NamedTuple):
     document: Document
     new: bool
-    """False: the same bytes are there or on their way already."""
+    """False: the same bytes are there, on their way, or have failed and are not to be retried."""
 
 
 class Arrived(NamedTuple):

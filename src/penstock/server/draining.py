@@ -80,6 +80,18 @@ class Draining:
             await end_tasks([one for one in (task, leaving) if one is not None and not one.done()])
 
 
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives; ClientDisconnect, and `work` is cancelled, when the caller hangs up."""
+    task, leaving = asyncio.create_task(work), asyncio.create_task(left(receive))
+    try:
+        await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        await end_tasks([one for one in (task, leaving) if not one.done()])
+
+
 async def left(receive: Receive) -> None:
     """Returns when the caller has hung up."""
     while (await receive())["type"] != "http.disconnect":

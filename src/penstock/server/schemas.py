@@ -63,6 +63,7 @@ class NewDocument(In):
     collection: Name = "default"
     metadata: Said = Field(default_factory=dict)
     priority: PriorityName = "medium"
+    retry: bool = Field(False, description="Try again where the same content has failed before.")
 
 
 class Upsert(In):

@@ -19,7 +19,7 @@ from penstock.server.problems import Problem
 from penstock.server.schemas import NewDocument
 
 FORM = "multipart/form-data"
-FIELDS = ("id", "collection", "title", "metadata", "priority")
+FIELDS = ("id", "collection", "title", "metadata", "priority", "retry")
 
 
 class Uploads:
@@ -37,13 +37,14 @@ class Uploads:
         if "id" in self.fields and len(self.files) > 1:
             raise Problem(422, "invalid", "an `id` is for one file; these are several")
         said: dict[str, Any] = dict(self.fields)
-        if "metadata" in said:
-            said["metadata"] = value_of(said["metadata"], "`metadata`")
+        for name in ("metadata", "retry"):
+            if name in said:
+                said[name] = value_of(said[name], f"`{name}`")
         return parse(json.dumps({"text": "", **said}).encode(), NewDocument)
 
     async def accept(self, new: NewDocument) -> list[Document]:
         """A document of each file."""
-        said = new.model_dump(include={"title", "collection", "metadata", "priority"})
+        said = new.model_dump(include={"title", "collection", "metadata", "priority", "retry"})
         corpus, tenant, documents = self._desk.corpus, self._desk.tenant, []
         while self.files:
             name, blob = self.files.pop(0)  # the library's from here on

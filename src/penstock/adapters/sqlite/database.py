@@ -38,6 +38,9 @@ DAMAGED = "surrogateescape"
 _making = threading.Lock()
 MOST_TOGETHER = 64
 """Operations that share one transaction at most, so that other processes get their turn."""
+STEPS = 100_000
+"""Steps of SQLite's virtual machine, some 5 ms, between two looks whether anybody still waits. Each
+look needs the interpreter, for which a thread may wait as long."""
 
 
 @cache
@@ -173,6 +176,9 @@ class _Order(NamedTuple):
 class _Thread:
     """A thread that owns a connection and runs what it is handed, in order."""
 
+    together = MOST_TOGETHER
+    """How many orders are answered at once."""
+
     def __init__(self, name: str, open_connection: Callable[[], sqlite3.Connection], path: Path):
         self._open_connection = open_connection
         self._connection: sqlite3.Connection | None = None
@@ -220,7 +226,7 @@ class _Thread:
         while (first := self._inbox.get()) is not None:
             batch = [first]
             last = False
-            while len(batch) < MOST_TOGETHER and not last:
+            while len(batch) < self.together and not last:
                 try:
                     item = self._inbox.get_nowait()
                 except queue.Empty:
@@ -230,7 +236,7 @@ class _Thread:
                 else:
                     batch.append(item)
             soft = all(order.soft for order in batch)
-            outcomes = self._perform([order.operation for order in batch], soft)
+            outcomes = self._perform(batch, soft)
             by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
             for order, outcome in zip(batch, outcomes, strict=True):
                 by_loop.setdefault(order.loop, []).append((order.future, outcome))
@@ -243,7 +249,7 @@ class _Thread:
                 break
         self.drop_connection()
 
-    def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
+    def _perform(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
         raise NotImplementedError
 
 
@@ -291,29 +297,29 @@ class Writer(_Thread):
         self._standing: dict[str, Standing] = {}
         super().__init__("penstock-write", open_connection, path)
 
-    def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
+    def _perform(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
         try:
             try:
-                return self._commit(operations, soft)
+                return self._commit(orders, soft)
             except sqlite3.OperationalError as error:
                 if not _is_undecodable(error):
                     raise
             with leniently(self.connection(), DAMAGED):
-                return self._commit(operations, soft)
+                return self._commit(orders, soft)
         except sqlite3.OperationalError as error:
             self.drop_connection()
-            return [Failure(explain(error, self._path))] * len(operations)
+            return [Failure(explain(error, self._path))] * len(orders)
         except sqlite3.DatabaseError as error:
             self.drop_connection()
-            if len(operations) == 1 or not isinstance(error, sqlite3.IntegrityError):
-                return [Failure(explain(error, self._path))] * len(operations)
+            if len(orders) == 1 or not isinstance(error, sqlite3.IntegrityError):
+                return [Failure(explain(error, self._path))] * len(orders)
         except Exception as error:
-            if len(operations) == 1:
+            if len(orders) == 1:
                 return [Failure(error)]
         # One of several is at fault; the rest must not pay for it.
-        return [self._perform([operation], soft)[0] for operation in operations]
+        return [self._perform([order], soft)[0] for order in orders]
 
-    def _commit(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
+    def _commit(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
         connection = self.connection()
         if soft != self._soft:
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if soft else self._synchronous}")
@@ -321,7 +327,7 @@ class Writer(_Thread):
         connection.execute("BEGIN IMMEDIATE")
         transaction = Transaction(connection, self._standing)
         try:
-            outcomes = [_refusable(operation, transaction) for operation in operations]
+            outcomes = [_refusable(order.operation, transaction) for order in orders]
             handed = hand_over(transaction) if transaction.new else []
             connection.execute("COMMIT")
         except BaseException:
@@ -343,46 +349,63 @@ def _refusable(operation: Callable[[Transaction], Any], transaction: Transaction
 
 
 class Reader(_Thread):
-    """Runs operations on a connection that cannot write, each on its own snapshot."""
+    """Runs operations on a connection that cannot write, each on its own snapshot. One that nobody
+    waits for any more is not begun, and is interrupted where it was."""
 
     def __init__(
         self,
         path: Path,
         open_connection: Callable[[], sqlite3.Connection],
         name: str = "penstock-read",
+        together: int = MOST_TOGETHER,
     ) -> None:
+        self.together = together
+        self._uninterrupted = False
         super().__init__(name, open_connection, path)
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """In an operation: go on although nobody waits, for what later ones need too."""
+        self._uninterrupted = True
+        try:
+            yield
+        finally:
+            self._uninterrupted = False
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.close)
 
-    def _perform(self, operations: Sequence[Callable[[Any], Any]], soft: bool) -> list[Any]:
-        return [self._read(operation) for operation in operations]
+    def _perform(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
+        return [None if order.future.cancelled() else self._read(order) for order in orders]
 
-    def _read(self, operation: Callable[[sqlite3.Connection], Any]) -> Any:
+    def _read(self, order: _Order) -> Any:
         try:
             connection = self.connection()
             try:
-                return self._look(connection, operation)
+                return self._look(connection, order)
             except sqlite3.OperationalError as error:
+                if error.sqlite_errorname == "SQLITE_INTERRUPT":
+                    return None  # nobody waits for it
                 if not _is_undecodable(error):
                     raise
             with leniently(connection, "replace"):
-                return self._look(connection, operation)
+                return self._look(connection, order)
         except sqlite3.Error as error:
             self.drop_connection()
             return Failure(explain(error, self._path))
         except Exception as error:
             return Failure(error)
 
-    @staticmethod
-    def _look(
-        connection: sqlite3.Connection, operation: Callable[[sqlite3.Connection], Any]
-    ) -> Any:
+    def _look(self, connection: sqlite3.Connection, order: _Order) -> Any:
         connection.execute("BEGIN")
+        # Not `interrupt`, called by whoever leaves: that may hit the operation that comes next.
+        connection.set_progress_handler(
+            lambda: order.future.cancelled() and not self._uninterrupted, STEPS
+        )
         try:
-            return operation(connection)
+            return order.operation(connection)
         finally:
+            connection.set_progress_handler(None, 0)
             connection.execute("COMMIT")
 
 

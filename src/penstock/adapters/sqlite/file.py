@@ -87,8 +87,9 @@ class SqliteFile:
         return sum(one.waiting for one in (self._writer, self._reader) if one is not None)
 
     def another_reader(self, name: str) -> Reader:
-        """A thread that reads beside the file's own, for what may take long."""
-        return Reader(self.path, self._connect_reader, name)
+        """A thread that reads beside the file's own, for what may take long: each is answered by
+        itself."""
+        return Reader(self.path, self._connect_reader, name, together=1)
 
     async def write(self, operation: Callable[[Transaction], T], *, soft: bool = False) -> T:
         """Run `operation` in a write transaction; see `Writer` for `soft`."""

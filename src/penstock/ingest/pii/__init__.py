@@ -17,10 +17,12 @@ from penstock.ingest.pii.columns import find_in_columns
 from penstock.ingest.pii.email import find_emails
 from penstock.ingest.pii.iban import find_ibans
 from penstock.ingest.pii.ip import find_ip_addresses
+from penstock.ingest.pii.licence import find_driving_licences
 from penstock.ingest.pii.lines import find_over_lines
 from penstock.ingest.pii.passport import find_passports
 from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
 from penstock.ingest.pii.phone import find_phones
+from penstock.ingest.pii.social_security import find_social_security_numbers
 from penstock.ingest.pii.span import Finder, Kind, Span
 
 FINDERS: tuple[Finder, ...] = (
@@ -30,6 +32,8 @@ FINDERS: tuple[Finder, ...] = (
     find_cards,
     find_resident_numbers,
     find_my_numbers,
+    find_social_security_numbers,
+    find_driving_licences,
     find_phones,
     find_passports,
     find_accounts,

@@ -9,13 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from penstock.ingest.pii import account, card, passport, person, phone
+from penstock.ingest.pii import account, card, licence, passport, person, phone, social_security
 from penstock.ingest.pii.span import Kind, Span
 
 _SHAPES = (
     (Kind.CARD, card.WORDS, re.compile(r"(?:[0-9][ -]?){13,18}[0-9]")),
     (Kind.RESIDENT_NUMBER, person.RESIDENT_WORDS, re.compile(r"[0-9]{6}[ -]?[1-8][0-9]{6}")),
     (Kind.MY_NUMBER, person.MY_NUMBER_WORDS, re.compile(r"(?:[0-9]{4}[ -]?){2}[0-9]{4}")),
+    (Kind.SSN, social_security.WORDS, re.compile(r"[0-8][0-9]{2}[ -]?[0-9]{2}[ -]?[0-9]{4}")),
+    (
+        Kind.DRIVING_LICENCE,
+        licence.LABEL,
+        re.compile(r"(?=.*[0-9]{2})[0-9A-Z](?:[ -]?[0-9A-Z]){6,18}"),
+    ),
     (Kind.PASSPORT, passport.WORDS, re.compile(r"[A-Za-z]{0,2}[0-9]{3,4}[0-9A-Za-z][0-9]{2,4}")),
     (Kind.PHONE, phone.WORDS, re.compile(r"[+(]?[0-9](?:[ ().-]{0,2}[0-9]){6,14}")),
     (Kind.BANK_ACCOUNT, account.WORDS, re.compile(r"[0-9](?:-?[0-9]){4,19}")),

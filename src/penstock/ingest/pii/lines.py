@@ -14,6 +14,7 @@ from penstock.ingest.pii.card import find_cards
 from penstock.ingest.pii.iban import find_ibans
 from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
 from penstock.ingest.pii.phone import find_phones
+from penstock.ingest.pii.social_security import find_social_security_numbers
 from penstock.ingest.pii.span import Finder, Span
 
 _FINDERS: tuple[Finder, ...] = (
@@ -21,6 +22,7 @@ _FINDERS: tuple[Finder, ...] = (
     find_cards,
     find_resident_numbers,
     find_my_numbers,
+    find_social_security_numbers,
     find_phones,
 )
 # What goes on with another line of numbers, as most tables do, is no match: most of this is decided

@@ -27,6 +27,13 @@ _LETTER = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _TOUCHED_BEFORE = re.compile(rf"(?<=[{_LETTER}])|(?<=[{_LETTER}A-Za-z)][:=])|(?<=[:=] )")
 _TOUCHED_AFTER = re.compile(rf"[{_LETTER}]")
 
+_PARTS = {
+    *("part", "parts", "item", "items", "sku", "model", "models", "serial", "catalog", "catalogue"),
+    *("article", "stock", "lot", "p/n", "s/n", "pn", "ref", "품번", "부품", "모델"),
+}
+_NUMBERS = {"no", "nr", "num", "number", "numbers", "code", "codes", "id", "번호"}
+_PARTS_TOUCHING = ("型番", "品番", "部品", "部品番号", "품번", "부품번호", "모델")
+
 
 def in_row(text: str, start: int, end: int) -> bool:
     """Whether numbers stand on either side, as in a row of a table."""
@@ -41,6 +48,15 @@ def in_prose(text: str, start: int, end: int) -> bool:
 def goes_on(text: str, end: int, start: int) -> bool:
     """Whether nothing but a comma, "and" or the like is between two that are listed."""
     return 0 <= start - end <= 8 and bool(_JOINED.fullmatch(text, end, start))
+
+
+def calls_part(text: str, start: int) -> bool:
+    """Whether what stands right before says that here is the number of a part."""
+    ahead = text[max(0, start - 24) : start].rstrip(" .:#(=").lower()
+    said = ahead.split()[-2:]
+    if said and said[-1].rstrip(".") in _NUMBERS:
+        said.pop()
+    return bool(said) and (said[-1] in _PARTS or ahead.endswith(_PARTS_TOUCHING))
 
 
 def beside(pattern: str, reach: int) -> Callable[[str, int, int], bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from penstock.ingest.pii.near import Words, beside, goes_on, in_prose, in_row, words
+from penstock.ingest.pii.near import Words, beside, calls_part, goes_on, in_prose, in_row, words
 from penstock.ingest.pii.span import Kind, Span
 
 
@@ -46,12 +46,8 @@ _NORTH_AMERICAN = re.compile(
     + r"|(?<=[2-9])[0-9]{2}(?P<gap>[-.])[2-9][0-9]{2}(?P=gap))[0-9]{4}"
     + _LAST
 )
-_PARTS = {
-    *("part", "parts", "item", "items", "sku", "model", "models", "serial", "catalog", "catalogue"),
-    *("article", "stock", "lot", "p/n", "s/n", "pn", "ref", "품번", "부품", "모델"),
-}
-_NUMBERS = {"no", "nr", "num", "number", "numbers", "code", "codes", "id", "번호"}
-_PARTS_TOUCHING = ("型番", "品番", "部品", "部品番号", "품번", "부품번호", "모델")
+# No area is N11, N9x, 37x or 96x, and no exchange N11.
+_UNASSIGNED = re.compile(r".11|.9|37|96|....11")
 # 0171/1234567, 030/123 456-78; a mobile's prefix may be set apart otherwise
 _SLASHED = re.compile(
     _first("0")
@@ -141,19 +137,13 @@ def _north_american(text: str, named: Words) -> Iterator[Span]:
     for match in _NORTH_AMERICAN.finditer(text):
         start, end = match.span()
         listed = part >= 0 and goes_on(text, part, start)
-        if (listed or _is_part(text, start)) and not named.near(start, end, before=12, after=0):
+        digits = "".join(filter(str.isdigit, match[0]))[-10:]
+        if _UNASSIGNED.match(digits) and not named.near(start, end, after=0):
+            continue
+        if (listed or calls_part(text, start)) and not named.near(start, end, before=12, after=0):
             part = end
         else:
             yield Span(start, end, Kind.PHONE)
-
-
-def _is_part(text: str, start: int) -> bool:
-    """Whether what stands right before says that here is the number of a part."""
-    ahead = text[max(0, start - 24) : start].rstrip(" .:#(=").lower()
-    said = ahead.split()[-2:]
-    if said and said[-1].rstrip(".") in _NUMBERS:
-        said.pop()
-    return bool(said) and (said[-1] in _PARTS or ahead.endswith(_PARTS_TOUCHING))
 
 
 def _slashed(text: str, named: Words) -> Iterator[Span]:

@@ -17,6 +17,8 @@ class Kind(StrEnum):
     IBAN = "iban"
     IP_ADDRESS = "ip_address"
     PASSPORT = "passport"
+    SSN = "ssn"
+    DRIVING_LICENCE = "driving_licence"
 
 
 class Span(NamedTuple):

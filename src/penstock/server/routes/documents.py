@@ -57,7 +57,8 @@ States = Annotated[list[DocumentState] | None, Query()]
 )
 async def add(request: Request, desk: WriteDesk) -> Response:
     """Accept documents: files of a form, or JSON with a text or an address. Once this answers 202
-    they are never lost; the same content under the same id changes nothing."""
+    they are never lost; the same content under the same id changes nothing. Where it has failed
+    before, that is what is answered, unless `retry` is true."""
     if require(request, FORM, JSON) == FORM:
         return await _add_files(request, desk)
     body = await whole(request)
@@ -73,7 +74,7 @@ async def add(request: Request, desk: WriteDesk) -> Response:
         else:
             assert new.text is not None
             document = await desk.corpus.add(
-                new.text, id=new.id, tenant=desk.tenant, origin="", **said
+                new.text, id=new.id, tenant=desk.tenant, origin="", retry=new.retry, **said
             )
         return _accepted([document])
 
@@ -182,14 +183,25 @@ async def retry(
     openapi_extra=takes(Upsert, **{BYTES: {"type": "string", "format": "binary"}}),
 )
 async def upsert(
-    request: Request, desk: WriteDesk, document_id: str, collection: Collection = "default"
+    request: Request,
+    desk: WriteDesk,
+    document_id: str,
+    collection: Collection = "default",
+    retry: Annotated[
+        bool, Query(description="Try again where the same content has failed before.")
+    ] = False,
 ) -> Response:
     """Have a document searchable when this answers 200. It takes JSON with a `text`, or the file
     itself with any other content type. Past the server's deadline it answers 202 with the job that
     goes on; a caller that hangs up changes nothing about that."""
     state = request.app.state
     await state.depth.check(desk.tenant)
-    where: dict[str, Any] = {"id": document_id, "collection": collection, "tenant": desk.tenant}
+    where: dict[str, Any] = {
+        "id": document_id,
+        "collection": collection,
+        "tenant": desk.tenant,
+        "retry": retry,
+    }
     if media_type(request) == JSON:
         new = parse(await whole(request), Upsert)
         accepted = await desk.corpus.add(
@@ -198,7 +210,14 @@ async def upsert(
     else:
         body = stream(request, state.config.upload_bytes)
         accepted = await desk.corpus.add(body, priority="high", **where)
+    if accepted.state is DocumentState.FAILED:
+        raise _failed(accepted, accepted.message)
     return await _searchable(request, desk, accepted)
+
+
+def _failed(document: Document, *also: str) -> Problem:
+    said = str((document.error or {}).get("message") or document.message)
+    return Problem(422, "document-failed", "; ".join([said, *also]), document=document.as_dict())
 
 
 async def _searchable(request: Request, desk: Desk, accepted: Document) -> Response:
@@ -222,11 +241,5 @@ async def _searchable(request: Request, desk: Desk, accepted: Document) -> Respo
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(body, 202, location=where if job is None else at("jobs", job.id))
     if done.state is DocumentState.FAILED:
-        error = done.error or {}
-        raise Problem(
-            422,
-            "document-failed",
-            str(error.get("message") or done.message),
-            document=done.as_dict(),
-        )
+        raise _failed(done)
     return reply({"document": done.as_dict(), "job": None})

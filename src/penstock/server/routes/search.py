@@ -8,6 +8,7 @@ from starlette.responses import Response
 from penstock.server.answers import reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.desk import ReadDesk
+from penstock.server.draining import while_connected
 from penstock.server.openapi import takes
 from penstock.server.schemas import Found, Question
 
@@ -24,13 +25,16 @@ async def search(request: Request, desk: ReadDesk) -> Response:
     embedder cannot be reached."""
     require(request, "application/json")
     asked = parse(await whole(request), Question)
-    result = await desk.corpus.search(
-        asked.question,
-        tenant=desk.tenant,
-        collections=asked.collections,
-        documents=asked.documents,
-        metadata=asked.metadata,
-        limit=asked.limit,
+    result = await while_connected(
+        request.receive,
+        desk.corpus.search(
+            asked.question,
+            tenant=desk.tenant,
+            collections=asked.collections,
+            documents=asked.documents,
+            metadata=asked.metadata,
+            limit=asked.limit,
+        ),
     )
     found = result.as_dict()
     if not asked.explain:

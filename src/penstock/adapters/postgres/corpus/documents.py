@@ -45,6 +45,7 @@ async def accept(tx: Transaction, upload: Upload) -> Accepted:
         tx.now,
         upload.remote,
         upload.charset,
+        upload.retry,
     )
     row = await tx.fetchrow(f"SELECT {COLUMNS} FROM penstock.documents WHERE {_REF}", *upload.ref)
     if number is not None:

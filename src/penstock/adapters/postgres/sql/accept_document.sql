@@ -1,5 +1,5 @@
--- documents: an upload takes the next generation, unless the same is there or on its way; then no
--- number is returned, and the row is locked all the same. In the update the generation is taken
+-- documents: an upload takes the next generation, unless the same is there, on its way, or has
+-- failed and is not to be tried again; then no number is returned, and the row is locked all the same. In the update the generation is taken
 -- after the wait for the lock, so whoever comes last has the greatest. One that is still to be
 -- fetched keeps title and size: what is there may turn out to be what is fetched.
 INSERT INTO penstock.documents AS d
@@ -20,5 +20,5 @@ ON CONFLICT (tenant, collection, id) DO UPDATE SET
     metadata = excluded.metadata, facts = excluded.facts,
     digest = excluded.digest, blob = excluded.blob, error = NULL,
     accepted_at = excluded.accepted_at, started_at = NULL, finished_at = NULL
-WHERE d.digest <> excluded.digest OR d.state = 'failed'
+WHERE d.digest <> excluded.digest OR (d.state = 'failed' AND $14::boolean)
 RETURNING number

@@ -160,25 +160,35 @@ class SqliteCorpus:
     async def find(self, wanted: Wanted) -> Findings:
         if self._searcher is None:
             raise QueueError("the corpus is not open; use it inside `async with app:`")
-        return await self._searcher.submit(lambda connection: self._find(connection, wanted))
+        searcher = self._searcher
+        return await searcher.submit(lambda connection: self._find(searcher, connection, wanted))
 
-    def _find(self, connection: sqlite3.Connection, wanted: Wanted) -> Findings:
+    def _find(self, searcher: Reader, connection: sqlite3.Connection, wanted: Wanted) -> Findings:
         some = find.documents_in(connection, wanted.scope)
-        comparing = self._compare(connection, wanted, some)
-        text = find.by_text(connection, wanted, some)
-        near = comparing.result() if comparing else []
+        comparing = self._compare(searcher, connection, wanted, some)
+        try:
+            text = find.by_text(connection, wanted, some)
+        finally:
+            # Also where the search is interrupted: the next one may change what it looks at.
+            near = comparing.result() if comparing else []
         found = {hit.chunk for hit in (*text, *near)}
         return Findings(text, near, find.places(connection, found))
 
     def _compare(
-        self, connection: sqlite3.Connection, wanted: Wanted, documents: Sequence[int] | None
+        self,
+        searcher: Reader,
+        connection: sqlite3.Connection,
+        wanted: Wanted,
+        documents: Sequence[int] | None,
     ) -> Future[list[Hit]] | None:
         """Vectors are compared in another thread: neither that nor SQLite needs the interpreter,
         so a search takes as long as the slower of the two."""
         if wanted.vector is None:
             return None
         matrix = self._matrix(wanted.scope.tenant, wanted.model)
-        matrix.follow(connection)
+        # All searches need it: begun anew by each that has little time, it would never be ready.
+        with searcher.uninterrupted():
+            matrix.follow(connection)
         return self._comparer.submit(matrix.search, wanted.vector, documents, wanted.limit)
 
     def _matrix(self, tenant: str, model: str) -> Matrix:

@@ -37,7 +37,8 @@ def accept(tx: Transaction, upload: Upload) -> Accepted:
         "SELECT digest, state FROM documents WHERE (tenant, collection, id) = (?, ?, ?)",
         upload.ref,
     ).fetchone()
-    if found is not None and found[0] == upload.digest and found[1] != DocumentState.FAILED:
+    again = upload.retry and found is not None and found[1] == DocumentState.FAILED
+    if found is not None and found[0] == upload.digest and not again:
         document = read(tx, upload.ref)
         assert document is not None
         return Accepted(document, new=False)

@@ -12,6 +12,7 @@ from penstock.server.dashboard.forms import Refused, told
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import page
 from penstock.server.dashboard.session import Reading
+from penstock.server.draining import while_connected
 from penstock.server.problems import Problem
 
 routes = router()
@@ -30,11 +31,14 @@ async def search(
     wrong: Problem | None = None
     if q.strip():
         try:
-            result = await visit.desk.corpus.search(
-                q,
-                tenant=visit.desk.tenant,
-                collections=[collection] if collection else None,
-                limit=FOUND,
+            result = await while_connected(
+                request.receive,
+                visit.desk.corpus.search(
+                    q,
+                    tenant=visit.desk.tenant,
+                    collections=[collection] if collection else None,
+                    limit=FOUND,
+                ),
             )
         except Refused as error:
             wrong = told(error)
