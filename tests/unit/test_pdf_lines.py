@@ -86,6 +86,8 @@ def test_lines_of_a_script_without_spaces_are_joined_without_one() -> None:
         (["a state-of-the-", "art weir"], "a state-of-the-art weir"),
         (["a well-", "known weir"], "a well-known weir"),
         (["run-off is water, and run-", "off counts"], "run-off is water, and run-off counts"),
+        (["write to jane.doe@", "weir.example at once"], "write to jane.doe@weir.example at once"),
+        (["see https://weir.example/", "gates/2 and"], "see https://weir.example/gates/2 and"),
         (["a weir - not a dam -", "is low"], "a weir - not a dam - is low"),
     ],
 )

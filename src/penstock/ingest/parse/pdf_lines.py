@@ -25,6 +25,10 @@ _MOST_PARTS = 100
 _WORDS = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _FIRST, _LAST = re.compile(r"[^\W\d_]+"), re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*$")
 _LONGEST_WORD = 100
+_CUT_ADDRESS = re.compile(r"(?:\S@|@[\w.-]{1,80}\.|(?:https?://|www\.)\S{0,300}[/._=&?%])$")
+"""The beginning of an address that goes on in the next line. With a space in it, nobody would know
+it for one: those who mask it neither."""
+_LONGEST_ADDRESS = 400
 _SUSPENDED = frozenset({"and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "e", "en", "of"})
 """Words behind a hyphen that stands for the end of another word: pre- and post-war."""
 _COMPOUNDS = frozenset({"self", "well", "half", "ex", "all", "quasi"})
@@ -82,7 +86,9 @@ def page_text(layer: Any, hyphens: Hyphens) -> str:
 
 
 def _without_space(above: str, below: str) -> bool:
-    return bool(WITHOUT_SPACES.match(above[-1]) and WITHOUT_SPACES.match(below[0]))
+    if WITHOUT_SPACES.match(above[-1]) and WITHOUT_SPACES.match(below[0]):
+        return True
+    return _CUT_ADDRESS.search(above[-_LONGEST_ADDRESS:]) is not None
 
 
 def _lines(layer: Any) -> Iterator[Line]:
