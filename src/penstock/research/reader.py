@@ -41,8 +41,10 @@ def _id_of(name: str) -> str:
 
 
 def joined(chunks: list[StoredChunk]) -> str:
-    """The text that chunks were cut from: what two neighbours share is there once."""
+    """The text that chunks were cut from: what two neighbours share is there once, and so are
+    the headers of tables."""
     text = ""
     for chunk in chunks:
-        text += chunk.text[max(0, len(text) - chunk.start) :]
+        repeated = len(chunk.text) - (chunk.end - chunk.start)
+        text += chunk.text[repeated + max(0, len(text) - chunk.start) :]
     return text
