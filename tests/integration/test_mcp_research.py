@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from tests.support.agents import WAYS, Agents, call, over_http, refused, text_of
+from tests.support.agents import (
+    OPERATOR_TOOLS,
+    WAYS,
+    Agents,
+    call,
+    over_http,
+    refused,
+    text_of,
+)
 from tests.support.research import ResearchSite
 from tests.support.researching import settings
 from tests.support.server import Answer
@@ -23,7 +31,7 @@ SOON = 5.0
 
 @pytest.fixture
 def host(host: Host, library_site: ResearchSite) -> Host:
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | OPERATOR_TOOLS
     return host
 
 
