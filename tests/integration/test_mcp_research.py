@@ -163,7 +163,7 @@ async def test_ids_that_are_not_there_are_told_at_once(agents: Agents) -> None:
         assert time.monotonic() - started < SOON
         code, said = await refused(client, "get_page", document="https://nowhere.example/")
         assert code == "not-found"
-        assert "search_corpus names what there is" in said
+        assert "list_documents names those there are" in said
 
 
 async def test_arguments_that_cannot_be_are_told_with_what_can(agents: Agents) -> None:

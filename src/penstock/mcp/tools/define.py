@@ -47,7 +47,7 @@ def answer_schema(tool: Tool) -> dict[str, Any]:
     """All of what a tool answers. Its fields are always there, so none has a default."""
     model = tool.fn_metadata.output_model
     assert model is not None
-    schema = model.model_json_schema(mode="serialization")
+    schema: dict[str, Any] = model.model_json_schema(mode="serialization")
     _shorten(schema)
     return schema
 
