@@ -8,7 +8,8 @@ from typing import Any, get_type_hints
 from mcp.server.mcpserver.tools import Tool
 
 from penstock.mcp.desk import WriteDesk
-from penstock.mcp.tools import INSTRUCTIONS, all_tools
+from penstock.mcp.tools import all_tools, instructions
+from penstock.mcp.tools.define import answer_schema
 from tools.schema_words import row, section, type_of
 
 PAGE = """\
@@ -16,7 +17,9 @@ PAGE = """\
 
 <!-- Written by `python -m tools.reference` from src/penstock/mcp/tools. -->
 
-What an agent is told of each tool, in these words. How to connect one is in the
+What an agent is told of each tool, in these words; of answers it is told the fields and their
+types. The last three, and the last paragraph of the instructions, are there where
+[`mcp_operator_tools`](reference-settings.md) is set. How to connect one is in the
 [guide](guide-mcp.md). Over HTTP a tool needs a key with the scope that stands beside it. Every
 answer is also given as text; errors are `code` and `message`, and what to do about which code is
 in the [guide](guide-mcp.md#errors).
@@ -36,20 +39,18 @@ What an agent is told before it asks for anything:
 
 
 def mcp_page() -> str:
-    tools = all_tools()
+    tools = all_tools(operators=True)
     parts: dict[str, Mapping[str, Any]] = {}
     for tool in tools:
-        assert tool.output_schema is not None
-        parts |= tool.output_schema.get("$defs", {})
+        parts |= answer_schema(tool).get("$defs", {})
     return PAGE.format(
         tools="\n\n".join(map(_tool, tools)),
         parts="\n\n".join(section(name, parts[name]) for name in sorted(parts)),
-        instructions=INSTRUCTIONS.replace("\n\n", "\n>\n> "),
+        instructions=instructions(operators=True).replace("\n\n", "\n>\n> "),
     )
 
 
 def _tool(tool: Tool) -> str:
-    assert tool.output_schema is not None
     scope = "write" if get_type_hints(tool.fn, include_extras=True)["desk"] == WriteDesk else "read"
     return "\n\n".join(
         [
@@ -57,7 +58,7 @@ def _tool(tool: Tool) -> str:
             f"{tool.title}; scope `{scope}`{_hints(tool)}.",
             tool.description,
             _table("argument", tool.parameters),
-            _table("answer", tool.output_schema),
+            _table("answer", answer_schema(tool)),
         ]
     )
 

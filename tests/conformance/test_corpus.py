@@ -377,6 +377,19 @@ async def test_documents_are_listed_newest_first_page_by_page(corpus: Corpus) ->
     assert [one.ref.id for one in done] == ["d1"]
 
 
+async def test_collections_are_named_and_so_are_those_that_have_a_document(corpus: Corpus) -> None:
+    assert await corpus.collections(TENANT) == []
+    for name, collection in (("a", "mills"), ("b", "mills"), ("a", "weirs"), ("c", "")):
+        await accept(corpus, ref_of(name, collection=collection))
+    await accept(corpus, ref_of("a", tenant="other", collection="theirs"))
+    assert await corpus.collections(TENANT) == ["", "mills", "weirs"]
+    assert await corpus.collections(TENANT, "a") == ["mills", "weirs"]
+    assert await corpus.collections(TENANT, "c") == [""]
+    assert await corpus.collections(TENANT, "theirs") == []
+    await corpus.delete(ref_of("a", collection="weirs"))
+    assert await corpus.collections(TENANT) == ["", "mills"]
+
+
 async def test_staging_again_after_a_crash_replaces_what_was_staged(corpus: Corpus) -> None:
     version = await accept(corpus, ref_of("a"))
     await corpus.stage(version, staged_of(["sun", "moon"]))

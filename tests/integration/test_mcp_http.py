@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.agents import (
     ERAS,
+    OPERATOR_TOOLS,
     answer_of,
     call,
     envelope,
@@ -95,6 +96,7 @@ async def test_a_key_is_asked_for_and_its_scopes_and_rate_are_kept(host: Host) -
 
 
 async def test_a_tenant_reaches_only_its_own(host: Host) -> None:
+    host.others |= OPERATOR_TOOLS
     ours, theirs = host.key("a", tenant="a"), host.key("b", tenant="b", scopes="read write admin")
     served = host.serve(require_key=True)
     async with over_http(served, key=ours) as mine, over_http(served, "old", key=theirs) as other:
@@ -113,6 +115,7 @@ async def test_a_tenant_reaches_only_its_own(host: Host) -> None:
 
 
 async def test_which_hosts_are_fetched_is_for_admins(host: Host) -> None:
+    host.others |= OPERATOR_TOOLS
     reader, admin = host.key("reader", scopes="read"), host.key("admin", scopes="read admin")
     served = host.serve("--no-workers", require_key=True)
     async with served.client(admin) as client:
@@ -124,6 +127,7 @@ async def test_which_hosts_are_fetched_is_for_admins(host: Host) -> None:
 
 
 async def test_with_a_full_queue_no_work_is_taken(host: Host) -> None:
+    host.others |= OPERATOR_TOOLS
     served = host.serve("--no-workers", max_queued=1)
     async with served.client() as client:
         await client.post("/v1/jobs", json={"kind": "add"})

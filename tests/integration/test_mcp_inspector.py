@@ -71,7 +71,7 @@ async def test_inspector_finds_the_tools_and_calls_them(
         return json.loads(ended.stdout)
 
     listed = await inspect("--method", "tools/list", "--strict")
-    assert len(listed["tools"]) == 14
+    assert len(listed["tools"]) == 13
     call = ["--method", "tools/call", "--tool-name"]
     made = await inspect(*call, "create_task", "--tool-arg", "question=How do wheels turn?")
     assert made["structuredContent"]["status"] == "running"

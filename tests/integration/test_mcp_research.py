@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from tests.support.agents import WAYS, Agents, call, over_http, refused, text_of
+from tests.support.agents import (
+    OPERATOR_TOOLS,
+    WAYS,
+    Agents,
+    call,
+    over_http,
+    refused,
+    text_of,
+)
 from tests.support.research import ResearchSite
 from tests.support.researching import settings
 from tests.support.server import Answer
@@ -23,7 +31,7 @@ SOON = 5.0
 
 @pytest.fixture
 def host(host: Host, library_site: ResearchSite) -> Host:
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | OPERATOR_TOOLS
     return host
 
 
@@ -155,7 +163,7 @@ async def test_ids_that_are_not_there_are_told_at_once(agents: Agents) -> None:
         assert time.monotonic() - started < SOON
         code, said = await refused(client, "get_page", document="https://nowhere.example/")
         assert code == "not-found"
-        assert "search_corpus names what there is" in said
+        assert "list_documents names those there are" in said
 
 
 async def test_arguments_that_cannot_be_are_told_with_what_can(agents: Agents) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from tests.support.agents import ERAS, WAYS, Agents, call, refused, text_of
+from tests.support.agents import ERAS, OPERATOR_TOOLS, WAYS, Agents, call, refused, text_of
 from tests.support.serving import Host
 
 SLUICE = "The sluice of the old mill is opened at noon by the miller's daughter."
@@ -19,6 +19,7 @@ def agents(host: Host) -> Agents:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_text_is_stored_found_and_cited(way: str, agents: Agents) -> None:
+    agents.host.others |= OPERATOR_TOOLS
     async with agents.connect(way) as client:
         assert client.protocol_version == ERAS[way.partition("-")[2]]
         told = await call(client, "ingest", text=SLUICE, title="Mills", wait=30)
@@ -60,6 +61,7 @@ async def _all_that_goes_wrong(client: Client) -> None:
         ("redrive", {}, "invalid", "say which"),
         ("redrive", {"everything": True, "kind": "a"}, "invalid", "say which"),
         ("redrive", {"ids": ["x" * 65]}, "invalid", "ids.0: "),
+        ("get_page", {"document": "a", "collection": "none"}, "not-found", "list_documents names"),
         ("search", {"query": "a"}, "not-found", "there is no tool 'search'; there are: "),
     ]
     for tool, arguments, code, said in wrong:
@@ -78,22 +80,53 @@ async def test_what_tools_say_of_themselves(agents: Agents) -> None:
             assert "\n " not in tool.description, "it flows"
             assert tool.input_schema["additionalProperties"] is False
             assert tool.output_schema is not None
+            assert tool.title
             hints = tool.annotations
             assert hints is not None
-            assert hints.title
-            assert not (hints.read_only_hint and hints.destructive_hint)
-            for about in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint):
-                assert about is not None
+            if not hints.read_only_hint:  # else the others mean nothing
+                assert hints.destructive_hint is False
+                assert hints.idempotent_hint is not None
         readers = {name for name, tool in tools.items() if tool.annotations.read_only_hint}  # type: ignore[union-attr]
         assert readers == {
             *("get_status", "get_page", "search_corpus", "list_tasks"),
-            *("lane_status", "list_dead_letters", "get_answer"),
+            *("list_documents", "list_collections", "get_answer"),
         }
-        assert len(tools) == 14
+        assert len(tools) == 13
+
+
+async def test_documents_are_listed_and_read_by_id_wherever_they_are(agents: Agents) -> None:
+    async with agents.connect("http-new") as client:
+        assert (await call(client, "list_documents"))["documents"] == []
+        assert (await call(client, "list_collections"))["collections"] == []
+        for collection in ("mills", "notes"):
+            text = f"{SLUICE} In {collection}."
+            await call(
+                client, "ingest", text=text, title=collection, collection=collection, wait=30
+            )
+        listed = await call(client, "list_documents", limit=1)
+        assert [one["collection"] for one in listed["documents"]] == ["notes"]
+        rest = await call(client, "list_documents", cursor=listed["cursor"])
+        [mills] = rest["documents"]
+        assert (mills["collection"], mills["title"], mills["searchable"]) == (
+            "mills",
+            "mills",
+            True,
+        )
+        assert rest["cursor"] is None
+        told = await call(client, "list_collections")
+        assert (told["collections"], told["total"]) == (["mills", "notes"], 2)
+        page = await call(client, "get_page", document=mills["document"])
+        assert (page["collection"], page["text"]) == ("mills", f"{SLUICE} In mills.")
+        code, said = await refused(client, "get_page", document="no-such-document")
+        assert (code, said) == (
+            "not-found",
+            "no document 'no-such-document'; list_documents names those there are",
+        )
 
 
 async def test_failed_jobs_are_listed_cut_and_tried_again(agents: Agents) -> None:
     cli = agents.host.cli
+    agents.host.others |= OPERATOR_TOOLS
     for number in range(5):
         await asyncio.to_thread(cli.enqueue, "fail", {"message": f"number {number}"})
     async with agents.connect("http-new", "--no-workers") as client:
@@ -119,6 +152,7 @@ async def test_failed_jobs_are_listed_cut_and_tried_again(agents: Agents) -> Non
 
 
 async def test_lanes_are_shown_page_by_page(agents: Agents) -> None:
+    agents.host.others |= OPERATOR_TOOLS
     async with agents.connect("http-new", "--no-workers") as client:
         for lane in ("openalex", "crossref", "arxiv"):
             await asyncio.to_thread(agents.host.cli, "lanes", "pause", lane)

@@ -20,6 +20,8 @@ from tests.support.serving import PATIENCE, Host, Served
 
 ERAS = {"old": "2025-11-25", "new": "2026-07-28"}
 MODES = {"old": "legacy", "new": "auto"}
+OPERATOR_TOOLS = {"mcp_operator_tools": True}
+"""The setting with which all tools are offered."""
 WAYS = [f"{transport}-{era}" for transport in ("stdio", "http") for era in ERAS]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.support.documents import zipped
+from tests.support.documents import pdf_of, zipped
 
 MAIL = "From: a@b.example\nTo: {to}\nSubject: {subject}\nDate: Mon, 1 Jan 2024 00:00:00 +0000\n"
 SHEET = '<sheet name="a" r:id="r1"/>'
@@ -95,6 +95,9 @@ HOSTILE: Mapping[str, tuple[Callable[[int], bytes], int]] = {
     "html: scripts never closed": (lambda n: b"<html>" + b"<script></scrip" * n, 5_000),
     "html: entities": (lambda n: b"<html>" + b"&amp" * n, 5_000),
     "html: cells and paragraphs": (lambda n: b"<html><tr>" + b"<td><p>" * n + b"a", 1_000),
+    "pdf: lines that end in a hyphen": (lambda n: pdf_of(["a b-"] * n), 200),
+    "pdf: lines that go on": (lambda n: pdf_of(["The a b", "c d", "- e"] * n), 100),
+    "pdf: parts of a line": (lambda n: pdf_of([" ".join("ab" * n)]), 1_000),
     "mail: quotes among those it is to": (lambda n: mail(to='"' * n), 1_000),
     "mail: words of a subject": (lambda n: mail(subject="=?utf-8?q?a?= " * n), 500),
     "mail: lines of a subject": (lambda n: mail(subject="a\n " * n), 1_000),

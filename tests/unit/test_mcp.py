@@ -3,17 +3,22 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
 
+from penstock.app import Penstock
 from penstock.mcp.cutting import MOST_CHARACTERS, fitting
+from penstock.mcp.desk import Service
 from penstock.mcp.errors import Refused, failure_of
+from penstock.mcp.server import PenstockMCP
 from penstock.mcp.stopping import Stopping
-from penstock.mcp.tools import INSTRUCTIONS, all_tools
+from penstock.mcp.tools import INSTRUCTIONS, all_tools, instructions
+from penstock.mcp.tools.define import answer_schema
 from penstock.mcp.tools.ingest import Ingested
 from penstock.mcp.tools.status import SearchLine, TaskState, Work
+from penstock.model.access import EVERYTHING, Caller
 from penstock.model.document import DocumentState
 from penstock.model.errors import PenstockError, QueueUnavailable
 from penstock.model.research import PageState, SearchState, TaskStatus
@@ -119,16 +124,39 @@ def test_every_state_there_is_can_be_told(
     assert set(get_args(answer.model_fields[field].annotation)) == set(map(str, known))
 
 
-def test_what_is_told_of_tools_is_short_enough_to_be_read() -> None:
-    tools = all_tools()
-    assert len(INSTRUCTIONS) < 3000
-    told = [f"{tool.name} {tool.description} {tool.parameters}" for tool in tools]
-    assert sum(map(len, told)) < 20_000, "every conversation pays for it"
-    for tool in tools:
+async def test_the_list_of_tools_costs_a_conversation_less_than_4000_tokens() -> None:
+    """Four characters a token, as English and JSON have on average."""
+    tools = await served().list_tools()
+    assert len(tools) == 13
+    told = [tool.model_dump_json(by_alias=True, exclude_none=True) for tool in tools]
+    assert sum(map(len, told)) / 4 < 4000
+    assert len(INSTRUCTIONS) / 4 < 500
+
+
+async def test_tools_of_operators_are_offered_where_that_is_set() -> None:
+    plain = {tool.name for tool in await served().list_tools()}
+    asked = {tool.name for tool in await served(mcp_operator_tools=True).list_tools()}
+    assert asked - plain == {"lane_status", "list_dead_letters", "redrive"}
+    assert plain < asked
+    for name in asked - plain:
+        assert name in instructions(operators=True)
+        assert name not in instructions()
+
+
+def served(**settings: Any) -> PenstockMCP:
+    app = Penstock("sqlite:///unused.db", **settings)
+    return PenstockMCP(Service(app, lambda _: Caller("default", EVERYTHING), Stopping()))
+
+
+def test_what_is_told_of_arguments_and_answers() -> None:
+    for tool in all_tools(operators=True):
+        fields = answer_schema(tool)["properties"]
+        assert tool.output_schema is not None
+        assert list(tool.output_schema["properties"]) == list(fields)
         assert "title" not in tool.parameters
         for name, schema in tool.parameters["properties"].items():
             assert schema.get("description") or name in UNDESCRIBED, (tool.name, name)
 
 
-UNDESCRIBED = {"cursor", "title", "max_results_per_query"}
+UNDESCRIBED = {"cursor", "title", "max_results_per_query", "limit"}
 """Their names say it."""

@@ -57,11 +57,34 @@ def test_headings_lists_and_tables_stay_what_they_are(article: Article) -> None:
 
 
 @pytest.mark.parametrize("article", ARTICLES.values(), ids=ARTICLES)
-def test_a_file_from_disk_keeps_its_whole_text(article: Article) -> None:
+def test_a_file_loses_its_navigation_as_a_page_of_the_web_does(article: Article) -> None:
     parsed = read(page(article), LIMITS)
-    for text in (*article.paragraphs, article.around[0], article.around[-1]):
-        assert text in parsed.text
-    assert parsed.reading == {}
+    assert parsed.text == from_web(page(article)).text
+    assert not any(text in parsed.text for text in article.around)
+    assert parsed.reading["text"] == "main"
+
+
+def test_a_small_file_loses_its_navigation_and_nothing_else() -> None:
+    html = (
+        "<html><head><title>Gates</title></head><body><nav><a href=/>Home</a> | <a href=/a>About"
+        "</a></nav><h1>Gates</h1><p>Open at dawn.</p><footer>Weirstrasse 12</footer></body></html>"
+    )
+    assert read(html.encode(), LIMITS).text == "Gates\n\nOpen at dawn.\n\nWeirstrasse 12"
+
+
+@pytest.mark.parametrize(
+    "body", ["<nav>Home<p>Open at dawn.</p>", "<nav>Home <p>Open at dawn.</p></nav>"]
+)
+def test_navigation_that_is_never_closed_or_all_there_is_is_kept(body: str) -> None:
+    assert read(f"<html><body>{body}".encode(), LIMITS).text == "Home\n\nOpen at dawn."
+
+
+def test_a_file_whose_main_text_is_a_small_part_of_it_is_kept_whole() -> None:
+    labels = "".join(f"<div><label>Gate {n}</label> <b>{n} m</b></div>" for n in range(400))
+    html = (
+        f"<html><body><article><p>{ENGLISH.paragraphs[0] * 3}</p></article>{labels}</body></html>"
+    )
+    assert "Gate 399" in read(html.encode(), LIMITS).text
 
 
 def test_listings_keep_their_lines_and_words_in_a_paragraph_stay_in_it() -> None:
@@ -242,3 +265,4 @@ def test_any_heap_of_tags_is_read_or_empty(heap: list[str]) -> None:
 
 def test_the_rule_for_too_little_is_what_the_docs_say() -> None:
     assert (web_page.LEAST, web_page.LEAST_SHARE, web_page.LONG) == (200, 0.05, 1000)
+    assert web_page.LEAST_SHARE_OF_FILE == 0.25

@@ -12,6 +12,7 @@ from penstock.answers.evidence import covered
 from penstock.answers.sentences import cited, sentences
 from penstock.corpus.query import query_terms
 from penstock.corpus.terms import index_terms, script
+from penstock.ingest.lines import soft_breaks
 from penstock.model.answer import Citation, Evidence
 
 MOST_SENTENCES = 4
@@ -25,6 +26,7 @@ BESIDE_BEST = 0.6
 """Of the best passage, and of the best sentence: what has less is left out."""
 
 HEADING = re.compile(r"\s*#{1,6} ")
+_STOP = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]\u300d\u300f]{0,4}\s*$")
 
 FOREIGN = "what is quoted was found by its meaning alone: it is in another script"
 NOTHING = {
@@ -83,7 +85,7 @@ def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]
         (one, at, set(index_terms(one.text[slice(*at)])) & asked)
         for one in evidence
         if worth.get(one.number, -1.0) >= least
-        for at in _telling(one.text)
+        for at in _telling(one)
     ]
     holding = Counter(term for _, _, terms in split for term in terms)
     # A word that most sentences have tells little.
@@ -103,8 +105,14 @@ def _best(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     ranked = sorted(candidates, key=lambda one: (-one.worth, one.evidence.number, one.start))
     chosen: dict[str, _Candidate] = {}
     for one in ranked:
-        if one.worth >= ranked[0].worth * BESIDE_BEST and len(chosen) < MOST_SENTENCES:
-            chosen.setdefault(one.text, one)  # chunks overlap
+        if one.worth < ranked[0].worth * BESIDE_BEST:
+            break
+        # Chunks overlap, and what one of them cuts the next has whole.
+        if any(one.text in other for other in chosen):
+            continue
+        chosen = {text: other for text, other in chosen.items() if text not in one.text}
+        if len(chosen) < MOST_SENTENCES:
+            chosen[one.text] = one
     return list(chosen.values())
 
 
@@ -116,15 +124,29 @@ def _foreign(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
         return []
     return [
         _Candidate(0.0, best, start, _short(best.text[start:end]))
-        for start, end in _telling(best.text)[:2]
+        for start, end in _telling(best)[:2]
     ]
 
 
-def _telling(text: str) -> list[tuple[int, int]]:
-    """Its sentences without headings, which have the words of a question and answer nothing; unless
-    there is nothing else."""
-    found = sentences(text)
-    return [at for at in found if not HEADING.match(text, at[0])] or found
+def _telling(one: Evidence) -> list[tuple[int, int]]:
+    """Its sentences, without headings, which have the words of a question and answer nothing, and
+    without the rest of a sentence that it begins with; unless there is nothing else."""
+    found = _whole(one.text)
+    telling = [at for at in found if not HEADING.match(one.text, at[0])]
+    if one.start and telling and one.text[telling[0][0]].islower():
+        telling = telling[1:] or telling
+    return telling or found
+
+
+def _whole(text: str) -> list[tuple[int, int]]:
+    """Sentences, also those that go over several lines."""
+    soft, whole = soft_breaks(text), list[tuple[int, int]]()
+    for start, end in sentences(text):
+        if whole and text.rfind("\n", whole[-1][1], start) in soft:
+            goes_on = text[start].islower() or not _STOP.search(text, *whole[-1])
+            start = whole.pop()[0] if goes_on else start
+        whole.append((start, end))
+    return whole
 
 
 def _short(sentence: str) -> str:

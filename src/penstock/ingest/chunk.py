@@ -1,7 +1,8 @@
 """Text cut into chunks of bounded size that overlap by a known measure.
 
     chunk(text)  ->  [Chunk, Chunk, ...]
-        start, end      offsets in `text`: text[start:end] is the chunk's text, nothing trimmed
+        start, end      offsets in `text`: text[start:end] is the chunk's text, nothing trimmed. The
+                        text of one that begins within a table has the table's header before it
         fresh           where what the chunk before did not have begins; of the first, 0
         tokens          as counted; never more than `size`
         pages           first and last page it touches, if there are pages
@@ -21,9 +22,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from penstock.ingest.boundaries import Boundaries
-from penstock.ingest.parsed import Heading, Page
+from penstock.ingest.parsed import Heading, Page, Table
 from penstock.ingest.tokens import CountTokens, count_tokens, is_apart
 from penstock.model.errors import ConfigError
 
@@ -32,6 +34,8 @@ _BLOCK = 256
 _WIDEST = 16
 """Characters a token has at most, on average over a chunk. Tokenizers that see no token in blanks
 would otherwise put a million of them into one."""
+_HEAD = 0.25
+"""How much of a chunk the header of a table may take up."""
 _FILL = 0.6
 """A chunk may end this early for the sake of a better boundary."""
 
@@ -74,13 +78,15 @@ def chunk(
     keep: Sequence[tuple[int, int]] = (),
     pages: Sequence[Page] = (),
     headings: Sequence[Heading] = (),
+    tables: Sequence[Table] = (),
 ) -> list[Chunk]:
     """The chunks of `text`, none if it is blank. Spans in `keep` (labels) are never cut."""
     if not text.strip():
         return []
     settings = settings or ChunkSettings()
     boundaries = Boundaries(text, (heading.start for heading in headings), keep)
-    cuts = _Cuts(text, boundaries, settings, count)
+    heads = _Heads(text, tables, int(settings.size * _HEAD), count)
+    cuts = _Cuts(text, boundaries, settings, count, heads)
     places = _Places(pages, headings)
     chunks: list[Chunk] = []
     fresh = 0
@@ -90,7 +96,7 @@ def chunk(
                 start=start,
                 end=end,
                 fresh=fresh,
-                text=text[start:end],
+                text=heads.at(start).text + text[start:end],
                 tokens=tokens,
                 pages=places.pages(start, end),
                 section=places.section(start, fresh),
@@ -109,8 +115,14 @@ class _Cuts:
     """
 
     def __init__(
-        self, text: str, boundaries: Boundaries, settings: ChunkSettings, count: CountTokens
+        self,
+        text: str,
+        boundaries: Boundaries,
+        settings: ChunkSettings,
+        count: CountTokens,
+        heads: _Heads,
     ) -> None:
+        self._heads = heads
         self._text = text
         self._boundaries = boundaries
         self._settings = settings
@@ -128,16 +140,19 @@ class _Cuts:
         first = done = 0
         while done < last:
             end = self._end(first, done)
-            tokens = self._tokens(first, end)
+            tokens = self._tokens_of_chunk(first, end)
             while tokens > self._settings.size and end - first > 1:
                 if end > done + 1:
                     end -= 1
                 else:
                     first += 1
-                tokens = self._tokens(first, end)
+                tokens = self._tokens_of_chunk(first, end)
             yield self._at[first], self._at[end], tokens
             done = end
             first = self._overlap_start(first, end)
+
+    def _tokens_of_chunk(self, first: int, end: int) -> int:
+        return self._heads.at(self._at[first]).tokens + self._tokens(first, end)
 
     def _is_joint(self, at: int) -> bool:
         """Whether two pieces may have other tokens together than each has alone."""
@@ -175,7 +190,7 @@ class _Cuts:
 
     def _end(self, first: int, done: int) -> int:
         """The piece before which the chunk from `first` ends best; it has something new."""
-        size = self._settings.size
+        size = self._settings.size - self._heads.at(self._at[first]).tokens
         most = bisect_right(self._sums, self._sums[first] + size) - 1
         most = min(most, bisect_right(self._at, self._at[first] + self._chars) - 1)
         if most >= len(self._at) - 1:
@@ -207,6 +222,43 @@ class _Cuts:
             if other < off:
                 off, at = other, other_at
         return at
+
+
+class _Head(NamedTuple):
+    text: str
+    tokens: int
+
+
+_NO_HEAD = _Head("", 0)
+
+
+class _Heads:
+    """The headers of tables, for chunks that begin behind them. One of over `most` tokens would
+    leave too little room for rows, and is not repeated."""
+
+    def __init__(self, text: str, tables: Sequence[Table], most: int, count: CountTokens) -> None:
+        self._text = text
+        self._tables = tables
+        self._starts = [table.start for table in tables]
+        self._most = most
+        self._count = count
+        self._known: dict[int, _Head] = {}
+
+    def at(self, start: int) -> _Head:
+        """What is repeated before a chunk that begins there."""
+        index = bisect_right(self._starts, start) - 1
+        if index < 0 or not self._tables[index].head_end < start < self._tables[index].end:
+            return _NO_HEAD
+        if index not in self._known:
+            table = self._tables[index]
+            self._known[index] = self._measured(self._text[table.start : table.head_end] + "\n")
+        return self._known[index]
+
+    def _measured(self, head: str) -> _Head:
+        if len(head) > self._most * _WIDEST:
+            return _NO_HEAD
+        tokens = self._count(head) - self._count("")
+        return _Head(head, tokens) if tokens <= self._most else _NO_HEAD
 
 
 class _Places:

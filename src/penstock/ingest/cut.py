@@ -7,23 +7,24 @@ from all others, the one that commits included, for 10 ms a document.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.corpus.terms import script, term_line
 from penstock.ingest.chunk import ChunkSettings, chunk
-from penstock.ingest.parsed import Heading, Page
+from penstock.ingest.parsed import Heading, Page, Table
 from penstock.ingest.tokens import CountTokens, count_tokens
 from penstock.model.document import NewChunk
 
 
 @dataclass(slots=True, frozen=True)
 class Uncut:
-    """A masked text: where its labels, pages and headings are."""
+    """A masked text: where its labels, pages, headings and tables are."""
 
     text: str
     labels: list[tuple[int, int]]
     pages: list[Page]
     headings: list[Heading]
+    tables: list[Table] = field(default_factory=list)
 
 
 def cut(uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens) -> list[NewChunk]:
@@ -34,6 +35,7 @@ def cut(uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens
         keep=uncut.labels,
         pages=uncut.pages,
         headings=uncut.headings,
+        tables=uncut.tables,
     )
     return [
         NewChunk(

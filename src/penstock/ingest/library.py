@@ -476,6 +476,17 @@ class Library:
             before=before,
         )
 
+    async def collections_of(
+        self,
+        id: str | None = None,  # noqa: A002
+        *,
+        tenant: str = "default",
+    ) -> list[str]:
+        """Names of the collections that have documents, or the document of that id."""
+        if id is not None:
+            id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id  # noqa: A001 (as it is stored)
+        return await self._tools.corpus.collections(tenant, id)
+
     async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
         """How many documents are being worked on, in these collections or in all."""
         return await self._tools.corpus.in_progress(tenant, collections)

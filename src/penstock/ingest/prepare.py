@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.ingest.cut import Uncut
 from penstock.ingest.mask import Masked, Masker
-from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.ingest.parsed import Heading, Page, Parsed, Table
 from penstock.model.document import NewChunk, Staged
 
 MARKUP = 16
@@ -33,7 +33,13 @@ def prepare(
     `masked` counts what was masked already."""
     whole = mask(parsed.text)
     return Prepared(
-        Uncut(whole.text, whole.labels, _pages(parsed, whole), _headings(parsed, whole, mask)),
+        Uncut(
+            whole.text,
+            whole.labels,
+            _pages(parsed, whole),
+            _headings(parsed, whole, mask),
+            [Table(*map(whole.position, table)) for table in parsed.tables],
+        ),
         mask(parsed.title or title).text,
         dict(Counter(whole.counts) + Counter(masked)),
         {key: mask(value).text for key, value in parsed.reading.items()},

@@ -84,7 +84,7 @@ def open_library(
     if reader is not None:
         scan.register(tools, reader, job)
     # What decides, beside the bytes, what becomes of a document: when it changes, the same bytes
-    # are worth another look. The number is that of the rules of masking.
+    # are worth another look. The number is that of the rules of reading and masking.
     decides: list[Any] = [3, settings.chunk_tokens, settings.chunk_overlap, embedding.model]
     if names is not None:
         decides.append([dict(names.models), sorted(names.kinds), dict(names.labels)])

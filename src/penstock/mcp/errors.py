@@ -109,9 +109,7 @@ def _of_ours(error: PenstockError) -> Failure | None:
     said = str(error)
     match error:
         case DocumentNotFound():
-            return Failure(
-                "not-found", f"{said} in this collection; search_corpus names what there is"
-            )
+            return Failure("not-found", f"{said}; list_documents names those there are")
         case TaskNotFound():
             return Failure("task-not-found", f"{said}; list_tasks names the tasks there are")
         case AnswerNotFound():

@@ -21,7 +21,7 @@ from penstock.mcp.desk import Service
 from penstock.mcp.errors import Refused, failure_of
 from penstock.mcp.resources import RESOURCES
 from penstock.mcp.tasks import Tasks
-from penstock.mcp.tools import INSTRUCTIONS, all_tools, all_work
+from penstock.mcp.tools import all_tools, all_work, instructions
 from penstock.mcp.work import TaskWork
 from penstock.model.text import storable
 
@@ -44,13 +44,14 @@ class PenstockMCP(MCPServer[Service]):
         async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
             yield service
 
-        offered = [*all_tools(), *tools]
+        operators = service.app.settings.mcp_operator_tools
+        offered = [*all_tools(operators=operators), *tools]
         self._names = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
         super().__init__(
             NAME,
             title="Penstock",
             description="Durable research tasks, a searchable corpus, and answers from it.",
-            instructions=INSTRUCTIONS,
+            instructions=instructions(operators=operators),
             version=__version__,
             tools=offered,
             extensions=[Tasks([*all_work(), *work])],

@@ -15,7 +15,6 @@ Wait = Annotated[
     Field(
         ge=0,
         le=MOST_ASKED,
-        description=f"Seconds to wait for news, up to {MOST_ASKED}; it answers after {MOST_WAIT:g} "
-        "at the latest, so call again.",
+        description=f"Seconds to wait; it answers after {MOST_WAIT:g} at the latest.",
     ),
 ]

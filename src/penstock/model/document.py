@@ -93,6 +93,7 @@ class NewChunk(NamedTuple):
     """A chunk to be staged; offsets are into the masked text."""
 
     text: str
+    """What is from `start` to `end`, behind what is `repeated`."""
     start: int
     end: int
     fresh: int
@@ -106,11 +107,17 @@ class NewChunk(NamedTuple):
     script: str
     """What it is written in."""
 
+    @property
+    def repeated(self) -> str:
+        """The header of the table that it begins in the middle of."""
+        return self.text[: len(self.text) - (self.end - self.start)]
+
 
 class StoredChunk(NamedTuple):
     number: int
     ordinal: int
     text: str
+    """As that of `NewChunk`."""
     start: int
     end: int
     tokens: int

@@ -160,6 +160,10 @@ class Settings:
     """PostgreSQL: use nothing that belongs to a session (LISTEN, prepared statements), for poolers
     that give each transaction another. Changes by other processes are then seen by polling."""
 
+    mcp_operator_tools: bool = False
+    """Offer agents over MCP also the tools for who looks after the queue: `lane_status`,
+    `list_dead_letters`, `redrive`. Each tool costs every conversation some tokens."""
+
     @property
     def hidden(self) -> tuple[str, ...]:
         """`hidden_names`, one by one."""

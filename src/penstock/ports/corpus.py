@@ -243,6 +243,11 @@ class Corpus(Protocol):
         """The newest first; `before` is the generation of the last one of the page before."""
         ...
 
+    async def collections(self, tenant: str, document_id: str | None = None) -> list[str]:
+        """Names of those that have documents, or one of that id, in order. The cost follows the
+        number of collections, not that of documents."""
+        ...
+
     async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
         """Of the version that can be searched, in order."""
         ...

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from penstock.ingest.library import Library
-from penstock.model.document import StoredChunk
-from penstock.model.errors import ValidationError
-from penstock.research.page import FETCHED_AT, page_id
+from penstock.model.document import Document, StoredChunk
+from penstock.model.errors import DocumentNotFound, ValidationError
+from penstock.research.page import FETCHED_AT, PAGES, page_id
 from penstock.research.views import PageText
+
+_NAMED = 20
+"""Collections that are named where several have a document."""
 
 
 async def page_text(
-    library: Library, tenant: str, collection: str, name: str, start: int, limit: int
+    library: Library, tenant: str, collection: str | None, name: str, start: int, limit: int
 ) -> PageText:
     """`name` is a document's id, or the address of a page."""
-    document = await library.get(_id_of(name), collection=collection, tenant=tenant)
-    chunks = await library.chunks(document.ref.id, collection=collection, tenant=tenant)
+    document = await _document(library, tenant, collection, name)
+    chunks = await library.chunks(
+        document.ref.id, collection=document.ref.collection, tenant=tenant
+    )
     text = joined(chunks)
     end = min(start + limit, len(text))
     fetched = document.metadata.get(FETCHED_AT)
@@ -31,6 +36,19 @@ async def page_text(
     )
 
 
+async def _document(library: Library, tenant: str, collection: str | None, name: str) -> Document:
+    try:
+        return await library.get(_id_of(name), collection=collection or PAGES, tenant=tenant)
+    except DocumentNotFound:
+        holding = await library.collections_of(name, tenant=tenant)
+        if collection is not None or not holding:
+            raise
+    if len(holding) > 1:
+        there = ", ".join(map(repr, holding[:_NAMED]))
+        raise ValidationError(f"this document is in several collections; name one: {there}")
+    return await library.get(name, collection=holding[0], tenant=tenant)
+
+
 def _id_of(name: str) -> str:
     if not name.startswith(("http://", "https://")):
         return name
@@ -41,8 +59,10 @@ def _id_of(name: str) -> str:
 
 
 def joined(chunks: list[StoredChunk]) -> str:
-    """The text that chunks were cut from: what two neighbours share is there once."""
+    """The text that chunks were cut from: what two neighbours share is there once, and so are
+    the headers of tables."""
     text = ""
     for chunk in chunks:
-        text += chunk.text[max(0, len(text) - chunk.start) :]
+        repeated = len(chunk.text) - (chunk.end - chunk.start)
+        text += chunk.text[repeated + max(0, len(text) - chunk.start) :]
     return text

@@ -16,7 +16,6 @@ from penstock.ports.research import NewSearch
 from penstock.research.estimate import estimate
 from penstock.research.export import FORMATS, export
 from penstock.research.jobs import Tools
-from penstock.research.page import PAGES
 from penstock.research.reader import page_text
 from penstock.research.reconcile import Reconciler
 from penstock.research.snapshots import Snapshot, Snapshots
@@ -325,12 +324,13 @@ class Research:
         tenant: str = "default",
     ) -> PageText:
         """The text of a page that was read (`Work.document`, or its address), or of any document of
-        the corpus with its `collection`. `limit` characters at most, from `cursor` on.
+        the corpus. Without `collection` pages of the web come first, then whichever collection
+        has it; ValidationError if several have. `limit` characters at most, from `cursor` on.
         DocumentNotFound where there is none."""
         if not 0 < limit <= 1_000_000:
             raise ValidationError("limit is 1 to 1,000,000 characters")
         return await page_text(
-            self._tools.library, tenant, collection or PAGES, document, _position(cursor), limit
+            self._tools.library, tenant, collection, document, _position(cursor), limit
         )
 
     async def export(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.ingest.parsed import Heading, Page, Parsed, Table
 from penstock.model.errors import ParserError
 from penstock.model.text import normalized, storable
 
@@ -21,6 +21,8 @@ _TITLE_MOST = 500
 _PAGE_LOOKED_AT = 100_000
 """Characters of a page that its headings are looked for in; a full one has some 5,000."""
 CELL_GAP = " | "
+_COLUMNS = 2
+"""Cells of a row that names columns. What stands above it in one cell is a title."""
 _NO_TEXT = "there is no text in it"
 _PICTURES = "there is no text in it, only pictures, which are read where `scans` is set"
 
@@ -52,6 +54,9 @@ class Draft:
         self._page_starts: list[int] = []
         self._scans: list[int] = []
         self._headings: list[Heading] = []
+        self._tables: list[Table] = []
+        self._in_head = False
+        """Whether the next row of the table still belongs to its header."""
         self._marks: list[tuple[int, str, int]] = []
         self.title: str | None = None
         self.metadata: dict[str, str] = {}
@@ -98,7 +103,8 @@ class Draft:
             self._gap = "\n\n"
 
     def row(self, cells: Iterable[str]) -> None:
-        """One row of a table; rows that follow each other are one block."""
+        """One row of a table; rows that follow each other are one block. The first is its header,
+        with what stands above it in a single cell."""
         shown: list[str] = []
         length = self._length
         for cell in cells:
@@ -107,14 +113,23 @@ class Draft:
             self._check(length)  # many cells may be one long text
         line = CELL_GAP.join(shown)
         if line.replace(CELL_GAP.strip(), "").strip():
+            goes_on = self._gap == "\n"
             self._separate("\n")
+            start, end = self._length, self._length + len(line)
             self._append(line)
             self._gap = "\n"
+            table = self._tables.pop() if goes_on else Table(start, end, end)
+            head_end = end if not goes_on or self._in_head else table.head_end
+            self._tables.append(Table(table.start, head_end, end))
+            self._in_head = head_end == end and sum(map(bool, shown)) < _COLUMNS
 
-    def whole(self, text: str, headings: Iterable[Heading] = ()) -> None:
-        """Text that is the document as it stands; offsets of `headings` are in it."""
+    def whole(
+        self, text: str, headings: Iterable[Heading] = (), tables: Iterable[Table] = ()
+    ) -> None:
+        """Text that is the document as it stands; offsets of the others are in it."""
         self._append(text)
         self._headings += headings
+        self._tables += tables
 
     def end_table(self) -> None:
         if self._gap:
@@ -151,7 +166,8 @@ class Draft:
         title = one_line(clean(self.title or ""))[:_TITLE_MOST]
         if not title and headings:
             title = headings[0].title
-        known = (dict(self.metadata), scans, dict(self._reading))
+        tables = tuple(table for table in self._tables if table.head_end < table.end)
+        known = (dict(self.metadata), scans, dict(self._reading), tables)
         return Parsed(text, title or None, mime, pages, headings, *known)
 
     def _separate(self, gap: str) -> None:

@@ -16,15 +16,18 @@ _BLOCKS = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
-def read_html(text: str, draft: Draft, *, own_title: bool = True) -> None:
-    title = read_tags(tags(text), draft)
+def read_html(
+    text: str, draft: Draft, *, own_title: bool = True, without: Iterable[str] = ()
+) -> None:
+    """`without`: elements that are left out with all that is in them."""
+    title = read_tags(tags(text), draft, without)
     if own_title:
         draft.title = title
 
 
-def read_tags(found: Iterable[Tag], draft: Draft) -> str | None:
+def read_tags(found: Iterable[Tag], draft: Draft, without: Iterable[str] = ()) -> str | None:
     """Gives the title that is among them."""
-    page = _Page(draft)
+    page = _Page(draft, _UNSEEN.union(without))
     for kind, value in found:
         match kind:
             case "text":
@@ -40,8 +43,9 @@ def read_tags(found: Iterable[Tag], draft: Draft) -> str | None:
 class _Page:
     """Takes tags as they come and keeps no tree, so depth costs nothing."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, left_out: frozenset[str]) -> None:
         self._draft = draft
+        self._left_out = left_out
         self._pieces: list[str] = []
         self._unseen: dict[str, None] = {}
         """Elements around what comes next that nobody sees, the outermost first. Of several of a
@@ -54,7 +58,7 @@ class _Page:
         self.title = ""
 
     def start(self, tag: str) -> None:
-        if tag in _UNSEEN:
+        if tag in self._left_out:
             self._unseen.setdefault(tag)
         elif self._unseen:
             return
@@ -82,7 +86,7 @@ class _Page:
                 self._pieces.append("- ")
 
     def end(self, tag: str) -> None:
-        if tag in _UNSEEN:
+        if tag in self._left_out:
             if tag in self._unseen:
                 while self._unseen.popitem()[0] != tag:
                     pass

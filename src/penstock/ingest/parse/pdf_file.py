@@ -9,10 +9,9 @@ from itertools import islice
 from typing import Any
 
 from penstock.ingest.parse.draft import Draft, clean, one_line
+from penstock.ingest.parse.pdf_lines import Hyphens, page_text
 from penstock.model.errors import ConfigError, ParserError
 
-# PDFium's sign for a hyphen that only breaks the line.
-_SOFT_BREAK = re.compile("[\x02\ufffe](?:\r\n?|\n)?")
 _MOST_BOOKMARKS = 5_000
 _TITLE_MOST = 500
 _SPACE = re.compile(r"\s+")
@@ -55,11 +54,12 @@ def _read(document: Any, draft: Draft) -> None:
     draft.title = said.get("Title")
     draft.note("author", said.get("Author"))
     draft.note("subject", said.get("Subject"))
+    hyphens = Hyphens()
     for index in range(len(document)):
         draft.page()
         page = document[index]
         layer = page.get_textpage()
-        text = _SOFT_BREAK.sub("", layer.get_text_range())
+        text = page_text(layer, hyphens)
         layer.close()
         if not (_is_scan(page, text) and draft.scan()):
             draft.block(text)

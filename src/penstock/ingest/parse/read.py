@@ -8,7 +8,6 @@ from penstock.ingest.parse.archive import Archive
 from penstock.ingest.parse.docx_file import read_docx
 from penstock.ingest.parse.draft import Draft
 from penstock.ingest.parse.epub_file import read_epub
-from penstock.ingest.parse.html_file import read_html
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.mail_file import read_mail
 from penstock.ingest.parse.pdf_file import read_pdf
@@ -23,8 +22,8 @@ from penstock.ingest.parse.sniff import (
     refuse_old_office,
     text_mime,
 )
-from penstock.ingest.parse.text_file import decode, read_markdown, read_text
-from penstock.ingest.parse.web_page import read_page
+from penstock.ingest.parse.text_file import decode, read_csv, read_markdown, read_text
+from penstock.ingest.parse.web_page import LEAST_SHARE, LEAST_SHARE_OF_FILE, read_page
 from penstock.ingest.parse.xlsx_file import read_xlsx
 from penstock.ingest.parsed import Parsed
 from penstock.model.errors import ParserError
@@ -58,8 +57,9 @@ def read(
     else:
         text = decode(data, web)
         mime = text_mime(text)
-        if web is not None and mime is Mime.HTML:
-            draft = read_page(text, limits)
+        if mime is Mime.HTML:
+            share = LEAST_SHARE_OF_FILE if web is None else LEAST_SHARE
+            draft = read_page(text, limits, least_share=share)
         else:
             _read_text(data, text, mime, draft)
     return draft.finish(mime)
@@ -81,11 +81,11 @@ def _read_packed(archive: Archive, draft: Draft) -> Mime:
 
 def _read_text(data: bytes, text: str, mime: Mime, draft: Draft) -> None:
     match mime:
-        case Mime.HTML:
-            read_html(text, draft)
         case Mime.MAIL:
             read_mail(data, draft)
         case Mime.MARKDOWN:
             read_markdown(text, draft)
+        case Mime.CSV:
+            read_csv(text, draft)
         case _:
             read_text(text, draft)

@@ -6,7 +6,7 @@ import codecs
 import re
 
 from penstock.ingest.parse.draft import Draft, clean
-from penstock.ingest.parsed import Heading
+from penstock.ingest.parsed import Heading, Table
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -109,6 +109,13 @@ def _guess(data: bytes) -> str:
 
 def read_text(text: str, draft: Draft) -> None:
     draft.whole(clean(text))
+
+
+def read_csv(text: str, draft: Draft) -> None:
+    """The first line names the columns, unless a cell goes on in the next one."""
+    text = clean(text)
+    head = text.split("\n", 1)[0]
+    draft.whole(text, tables=() if head.count('"') % 2 else [Table(0, len(head), len(text))])
 
 
 def read_markdown(text: str, draft: Draft) -> None:

@@ -1,8 +1,9 @@
-"""Pages of the web: their main text, without what stands around it on every page.
+"""HTML, of the web or in a file: its main text, without what stands around it on every page.
 
 trafilatura tells what the main text is; html_file.py makes a text of it, as of every HTML. Where it
-finds too little, fails, takes too long or is not installed, the whole page is read, and what is
-kept of the reading says so. trafilatura is loaded here and so only in the parser's children.
+finds too little, fails, takes too long or is not installed, the whole page is read but for its
+navigation, and what is kept of the reading says so. trafilatura is loaded here and so only in the
+parser's children.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ LEAST = 200
 """Characters of a main text. One that is shorter is likely a heading or a notice."""
 LEAST_SHARE, LONG = 0.05, 1000
 """Of the whole text of a long page, and what a long one is, in characters."""
+LEAST_SHARE_OF_FILE = 0.25
+"""The same of a file that somebody has chosen: they want all of it rather than none of the rest."""
 LARGEST = 2_000_000
 """Characters of HTML that a main text is looked for in: more takes too much memory."""
 TIME_SHARE = 0.2
 """Of the time that a document has: enough is left to read the page whole."""
 
 _LANGUAGE = re.compile(r"(?i)<html\b[^>]{0,500}?\slang\s*=\s*[\"']?([a-z]{2,3}(?:-[a-z0-9]{1,8})*)")
+_NAVIGATION, _END_OF_NAVIGATION = re.compile(r"(?i)<nav[\s>]"), re.compile(r"(?i)</nav[\s>]")
 _HTML_NAMES = {"list": "ul", "item": "li", "row": "tr", "cell": "td", "quote": "blockquote"}
 _HTML_NAMES |= {"lb": "br", "p": "p", "table": "table", "div": "div"}
 
@@ -51,14 +55,15 @@ class Main(NamedTuple):
     about: dict[str, str | None]
 
 
-def read_page(text: str, limits: ParseLimits) -> Draft:
+def read_page(text: str, limits: ParseLimits, *, least_share: float = LEAST_SHARE) -> Draft:
+    """`least_share`: of the whole text of a long page, what a main text has to have."""
     text = storable(text)
-    whole = Draft(limits)
-    read_html(text, whole)
+    whole = _whole(text, limits)
     language = _LANGUAGE.search(text[:5000])
     try:
+        _check(whole.length, whole.length, least_share)  # a part of it is not longer
         main = _main(text, limits)
-        _check(main.draft.length, whole.length)
+        _check(main.draft.length, whole.length, least_share)
     except NotFound as why:
         whole.tell("text", "whole")
         whole.tell("why", str(why))
@@ -73,8 +78,20 @@ def read_page(text: str, limits: ParseLimits) -> Draft:
     return draft
 
 
-def _check(found: int, whole: int) -> None:
-    if found < LEAST or (whole > LONG and found < LEAST_SHARE * whole):
+def _whole(text: str, limits: ParseLimits) -> Draft:
+    """All but what is marked as navigation, if that is marked well and is not all there is."""
+    if 0 < len(_NAVIGATION.findall(text)) == len(_END_OF_NAVIGATION.findall(text)):
+        draft = Draft(limits)
+        read_html(text, draft, without=("nav",))
+        if draft.length:
+            return draft
+    draft = Draft(limits)
+    read_html(text, draft)
+    return draft
+
+
+def _check(found: int, whole: int, least_share: float) -> None:
+    if found < LEAST or (whole > LONG and found < least_share * whole):
         raise NotFound(f"only {found} of {whole} characters look like a main text")
 
 

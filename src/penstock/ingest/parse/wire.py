@@ -1,6 +1,6 @@
 """What crosses the pipe, packed into a frame on one side and unpacked on the other.
 
-A chunk's text is not sent along: it is a part of the document's.
+A chunk's text is not sent along, but for what it repeats: it is a part of the document's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.cut import Uncut
-from penstock.ingest.parsed import Heading, Page, Parsed
+from penstock.ingest.parsed import Heading, Page, Parsed, Table
 from penstock.model.document import NewChunk, Staged
 
 Frame = tuple[dict[str, Any], bytes]
@@ -34,11 +34,13 @@ def unpack_parsed(header: dict[str, Any], body: bytes) -> Parsed:
         metadata=fields["metadata"],
         scans=tuple(fields["scans"]),
         reading=fields["reading"],
+        tables=tuple(Table(*table) for table in fields["tables"]),
     )
 
 
 def pack_uncut(uncut: Uncut, settings: ChunkSettings) -> Frame:
     places = {"labels": uncut.labels, "pages": uncut.pages, "headings": uncut.headings}
+    places |= {"tables": uncut.tables}
     return {"cut": {"settings": asdict(settings), **places}}, uncut.text.encode()
 
 
@@ -49,12 +51,13 @@ def unpack_uncut(header: dict[str, Any], body: bytes) -> tuple[Uncut, ChunkSetti
         [(start, end) for start, end in fields["labels"]],
         [Page(*page) for page in fields["pages"]],
         [Heading(*heading) for heading in fields["headings"]],
+        [Table(*table) for table in fields["tables"]],
     )
     return uncut, ChunkSettings(**fields["settings"])
 
 
 def pack_chunks(chunks: Sequence[NewChunk]) -> Frame:
-    fields = [one._replace(text="", terms="") for one in chunks]
+    fields = [one._replace(text=one.repeated, terms="") for one in chunks]
     return {"chunks": fields}, "\n".join(one.terms for one in chunks).encode()
 
 
@@ -63,7 +66,7 @@ def unpack_chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChu
     for fields, terms in zip(header["chunks"], body.decode().split("\n"), strict=False):
         one = NewChunk(*fields)
         pages = None if one.pages is None else (one.pages[0], one.pages[1])
-        cut = text[one.start : one.end]
+        cut = one.text + text[one.start : one.end]
         chunks.append(one._replace(text=cut, pages=pages, section=tuple(one.section), terms=terms))
     return chunks
 

@@ -119,14 +119,14 @@ async def ask(
     ] = "corpus",
     collections: Annotated[
         list[Name] | None,
-        Field(min_length=1, max_length=MOST_COLLECTIONS, description="Only these; null: all."),
+        Field(min_length=1, max_length=MOST_COLLECTIONS, description="Only these."),
     ] = None,
     seconds: Annotated[
         float | None,
         Field(
             ge=LEAST_SECONDS,
             le=MOST_SECONDS,
-            description="It is answered in this time; null: as configured.",
+            description="It is answered in this time.",
         ),
     ] = None,
     wait: Wait = MOST_WAIT,
@@ -134,10 +134,9 @@ async def ask(
 ) -> Annotated[CallToolResult, Answered]:
     """Have a question answered from what is stored here, or with sources=`web` also from what
     providers find: a short text in which `[1]` cites the passage of that number, the passages, and
-    what was not found. It answers when the answer is there, within `wait` seconds; else it gives
-    the answer_id, and get_answer(answer_id, wait=50) has it later: it is made in any case, also
-    when this call is given up. For passages alone search_corpus is faster; for research in several
-    steps use create_task."""
+    what was not found. If it is not there within `wait` seconds, get_answer(answer_id, wait=50) has
+    it later. For passages alone search_corpus is faster; for research in several steps use
+    create_task."""
     await desk.admit()
     answer = await desk.answers.ask(
         question,

@@ -12,10 +12,13 @@ from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk
 from penstock.mcp.tools.define import define
+from penstock.model.document import Document
 from penstock.model.fence import fenced
 
 MOST_PASSAGES = 30
 MOST_TEXT = 18_000
+MOST_LISTED = 100
+MOST_COLLECTIONS = 1000
 QUERY_LIMIT = 10_000
 URL_LIMIT = 2000
 
@@ -82,6 +85,48 @@ class Page(Answer):
         return f"{told}\n{fenced(self.text, self.url or self.document)}{more(self.cursor)}"
 
 
+class DocumentLine(BaseModel):
+    document: str = Field(description="Its id: what get_page takes.")
+    collection: str
+    title: str
+    source: str = Field(description="Where it came from: an address or a file name.")
+    state: Literal["processing", "completed", "failed"]
+    searchable: bool = Field(description="Whether a version of it can be found now.")
+    passages: int
+    error: str | None = Field(description="Why it failed.")
+    untrusted: Untrusted = True
+
+
+class Documents(Answer):
+    documents: list[DocumentLine] = Field(description="The newest first.")
+    cursor: Cursor
+    notice: Notice = NOTICE
+
+    def in_words(self) -> str:
+        if not self.documents:
+            return "There are no documents yet. ingest stores one, and research tasks store pages."
+        lines = [_described(one) for one in self.documents]
+        return fenced("\n".join(lines), "the list of documents") + more(self.cursor)
+
+
+def _described(one: DocumentLine) -> str:
+    line = f"- {one.document!r} in {one.collection!r}: {one.title or one.source}"
+    if one.state != "completed":
+        line += f" ({one.state}{', an older version is searchable' if one.searchable else ''})"
+    return line
+
+
+class Collections(Answer):
+    collections: list[str] = Field(description="By name.")
+    total: int = Field(description=f"How many there are; {MOST_COLLECTIONS} are named at most.")
+    untrusted: Untrusted = True
+
+    def in_words(self) -> str:
+        if not self.collections:
+            return "There are no collections yet: nothing is stored."
+        return fenced("\n".join(self.collections), "names of collections")
+
+
 async def search_corpus(
     desk: ReadDesk,
     query: Annotated[
@@ -94,15 +139,14 @@ async def search_corpus(
     ],
     limit: Annotated[int, Field(ge=1, le=MOST_PASSAGES, description="Passages wanted.")] = 8,
     collections: Annotated[
-        list[Name] | None, Field(max_length=100, description="Only these; null: all.")
+        list[Name] | None, Field(max_length=100, description="Only these.")
     ] = None,
     cursor: Rank = None,
 ) -> Annotated[CallToolResult, Found]:
-    """Find passages in what is stored here: pages that research tasks have read, and documents
-    that were ingested. By words and by meaning; nothing outside is asked. Each passage comes with
-    its citation: document, collection, pages, offsets, source. Use it to answer from what was read,
-    and before searching outside. To read around a passage, call get_page with its document and
-    collection."""
+    """Find passages in what is stored here, by words and by meaning: pages that research tasks have
+    read, and documents that were ingested. Each passage comes with its citation: document,
+    collection, pages, offsets, source. Use it before searching outside. get_page reads on around a
+    passage."""
     start = int(cursor or 0)
 
     async def ask(count: int) -> Found:
@@ -150,7 +194,7 @@ async def get_page(
         ),
     ],
     collection: Annotated[
-        Name | None, Field(description="As told with the document; null: pages of the web.")
+        Name | None, Field(description="Where it is, if several collections have this id.")
     ] = None,
     limit: Annotated[
         int, Field(ge=100, le=MOST_TEXT, description="Characters to read at a time.")
@@ -161,15 +205,62 @@ async def get_page(
     ] = None,
 ) -> Annotated[CallToolResult, Page]:
     """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
-    read once a task or ingest has stored it (`page` is `read` in get_status). Long texts come in
-    parts; search_corpus finds the passages that matter without reading all of it."""
+    read once a task or ingest has stored it. search_corpus finds the passages that matter without
+    reading all of it."""
     page = await desk.research.page(
         document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
     )
     return Page.model_validate(page.as_dict()).result()
 
 
+async def list_documents(
+    desk: ReadDesk,
+    collection: Annotated[Name | None, Field(description="Only of this one.")] = None,
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
+    cursor: Annotated[str | None, Field(pattern="^[0-9]{1,18}$")] = None,
+) -> Annotated[CallToolResult, Documents]:
+    """List stored documents, the newest first: id, collection, title, source, and whether each can
+    be searched yet. To find something in them use search_corpus."""
+
+    async def ask(count: int) -> Documents:
+        found = await desk.corpus.documents(
+            tenant=desk.tenant,
+            collection=collection,
+            limit=count + 1,
+            before=None if cursor is None else int(cursor),
+        )
+        shown = found[:count]
+        return Documents(
+            documents=[_line(one) for one in shown],
+            cursor=str(shown[-1].generation) if len(found) > count else None,
+        )
+
+    return (await fitting(ask, limit)).result()
+
+
+def _line(document: Document) -> DocumentLine:
+    return DocumentLine(
+        document=document.ref.id,
+        collection=document.ref.collection,
+        title=document.title,
+        source=document.source,
+        state=document.state.value,
+        searchable=document.live,
+        passages=document.chunks,
+        error=None if document.error is None else document.message,
+    )
+
+
+async def list_collections(desk: ReadDesk) -> Annotated[CallToolResult, Collections]:
+    """List the names of the collections that documents are in, for `collection` and `collections`
+    of other tools. Pages that research tasks have read are in `web`."""
+    names = await desk.corpus.collections_of(tenant=desk.tenant)
+    return Collections(collections=names[:MOST_COLLECTIONS], total=len(names)).result()
+
+
 TOOLS = (
     define(search_corpus, "Search stored documents", reads=True),
     define(get_page, "Read a stored page", reads=True),
+    define(list_documents, "List stored documents", reads=True),
+    define(list_collections, "List collections", reads=True),
 )

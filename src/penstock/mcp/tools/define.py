@@ -24,19 +24,47 @@ def define(
         function,
         title=title,
         description=flowing(function.__doc__ or ""),
-        annotations=ToolAnnotations(
-            title=title,
-            read_only_hint=reads,
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=outside)
+        if reads  # the others mean nothing then
+        else ToolAnnotations(
+            read_only_hint=False,
             destructive_hint=False,
-            idempotent_hint=reads or repeatable,
+            idempotent_hint=repeatable,
             open_world_hint=outside,
         ),
         structured_output=True,
     )
     tool.parameters["additionalProperties"] = False  # `PenstockMCP` keeps to it
     _shorten(tool.parameters)
-    _shorten(tool.output_schema, answered=True)
+    listed, whole = tool.output_schema, answer_schema(tool)
+    assert listed is not None
+    listed.clear()  # in place: the SDK has it from there
+    listed |= _outline(whole)
     return tool
+
+
+def answer_schema(tool: Tool) -> dict[str, Any]:
+    """All of what a tool answers. Its fields are always there, so none has a default."""
+    model = tool.fn_metadata.output_model
+    assert model is not None
+    schema: dict[str, Any] = model.model_json_schema(mode="serialization")
+    _shorten(schema)
+    return schema
+
+
+def _outline(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an answer and their types: every conversation pays for what is listed, and what
+    is in a field is told when it is answered."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": _types(one)} for name, one in schema["properties"].items()},
+    }
+
+
+def _types(field: dict[str, Any]) -> str | list[str]:
+    if "anyOf" in field:
+        return [str(_types(one)) for one in field["anyOf"]]
+    return str(field.get("type", "object"))
 
 
 def flowing(text: str) -> str:
@@ -44,19 +72,26 @@ def flowing(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
-def _shorten(schema: Any, *, answered: bool = False) -> None:
-    """Without the titles that are only names again: every model pays for reading them. What is
-    `answered` has all of its fields, always."""
+_UNTOLD = ("minLength", "maxLength", "minItems", "maxItems", "pattern", "exclusiveMinimum")
+"""Limits that a call seldom reaches; the error says them then."""
+
+
+def _shorten(schema: Any) -> None:
+    """Without what a model pays for and has no use of: titles that are only names again, limits,
+    and that an argument which may be left out may be null. Calls are checked for all of it."""
     match schema:
         case dict():
             if isinstance(schema.get("title"), str):
                 del schema["title"]
-            if answered and "properties" in schema:
-                schema["required"] = list(schema["properties"])
-                for field in schema["properties"].values():
-                    field.pop("default", None)
+            for name in _UNTOLD:
+                schema.pop(name, None)
+            match schema:
+                case {"anyOf": [dict(one), {"type": "null"}], "default": None}:
+                    del schema["anyOf"], schema["default"]
+                    schema |= one
+                    _shorten(schema)
             for within in schema.values():
-                _shorten(within, answered=answered)
+                _shorten(within)
         case list():
             for within in schema:
-                _shorten(within, answered=answered)
+                _shorten(within)

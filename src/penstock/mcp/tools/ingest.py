@@ -71,8 +71,7 @@ async def ingest(
     """Store a document so that search_corpus finds it: the page or file at a public `url`, or a
     `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
     as soon as the document is searchable or has failed. The same text again changes nothing; the
-    same address is fetched again. For pages of search results use a research task instead: it
-    reads them by itself."""
+    same address is fetched again. Research tasks read the pages they find by themselves."""
     if (url is None) == (text is None):
         raise Refused("invalid", "give either `url` or `text`")
     await desk.admit()

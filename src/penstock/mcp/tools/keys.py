@@ -15,8 +15,7 @@ Key = Annotated[
     Field(
         min_length=1,
         max_length=255,
-        description="A name of your own for this call, if it may have to be repeated: called again "
-        "with the same key, it makes nothing new.",
+        description="A name of your own for this call: repeated with it, it makes nothing new.",
     ),
 ]
 

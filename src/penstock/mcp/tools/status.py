@@ -151,7 +151,7 @@ async def get_status(
     ] = None,
     until: Annotated[
         Literal["news", "end"],
-        Field(description="What to wait for: anything new, or the end of the searches there are."),
+        Field(description="Anything new, or the end of the searches there are."),
     ] = "news",
     show: Annotated[
         Shown, Field(description="Which list to go through; of the others the first few are told.")
@@ -162,14 +162,11 @@ async def get_status(
         Field(pattern="^[0-9]{1,9}$", description="Of the answer before: what comes next."),
     ] = None,
 ) -> Annotated[CallToolResult, TaskState]:
-    """Tell how a task stands: status, progress, what was found and what went wrong so far. With
-    `wait` it answers as soon as anything changes, at once if the task is finished. To follow a
-    task, call it with `wait` = 50 and `since` = the `version` of the answer before, until `status`
-    is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the searches are
-    over. Results come before the end: read them meanwhile with
-    get_page. `failed` means that every search failed; `errors` says why. Results whose `page` is
-    `read` have their text stored; the others have only what providers told. An error of one page
-    or provider does not stop the rest."""
+    """Tell how a task stands: status, progress, what was found and what went wrong so far. To
+    follow it, call with `wait` = 50 and `since` = the `version` of the answer before, until
+    `status` is `completed`, `failed` or `paused`; with `until` = `end` it answers only once the
+    searches are over. Results whose `page` is `read` can be read with get_page meanwhile; of the
+    others there is what providers told. An error of one page or provider does not stop the rest."""
     works = {"limit": limit, "cursor": cursor} if show == "results" else {"limit": FEW}
     if until == "end":
         view = await _end(desk, context, task_id, desk.patience(wait), works)

@@ -24,7 +24,9 @@ from penstock.research.service import (
 
 MOST_LISTED = 100
 
-TaskId = Annotated[str, Field(min_length=1, max_length=64, description="Of create_task.")]
+TaskId = Annotated[
+    str, Field(min_length=1, max_length=64, description="What create_task answered.")
+]
 Status = Literal["running", "completed", "failed", "paused"]
 
 
@@ -111,17 +113,16 @@ async def create_task(
     ],
     budget_pages: Annotated[
         int | None,
-        Field(ge=0, description="Pages it may read; 0: only what providers tell. null: no limit."),
+        Field(ge=0, description="Pages it may read; 0: only what providers tell."),
     ] = None,
     budget_seconds: Annotated[
         float | None,
-        Field(gt=0, le=MOST_SECONDS, description="For how long it may search. null: no limit."),
+        Field(gt=0, le=MOST_SECONDS, description="For how long it may search."),
     ] = None,
     key: Key = None,
 ) -> Annotated[CallToolResult, TaskCreated]:
-    """Begin a research task: a question whose searches, results and errors are kept together. It
-    does nothing by itself; call queue_searches next. Tasks are durable: they outlive this
-    conversation, and list_tasks finds them again. One task for one question is enough."""
+    """Begin a research task: a question whose searches, results and errors are kept together, also
+    when this conversation ends. It does nothing by itself; call queue_searches next."""
     await desk.admit()
     task = await desk.research.create(
         question,
@@ -161,16 +162,14 @@ async def queue_searches(
         Field(
             min_length=1,
             max_length=20,
-            description="Who is asked: openalex, semantic_scholar, crossref, arxiv (papers), "
-            "searxng (the web), corpus (what is stored here), and others that are set up. "
-            "null: the usual ones.",
+            description="openalex, semantic_scholar, crossref, arxiv (papers), searxng (the web), "
+            "corpus (what is stored here), or others that are set up; without: the usual ones.",
         ),
     ] = None,
 ) -> Annotated[CallToolResult, SearchesQueued]:
-    """Have a task search. It returns at once; the searches run on the server, within the limits
-    of each provider, and read the pages they find. Follow them with get_status. More can be queued
-    at any time, such as narrower queries once the first results are in. A query that the task has
-    already is skipped, so it is safe to repeat a call."""
+    """Have a task search. It returns at once; the searches run on the server and read the pages
+    they find. Follow them with get_status. More can be queued at any time, such as narrower queries
+    once the first results are in. A query that the task has already is skipped."""
     await desk.admit()
     queued = await desk.research.queue_searches(
         task_id,
@@ -189,14 +188,13 @@ async def stop_task(
     mode: Annotated[
         Mode,
         Field(
-            description="`graceful`: searches that run finish, with their pages, and are kept. "
-            "`immediate`: they are cancelled, and nothing more is stored."
+            description="`graceful`: searches that run finish. `immediate`: they are cancelled, "
+            "and nothing more is stored."
         ),
     ] = "graceful",
 ) -> Annotated[CallToolResult, TaskStopped]:
-    """Stop a task when its results are enough, or it goes the wrong way. It returns at once. What
-    was found stays, and get_status still tells it. A stopped task takes no new searches until
-    resume_task. A task that is finished needs no stop."""
+    """Stop a task when its results are enough. It returns at once, and what was found stays. A
+    stopped task takes no new searches until resume_task. One that is finished needs no stop."""
     stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
     return TaskStopped.model_validate(stopped.as_dict()).result()
 

@@ -178,7 +178,7 @@ async def page(
     ],
     collection: Annotated[
         str | None,
-        Query(min_length=1, max_length=240, description="For any document; else a page read."),
+        Query(min_length=1, max_length=240, description="Where it is; else a page read, or any."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1_000_000, description="Of characters.")] = 20_000,
     cursor: Cursor = None,

@@ -212,6 +212,13 @@ class PostgresCorpus:
             )
         )
 
+    async def collections(self, tenant: str, document_id: str | None = None) -> list[str]:
+        return await self._read(
+            lambda database, connection: documents.collections(
+                database, connection, tenant, document_id
+            )
+        )
+
     async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
         return await self._read(
             lambda database, connection: documents.chunks(database, connection, ref)

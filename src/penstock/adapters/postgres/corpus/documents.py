@@ -294,6 +294,26 @@ async def documents(
     return [document_of(row) for row in rows]
 
 
+async def collections(
+    database: Database, connection: Connection, tenant: str, document_id: str | None
+) -> list[str]:
+    # From one name to the next in the index: DISTINCT would read every document.
+    rows = await connection.fetch(
+        database.sql(
+            "WITH RECURSIVE names (name) AS ("
+            "(SELECT min(collection) FROM penstock.documents WHERE tenant = $1) UNION ALL"
+            " SELECT (SELECT min(collection) FROM penstock.documents"
+            " WHERE tenant = $1 AND collection > name) FROM names WHERE name IS NOT NULL)"
+            " SELECT name FROM names WHERE name IS NOT NULL AND ($2::text IS NULL OR EXISTS"
+            " (SELECT 1 FROM penstock.documents WHERE (tenant, collection, id) = ($1, name, $2)))"
+            " ORDER BY name"
+        ),
+        tenant,
+        document_id,
+    )
+    return [row["name"] for row in rows]
+
+
 async def chunks(database: Database, connection: Connection, ref: DocumentRef) -> list[StoredChunk]:
     rows = await connection.fetch(
         database.sql(

@@ -151,6 +151,11 @@ class SqliteCorpus:
             )
         )
 
+    async def collections(self, tenant: str, document_id: str | None = None) -> list[str]:
+        return await self._file.read(
+            lambda connection: documents.collections(connection, tenant, document_id)
+        )
+
     async def chunks(self, ref: DocumentRef) -> list[StoredChunk]:
         return await self._file.read(lambda connection: documents.chunks(connection, ref))
 

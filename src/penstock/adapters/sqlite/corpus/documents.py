@@ -352,6 +352,21 @@ def documents(
     return [document_of(row) for row in rows]
 
 
+def collections(connection: sqlite3.Connection, tenant: str, document_id: str | None) -> list[str]:
+    # From one name to the next in the index: DISTINCT would read every document.
+    rows = connection.execute(
+        "WITH RECURSIVE names (name) AS ("
+        "SELECT min(collection) FROM documents WHERE tenant = :tenant UNION ALL"
+        " SELECT (SELECT min(collection) FROM documents"
+        " WHERE tenant = :tenant AND collection > name) FROM names WHERE name IS NOT NULL)"
+        " SELECT name FROM names WHERE name IS NOT NULL AND (:id IS NULL OR EXISTS"
+        " (SELECT 1 FROM documents WHERE (tenant, collection, id) = (:tenant, name, :id)))"
+        " ORDER BY name",
+        {"tenant": tenant, "id": document_id},
+    )
+    return [name for (name,) in rows]
+
+
 def chunks(connection: sqlite3.Connection, ref: DocumentRef) -> list[StoredChunk]:
     rows = connection.execute(
         f"SELECT {CHUNK_COLUMNS} FROM documents JOIN chunks ON chunks.document = documents.number"
