@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.corpus.terms import RUN, TIE, normal
+from penstock.corpus.terms import TIE, normal, run_pattern
 
 _WORDS = {
     "en": (
@@ -89,7 +89,7 @@ _CLITICS = re.compile(
 def stop_words(text: str) -> frozenset[str]:
     """Which words, as `normal` writes them, are small words in this question. One that is written
     in capitals is a name: IT, US, WHO."""
-    written = RUN.findall(text)
+    written = run_pattern().findall(text)
     held = {normal(run) for run in written}
     found = set(held & _ENGLISH)
     for words in _LISTS.values():
@@ -111,4 +111,4 @@ def _parts(held: set[str]) -> set[str]:
 
 def without_stop_words(text: str, small: frozenset[str]) -> str:
     """`text`, as `normal` writes it, with a space for each of these words."""
-    return RUN.sub(lambda run: " " if run[0] in small else run[0], _CLITICS.sub(" ", text))
+    return run_pattern().sub(lambda run: " " if run[0] in small else run[0], _CLITICS.sub(" ", text))
