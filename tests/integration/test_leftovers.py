@@ -19,9 +19,12 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 
 
-@pytest.mark.parametrize("how", some_of(["SIGKILL", "SIGTERM", "SIGINT"], "SIGKILL"))
+@pytest.mark.parametrize(
+    "how", some_of(["SIGKILL to all", "SIGKILL", "SIGTERM", "SIGINT"], "SIGKILL to all")
+)
 def test_servers_and_workers_end_with_the_run_however_it_ends(how: str, tmp_path: Path) -> None:
-    """In a process of pytest-xdist, of which the signal hits only the parent."""
+    """In a process of pytest-xdist. The signal hits its parent, or both, so that nobody is left
+    whose children the servers are."""
     report = tmp_path / "report.json"
     arguments = ["-n", "1", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'base'}"]
     with (tmp_path / "log").open("wb") as log:
@@ -49,7 +52,10 @@ def test_servers_and_workers_end_with_the_run_however_it_ends(how: str, tmp_path
         folders = [Path(folder) for folder in told["folders"]]
         assert all(folder.exists() for folder in folders)
         assert all(map(alive, told["processes"]))
-        run.send_signal(signal.Signals[how])
+        if how == "SIGKILL to all":
+            os.killpg(run.pid, signal.SIGKILL)
+        else:
+            run.send_signal(signal.Signals[how])
         wait_until(lambda: not any(map(alive, told["processes"])), "their ends", PATIENCE)
         wait_until(lambda: not folders[0].parent.exists(), "the run's folder to go", PATIENCE)
     finally:

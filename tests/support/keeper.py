@@ -1,5 +1,6 @@
 """`keeper.py MARK FOLDER`: wait until standard input closes, which it does however its owner ends,
-then kill every process that has MARK in its environment, with its descendants, and remove FOLDER.
+then kill every process that has MARK in its environment or works in FOLDER, with its descendants,
+and remove FOLDER. (Redis writes its title over its environment.)
 
 A pipe and no PR_SET_PDEATHSIG: that one fires when the thread ends that started the child.
 """
@@ -26,7 +27,7 @@ def main(mark: str, folder: str) -> None:
     quiet = 0
     # Twice in a row: a process may just have been started by one that is gone now.
     while quiet < 2 and time.monotonic() < give_up:
-        found = marked(mark.encode())
+        found = marked(mark.encode(), Path(folder))
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -35,8 +36,9 @@ def main(mark: str, folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def marked(mark: bytes) -> set[int]:
-    """The processes with `mark` in their environment, and the descendants of those."""
+def marked(mark: bytes, folder: Path) -> set[int]:
+    """The processes with `mark` in their environment or `folder` around their current folder, and
+    the descendants of those."""
     children: dict[int, list[int]] = {}
     found: list[int] = []
     for entry in Path("/proc").iterdir():
@@ -48,7 +50,10 @@ def marked(mark: bytes) -> set[int]:
             if state in "ZX":
                 continue
             children.setdefault(int(parent), []).append(int(entry.name))
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
+            if (
+                mark in (entry / "environ").read_bytes().split(b"\0")
+                or folder in (entry / "cwd").readlink().parents
+            ):
                 found.append(int(entry.name))
     seen: set[int] = set()
     while found:

@@ -111,4 +111,6 @@ def _parts(held: set[str]) -> set[str]:
 
 def without_stop_words(text: str, small: frozenset[str]) -> str:
     """`text`, as `normal` writes it, with a space for each of these words."""
-    return run_pattern().sub(lambda run: " " if run[0] in small else run[0], _CLITICS.sub(" ", text))
+    return run_pattern().sub(
+        lambda run: " " if run[0] in small else run[0], _CLITICS.sub(" ", text)
+    )
