@@ -1,6 +1,6 @@
 """The dashboard of a real server in a real browser: pages that complain about nothing.
 
-A module has one server (`board`), all share one browser, and each test its own pages. A page is
+A module has one server and one browser (`board`), and each test its own pages. A page is
 watched from its first request on: an error on the console, an exception in a script, something that
 the content security policy refuses, or an answer of 500 and more fails the test that calls `fine`.
 """
@@ -208,27 +208,20 @@ class Board:
 
 
 @contextmanager
-def browser_of() -> Iterator[Browser]:
-    """Not for the whole run: while it is open, no test in this process has an event loop."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM / "bin" / "chromium"),
-            # Nothing is drawn that anybody sees.
-            args=["--no-sandbox", "--disable-background-networking", "--disable-gpu"],
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
-
-
-@contextmanager
-def board_in(folder: Path, browser: Browser) -> Iterator[Board]:
-    """For a fixture of a module; nothing is served yet."""
+def board_in(folder: Path) -> Iterator[Board]:
+    """For a fixture of a module: while the browser is open, no test in this process has an event
+    loop. Nothing is served yet."""
     cli = Cli(folder)
     (folder / "board.py").write_text(BOARD.read_text())
     try:
-        with EmbedderServer() as embedder:
-            yield Board(Host(cli, embedder), browser)
+        with EmbedderServer() as embedder, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=str(CHROMIUM / "bin" / "chromium"),
+                args=["--no-sandbox", "--disable-background-networking"],
+            )
+            try:
+                yield Board(Host(cli, embedder), browser)
+            finally:
+                browser.close()
     finally:
         cli.close()
