@@ -244,6 +244,7 @@ async def test_forms_may_be_nonsense(host: Host) -> None:
 async def test_what_a_key_and_a_handler_say_stays_with_their_owner(host: Host) -> None:
     """Secrets, and the texts of errors, are in no log and no answer to others."""
     mine, other = host.key("a", tenant="a"), host.key("b", tenant="b", scopes="read write admin")
+    host.others["log_errors"] = "type"
     served = host.serve(require_key=True)
     wire = await Wire.open(served.url)
     as_a, as_b = ({"Authorization": f"Bearer {key}"} for key in (mine, other))

@@ -59,7 +59,7 @@ async def test_job_that_blocks_the_event_loop_is_named_and_its_timeout_holds(
     kind, message = error_of(done)
     assert kind == "JobTimeout"
     assert "blocked the event loop, at test_blocked_loop.py:" in message
-    (said,) = [one.getMessage() for one in caplog.records if "has blocked" in one.getMessage()]
+    (said,) = [one.getMessage() for one in caplog.records if "event loop for" in one.getMessage()]
     assert f"job {job.id} (hog)" in said
     assert "test_blocked_loop.py:" in said
     (one,) = [one for one in overview["attention"] if one["what"] == "event loop blocked"]

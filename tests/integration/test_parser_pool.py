@@ -76,7 +76,7 @@ async def test_document_staged_in_one_go_is_what_it_is_step_by_step() -> None:
             chunks = await pool.cut(prepared.uncut, settings)
             staged = await pool.stage(data, "given", settings, web)
             assert isinstance(staged, Staged)
-            assert bool(staged.reading) == (web is not None)
+            assert bool(staged.reading) == (staged.mime == "text/html")
             assert staged.reading == prepared.reading
             assert chunks
             assert staged.chunks == chunks

@@ -91,7 +91,9 @@ def _whole(text: str, limits: ParseLimits) -> Draft:
 
 
 def _check(found: int, whole: int, least_share: float) -> None:
-    if found < LEAST or (whole > LONG and found < least_share * whole):
+    if found < LEAST:
+        raise NotFound(f"its main text has only {found} characters")
+    if whole > LONG and found < least_share * whole:
         raise NotFound(f"only {found} of {whole} characters look like a main text")
 
 
