@@ -36,7 +36,7 @@ async def test_every_job_is_recorded_once_though_a_worker_is_killed_again_and_ag
     only_prefetched: set[str] = set()
     async with farm.app() as app:
         jobs = await app.enqueue_many("work", [{"n": n, "seconds": 0.01} for n in range(JOBS)])
-        victim = await farm.start()
+        victim = await farm.start(lease_seconds=60.0)  # it is frozen while others look at it
         await farm.start()
         for kill in range(1, KILLS + 1):
             done = kill * JOBS // (KILLS + 2)
@@ -50,8 +50,8 @@ async def test_every_job_is_recorded_once_though_a_worker_is_killed_again_and_ag
             crashes.update(held.started)
             only_prefetched |= held.waiting
             await victim.kill()
-            victim = await farm.start()
-        await app.drain(timeout=10)
+            victim = await farm.start(lease_seconds=60.0)
+        await app.drain(timeout=60)
         rows = await app.jobs(limit=JOBS + 1)
 
     assert {job.id for job in rows} == {job.id for job in jobs}

@@ -162,7 +162,8 @@ async def test_everything_is_done_after_a_worker_process_was_killed(farm: Farm) 
         assert time.monotonic() - killed < RECOVERY
         done = await app.queue.get([job.id for job in jobs])
         assert all(job.attempts <= 2 for job in done.values())
-        assert sum(farm.side.runs().values()) <= len(jobs) + 4, "only what ran at that moment"
+        # What ran at that moment on four workers, and what had ended and was not stored yet.
+        assert sum(farm.side.runs().values()) <= len(jobs) + 8
 
 
 @pytest.mark.alone

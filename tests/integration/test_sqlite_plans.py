@@ -107,7 +107,8 @@ def test_statement_on_a_batch_finds_each_job_by_its_number(
     connection: sqlite3.Connection, name: str
 ) -> None:
     batch = json.dumps([[n, str(n), 1, 1.0, 2.0, "{}", 3.0, {}] for n in range(1, 100)])
-    parameters = {"batch": batch, "history_limit": 100, "now": NOW, "until": NOW, "member": 1}
+    parameters = {"batch": batch, "history_limit": 100, "log_limit": 1, "now": NOW}
+    parameters |= {"until": NOW, "member": 1}
     for suffix in ("", " RETURNING jobs.seq") if name != "stale" else ("",):
         steps = plan(connection, sql(name) + suffix, parameters)
         assert_by_index(steps)

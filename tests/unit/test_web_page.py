@@ -3,6 +3,7 @@
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from tests.support import documents
 from tests.support.pages import ARTICLES, ENGLISH, JAPANESE, KOREAN, Article, page
 
 LIMITS = ParseLimits()
+ROOT = Path(__file__).parents[2]
 SENTENCE = "The keeper of gate number {} writes the time of each opening into the book he keeps. "
 
 
@@ -266,3 +268,11 @@ def test_any_heap_of_tags_is_read_or_empty(heap: list[str]) -> None:
 def test_the_rule_for_too_little_is_what_the_docs_say() -> None:
     assert (web_page.LEAST, web_page.LEAST_SHARE, web_page.LONG) == (200, 0.05, 1000)
     assert web_page.LEAST_SHARE_OF_FILE == 0.25
+
+
+def test_a_file_keeps_its_headings() -> None:
+    report = (ROOT / "examples" / "documents" / "incident.html").read_bytes()
+    parsed = read(report, LIMITS)
+    for heading in ("What happened", "Why nobody noticed", "What changes"):
+        assert heading in parsed.text
+    assert parsed.reading["why"] == "the main text would have none of its headings"

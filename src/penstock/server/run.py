@@ -97,6 +97,7 @@ async def listening(
 
 def bind(config: ServerConfig) -> socket.socket:
     """The address is ours from now on. ConfigError where it cannot be."""
+    bound: socket.socket | None = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             config.host, config.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -109,6 +110,8 @@ def bind(config: ServerConfig) -> socket.socket:
         bound.bind(address)
         bound.listen(BACKLOG)  # so that whoever is told the address can connect
     except OSError as error:
+        if bound is not None:
+            bound.close()
         raise ConfigError(
             f"cannot listen on {config.host}:{config.port}: {error.strerror or error}; "
             "--port or server.port name another"

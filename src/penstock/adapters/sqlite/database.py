@@ -384,7 +384,7 @@ class Reader(_Thread):
             try:
                 return self._look(connection, order)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorname == "SQLITE_INTERRUPT":
+                if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
                     return None  # nobody waits for it
                 if not _is_undecodable(error):
                     raise

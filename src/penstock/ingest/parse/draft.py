@@ -143,6 +143,10 @@ class Draft:
         """What the document says of itself."""
         _put(self.metadata, key, value)
 
+    @property
+    def headings(self) -> list[Heading]:
+        return self._headings
+
     def tell(self, key: str, value: str | None) -> None:
         """How it was read: see `Parsed.reading`."""
         _put(self._reading, key, value)

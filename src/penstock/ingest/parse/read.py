@@ -23,7 +23,7 @@ from penstock.ingest.parse.sniff import (
     text_mime,
 )
 from penstock.ingest.parse.text_file import decode, read_csv, read_markdown, read_text
-from penstock.ingest.parse.web_page import LEAST_SHARE, LEAST_SHARE_OF_FILE, read_page
+from penstock.ingest.parse.web_page import read_page
 from penstock.ingest.parse.xlsx_file import read_xlsx
 from penstock.ingest.parsed import Parsed
 from penstock.model.errors import ParserError
@@ -58,8 +58,7 @@ def read(
         text = decode(data, web)
         mime = text_mime(text)
         if mime is Mime.HTML:
-            share = LEAST_SHARE_OF_FILE if web is None else LEAST_SHARE
-            draft = read_page(text, limits, least_share=share)
+            draft = read_page(text, limits, of_file=web is None)
         else:
             _read_text(data, text, mime, draft)
     return draft.finish(mime)

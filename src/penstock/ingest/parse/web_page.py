@@ -55,8 +55,9 @@ class Main(NamedTuple):
     about: dict[str, str | None]
 
 
-def read_page(text: str, limits: ParseLimits, *, least_share: float = LEAST_SHARE) -> Draft:
-    """`least_share`: of the whole text of a long page, what a main text has to have."""
+def read_page(text: str, limits: ParseLimits, *, of_file: bool = False) -> Draft:
+    """The main text of a page of the web, or of a file, of which less is left out."""
+    least_share = LEAST_SHARE_OF_FILE if of_file else LEAST_SHARE
     text = storable(text)
     whole = _whole(text, limits)
     language = _LANGUAGE.search(text[:5000])
@@ -64,6 +65,8 @@ def read_page(text: str, limits: ParseLimits, *, least_share: float = LEAST_SHAR
         _check(whole.length, whole.length, least_share)  # a part of it is not longer
         main = _main(text, limits)
         _check(main.draft.length, whole.length, least_share)
+        if of_file and whole.headings and not main.draft.headings:
+            raise NotFound("the main text would have none of its headings")
     except NotFound as why:
         whole.tell("text", "whole")
         whole.tell("why", str(why))
