@@ -320,3 +320,17 @@ async def test_app_keeps_documents_in_postgres_wherever_its_queue_is(
     async with psql(url) as mine:
         assert await mine.fetchval("SELECT count(*) FROM penstock.chunks") == 0
         assert await mine.fetchval("SELECT count(*) FROM penstock.term_counts") == 0
+
+
+async def test_no_generation_is_given_out_twice() -> None:
+    url = new_url()
+    async with corpus_at(url):
+
+        async def taken() -> list[int]:
+            async with psql(url) as connection:
+                ask = "SELECT penstock.next_generation_2()"
+                return [await connection.fetchval(ask) for _ in range(150)]
+
+        each = await asyncio.gather(*(taken() for _ in range(8)))
+    assert len({one for some in each for one in some}) == 8 * 150
+    assert all(some == sorted(some) for some in each)
