@@ -203,8 +203,9 @@ async def test_whoever_follows_a_task_hears_of_its_stop(home: Farm) -> None:
         assert (await feeding)[0].change.what == "cancelled"
 
 
+@pytest.mark.parametrize("fails", [False, True])
 async def test_cancelling_what_runs_is_no_warning(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    farm: Farm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
     """Also where a run ends before it hears of it, so that its outcome is refused."""
     caplog.set_level(logging.INFO, "penstock")
@@ -215,9 +216,11 @@ async def test_cancelling_what_runs_is_no_warning(
     monkeypatch.setattr(JobOrchestrator, "_interrupt_cancelled", deaf)
     app = farm.bare()
 
-    @app.job("work")
+    @app.job("work", max_retries=0)
     async def work(ctx: JobContext) -> int:
         await app.stop_task("paper", running=True)
+        if fails:
+            raise ValueError("too late to matter")
         return 1
 
     async with app, app.running():

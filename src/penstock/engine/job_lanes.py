@@ -159,7 +159,7 @@ class JobLanes(Asker):
             if run.slot_coming is None:
                 run.slot_coming = asyncio.create_task(self._slot_comes(), name="penstock-slot")
             coming = run.slot_coming
-            cancelled = await undisturbed(run, coming)
+            cancelled = await undisturbed(coming, run)
             if not coming.done():
                 coming.cancel()
             elif not coming.cancelled():

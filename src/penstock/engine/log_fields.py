@@ -55,7 +55,8 @@ def tell(
     if stale and cancelled:
         message = "job %s (%s) was cancelled while its run ended"
         log.info(message, lease.id, lease.kind, extra=of_lease(lease))
-    elif stale and settlement.outcome is not Outcome.HANDED_BACK:
+        return
+    if stale and settlement.outcome is not Outcome.HANDED_BACK:
         log.warning(
             "the outcome of job %s (%s, run %d) was refused: "
             "its lease had been taken over, or the queue has lost it",

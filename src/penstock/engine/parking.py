@@ -138,7 +138,7 @@ class Parking:
         if lease.crashes:
             bench.crashed.add(lease.ref)
         place = bench.internal_queue.come_back()
-        cancelled = await undisturbed(run, place)
+        cancelled = await undisturbed(place, run)
         if not place.done():
             bench.internal_queue.withdraw(place)
         elif not self._is_under_way(run):

@@ -203,11 +203,13 @@ class Run:
             self._timer.cancel()
 
 
-async def undisturbed(run: Run, work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Wait for `work`, no longer than the run lasts, although the handler itself cancels it
-    meanwhile (its own time-out): the handler goes on after that. Returns what is to be raised."""
+async def undisturbed(
+    work: asyncio.Future[Any], run: Run | None = None
+) -> asyncio.CancelledError | None:
+    """Wait for `work`, no longer than the run lasts, although whoever waits is cancelled meanwhile
+    (a handler's own time-out): it must not be left half done. Returns what is to be raised."""
     cancelled: asyncio.CancelledError | None = None
-    while not work.done() and run.interrupted is None:
+    while not work.done() and (run is None or run.interrupted is None):
         try:
             await asyncio.wait([work])
         except asyncio.CancelledError as error:

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.engine.run import undisturbed
 from penstock.ingest.parse.frames import LENGTHS, packed
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.questions import Parsing
@@ -172,7 +173,8 @@ class ParserPool(Parsing):
                 start_new_session=True,  # Ctrl-C is for the parent
             )
         )
-        cancelled = await _undisturbed(making)
+        # A process that is made, or ends, without being waited for would be forgotten.
+        cancelled = await undisturbed(making)
         child = _Child(making.result())
         self._children.add(child)
         try:
@@ -275,18 +277,6 @@ class _Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._to.close()
-        cancelled = await _undisturbed(asyncio.ensure_future(self._process.wait()))
+        cancelled = await undisturbed(asyncio.ensure_future(self._process.wait()))
         if cancelled is not None:
             raise cancelled
-
-
-async def _undisturbed(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Wait for what takes a moment and must not be left half done: a process that is made or ends
-    without being waited for would be forgotten. Returns a cancellation that came meanwhile."""
-    cancelled: asyncio.CancelledError | None = None
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return cancelled
