@@ -96,6 +96,13 @@ def test_empty_file_sets_nothing(folder: Path, text: str) -> None:
     assert set(load(environment={}).sources.values()) == {"default"}
 
 
+def test_file_that_is_no_yaml_is_refused_with_its_line_and_on_one_line(folder: Path) -> None:
+    path = write(folder, "max_workers: 2\nlanes: [1, 2\n")
+    with pytest.raises(ConfigError) as caught:
+        load(file=path, environment={})
+    assert re.fullmatch(r".*penstock\.yaml line 3 is not YAML: expected .*", str(caught.value))
+
+
 @pytest.mark.parametrize("text", ["- a\n- b\n", "just text", "5"])
 def test_file_that_holds_no_settings_is_refused(folder: Path, text: str) -> None:
     write(folder, text)

@@ -29,6 +29,9 @@ def read_mapping(path: Path) -> dict[str, Located]:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         located = None if node is None else _locate(loader, node, path)
+    except yaml.MarkedYAMLError as error:
+        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{path}{line} is not YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path} is not YAML: {error}") from None
     if located is None or located.value is None:
