@@ -98,6 +98,7 @@ def test_what_is_no_limit_and_what_means_something_else_is_said(
     [
         ("lanes: {}", "has no `apis`"),
         ("apis: [openalex]", "has no `apis`"),
+        ("apis: {openalex: {rate_limit: {requests: 3}}}", "has no limits under `rate_limit`"),
         ("apis:\n  openalex: 3", "line 2: openalex must be a mapping"),
         ("apis:\n  a:\n    rate_limit: 3", "line 3: a: rate_limit must be a mapping"),
         ("apis:\n  a:\n    rate_limit:\n      max_parallel: two", "line 4: a: max_parallel must"),

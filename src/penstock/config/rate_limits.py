@@ -43,6 +43,8 @@ def import_lanes(path: Path) -> Imported:
     imported = Imported()
     for name, api in apis.value.items():
         _import(name, api, imported)
+    if not imported.lanes:
+        raise ConfigError(f"{path} has no limits under `rate_limit`: known are {', '.join(LIMITS)}")
     return imported
 
 
