@@ -226,7 +226,8 @@ async def damage(farm: Farm, header: Path) -> None:
             return other.in_transaction
 
         await until(at_rest, "a moment in which nobody writes")
-        other.execute("UPDATE processes SET pid = pid")
+        for change in (1, -1):  # SQLite writes no page that a statement leaves as it is
+            other.execute("UPDATE processes SET pid = pid + ?", [change])
         overwrite(farm.path, header)
         overwrite(Path("/dev/urandom"), farm.path)
         other.execute("COMMIT")
