@@ -130,8 +130,11 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
             " ORDER BY score DESC LIMIT 50",
             floats(query),
         )
-        same = {hit.chunk for hit in by_index} & {row["number"] for row in exact}
-        assert len(same) >= 45
+        scores = {row["number"]: row["score"] for row in exact}
+        same = [hit for hit in by_index if hit.chunk in scores]
+        assert len(same) >= 45, "an index of this kind may miss a few"
+        for hit in same:
+            assert hit.score == pytest.approx(scores[hit.chunk], abs=1e-6)
 
         await mine.execute("SET enable_seqscan = off")  # as in every transaction that writes
         look = mine.sql(statement("look_at_vectors", "penstock"))
@@ -142,7 +145,6 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
         assert "chunks_hash" in plan
         assert "unused_vectors_pkey" in plan
         assert {row["used"] for row in await mine.fetch(look, 1, 1, "5", 1000)} == {True}
-        assert by_index[0].score == pytest.approx(exact[0]["score"], abs=1e-6)
 
 
 @pytest.mark.parametrize("few", [0, 2000], ids=["by the index", "one by one"])
