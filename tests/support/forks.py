@@ -33,7 +33,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-import penstock
+import penstock.cli
 from tests.support import parsers
 
 ROOT = Path(__file__).parents[2]
@@ -255,11 +255,8 @@ def _become(module: str, arguments: list[str], folder: str, environment: dict[st
     time.tzset()
     _open_standard_files()
     sys.argv = ["", *arguments]
-    for name, loaded in list(sys.modules.items()):
-        if name.startswith("penstock"):
-            for value in vars(loaded).values():
-                if isinstance(value, random.Random):
-                    value.seed()  # else every fork would draw the same
+    for source in _sources_of_chance():
+        source.seed()  # else every fork would draw the same
     if module == parsers.MODULE:
         parsers.become()
     if module.endswith(".py"):
@@ -288,6 +285,19 @@ def _open_standard_files() -> None:
         setattr(sys, f"__{name}__", new)
 
 
+@cache
+def _sources_of_chance() -> list[random.Random]:
+    """Of Penstock's modules. Looked for before the first fork: every object that a fork looks at
+    has to be copied for it."""
+    return [
+        value
+        for name, loaded in list(sys.modules.items())
+        if name.startswith("penstock")
+        for value in vars(loaded).values()
+        if isinstance(value, random.Random)
+    ]
+
+
 def _load() -> None:
     """Penstock, and no app: one may change it when it is loaded."""
     for found in pkgutil.walk_packages(penstock.__path__, "penstock."):
@@ -295,6 +305,8 @@ def _load() -> None:
             importlib.import_module(found.name)
     for name in LATE:
         importlib.import_module(name)
+    penstock.cli.command()
+    _sources_of_chance()
     assert threading.active_count() == 1
     gc.freeze()
 

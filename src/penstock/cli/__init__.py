@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Annotated
 
 import typer
@@ -96,16 +97,19 @@ cli.command("config")(show_config)
 cli.command("doctor")(run_doctor)
 
 
+# Once a process: it takes some 50 ms, since every option of every command is looked at.
+command = cache(partial(typer.main.get_command, cli))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; what goes wrong is said on stderr."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    command = typer.main.get_command(cli)
 
     def invoke() -> None:
-        # Not command.main(): it has exit codes and messages of its own.
-        with command.make_context(
+        # Not command().main(): it has exit codes and messages of its own.
+        with command().make_context(
             "penstock", list(arguments), help_option_names=HELP_NAMES
         ) as context:
-            command.invoke(context)
+            command().invoke(context)
 
     return guarded(invoke, as_json="--json" in arguments)
