@@ -1,11 +1,9 @@
 """What every store promises of API keys and idempotent requests."""
 
 import asyncio
-import sqlite3
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,6 @@ from tests.conformance.access_support import (
     going_on,
     release,
 )
-from tests.support.postgres import psql
 from tests.support.waiting import PATIENCE, PAUSE
 
 REPO = Path(__file__).parents[2]
@@ -191,29 +188,6 @@ async def test_a_forgotten_key_is_a_new_one(access: AccessStore) -> None:
     await finish(access)
     assert await access.purge(time.time() + 600) == 1
     assert await begin(access, request="r2", body="other") == begun("r2")
-
-
-async def test_a_key_that_the_version_before_has_stored_is_still_known(
-    store_name: str, url: str, access: AccessStore
-) -> None:
-    columns = "tenant, route, key, fingerprint, id, at, status, headers, body"
-    holder = "0" * 32
-    rows = [
-        f"('default', '{ROUTE}', 'done', '{BODY}', 'job1:{holder}', 1, 202, '[]', 'x')",
-        f"('default', '{ROUTE}', 'lost', '{BODY}', 'job2:{holder}', 1, NULL, NULL, NULL)",
-        f"('default', '{ROUTE}', 'kafka', '{BODY}', '{holder}', 1, NULL, NULL, NULL)",
-    ]
-    insert = f"INSERT INTO penstock.api_requests ({columns}) VALUES {', '.join(rows)}"
-    if store_name == "sqlite":
-        path = url.removeprefix("sqlite:///")
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(insert.replace("penstock.", "").replace("'x'", "x'78'"))
-    else:
-        async with psql(url) as look:
-            await look.execute(insert)
-    assert await begin(access, "done") == Done(202, (), b"x")
-    assert await begin(access, "lost") == Begun("job2")
-    assert await begin(access, "kafka") == begun("r1")
 
 
 async def test_tenants_and_routes_are_apart(access: AccessStore) -> None:

@@ -328,7 +328,7 @@ async def test_no_generation_is_given_out_twice() -> None:
 
         async def taken() -> list[int]:
             async with psql(url) as connection:
-                ask = "SELECT penstock.next_generation_2()"
+                ask = "SELECT penstock.next_generation_1()"
                 return [await connection.fetchval(ask) for _ in range(150)]
 
         each = await asyncio.gather(*(taken() for _ in range(8)))

@@ -174,37 +174,15 @@ async def test_dump_from_a_server_with_higher_ids_does_not_silence_its_logs(
     assert jobs_of(await entries(queue, 1)) == [new.id]
 
 
-async def test_what_was_written_before_there_was_a_feed_stays_in_its_log_only(
-    queue: PostgresQueue, mine: Psql
-) -> None:
-    await add(queue, 2, task="paper")
-    await mine.execute("UPDATE penstock.logs SET feed = NULL")
-    await mine.execute("UPDATE penstock.changes SET feed = NULL")
-    (new,) = await add(queue, 1, task="paper")
-
-    assert jobs_of(await entries(queue, 1)) == [new.id]
-    assert len(await queue.changes("default", "paper", 0, ALL)) == 3
-
-
-async def test_insert_by_the_function_as_it_was_is_in_the_feed(
-    queue: PostgresQueue, mine: Psql
-) -> None:
-    """A transaction that began before the migration goes on with what it had read."""
-    await mine.execute(
-        "INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data)"
-        " VALUES ('default', 'paper', 1, 1, 'queued', 'j', '{}')"
-    )
-    assert jobs_of(await entries(queue, 1)) == ["j"]
-
-
 async def test_reading_a_feed_costs_what_is_read_whatever_the_table_holds(
     queue: PostgresQueue, mine: Psql
 ) -> None:
     await mine.execute("ALTER TABLE penstock.changes SET (autovacuum_enabled = off)")
     await pages(mine, "p1.0.")  # planned while there was nothing
     await mine.execute(
-        "INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data)"
-        " SELECT 't' || n % 3, 'task' || n % 50, n, 1, 'queued', n::text, '{}'"
+        "INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data, feed)"
+        " SELECT 't' || n % 3, 'task' || n % 50, n, 1, 'queued', n::text, '{}',"
+        "        pg_current_xact_id()"
         " FROM generate_series(1, 30000) AS n"
     )
     middle = (await queue.feed("t1", None, 5000))[-1]

@@ -112,10 +112,10 @@ async def join(mine: Psql) -> None:
     )
 
 
-CLAIM = "SELECT * FROM penstock.claim_2(1, $1, 50, true, NULL, 1)"
-SETTLE = "SELECT penstock.completed_2(1, 'me', $1, $2, $3, $4, $4, $5)"
-REFUSE = "SELECT penstock.refused_2(1, 'me', $1, $2, $3)"
-PENDING = "SELECT * FROM penstock.pending_2(1, 'me', $1, true, 1)"
+CLAIM = "SELECT * FROM penstock.claim_1(1, $1, 50, true, NULL, 1)"
+SETTLE = "SELECT penstock.completed_1(1, 'me', $1, $2, $3, $4, $4, $5)"
+REFUSE = "SELECT penstock.refused_1(1, 'me', $1, $2, $3)"
+PENDING = "SELECT * FROM penstock.pending_1(1, 'me', $1, true, 1)"
 PAGES_PER_JOB = 40
 
 

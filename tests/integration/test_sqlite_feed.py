@@ -1,7 +1,6 @@
 """The feed in a file: who fills it, what is forgotten, and what reading it costs."""
 
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -81,17 +80,6 @@ async def test_position_past_the_end_belongs_to_another_file(queue: SqliteQueue)
     assert await queue.feed("default", "s3", ALL) == []
     with pytest.raises(ValidationError, match="'s4'"):
         await queue.feed("default", "s4", ALL)
-
-
-async def test_process_of_the_version_before_fills_the_feed_too(
-    queue: SqliteQueue, file: sqlite3.Connection
-) -> None:
-    file.execute("INSERT INTO logs VALUES ('default', 'paper', 1)")
-    entry = {"tenant": "default", "task": "paper", "version": 1, "at": time.time()}
-    file.execute(sql("log_change"), {**entry, "what": "queued", "job_id": "j", "data": "{}"})
-
-    (fed,) = await queue.feed("default", None, ALL)
-    assert (fed.change.job_id, fed.change.version) == ("j", 1)
 
 
 @pytest.mark.parametrize("name", ["feed", "forget_feed"])

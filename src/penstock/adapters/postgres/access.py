@@ -108,7 +108,6 @@ class PostgresAccess:
 
         async def begin(tx: Transaction) -> Beginning:
             until = tx.now + lease_seconds
-            await tx.execute("hash_request", tenant, route, key, hashed)
             where = (tenant, route, hashed)
             taken = await tx.fetchrow("begin_request", *where, fingerprint, id, until, tx.now, made)
             if taken is not None:

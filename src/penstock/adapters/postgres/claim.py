@@ -20,8 +20,8 @@ from penstock.ports.queue import NO_LANE, Lease, Topic, Want
 STAGE_LIMIT = 1000
 ADOPT_LIMIT = 1000
 
-_PENDING = "SELECT is_member, crashed, next_at FROM penstock.pending_2($1, $2, $3, $4, $5)"
-_CLAIM = "SELECT * FROM penstock.claim_2($1, $2, $3, $4, $5, $6)"
+_PENDING = "SELECT is_member, crashed, next_at FROM penstock.pending_1($1, $2, $3, $4, $5)"
+_CLAIM = "SELECT * FROM penstock.claim_1($1, $2, $3, $4, $5, $6)"
 
 
 class Claimed(NamedTuple):

@@ -15,11 +15,11 @@ from penstock.model.errors import ConfigError, KeyConflict, ParentEnded, TaskSto
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
-_CALL = "CALL penstock.enqueue_4({})".format(
+_CALL = "CALL penstock.enqueue_1({})".format(
     ", ".join([*(f"${n}" for n in range(1, 23)), "0", "NULL"])
 )
 _TURNS = "SELECT penstock.take_turns_1($1, $2, $3, $4, $5)"
-_STORE = "SELECT penstock.store_4({})".format(", ".join(f"${n}" for n in range(1, 24)))
+_STORE = "SELECT penstock.store_1({})".format(", ".join(f"${n}" for n in range(1, 24)))
 MANY = 1_000
 """Jobs without keys that take long enough to make for it to be done while they are stored."""
 _SLICE = 500

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
 
 _EXCHANGE = (
-    "SELECT * FROM penstock.exchange_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+    "SELECT * FROM penstock.exchange_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 )
 _LEASE = 6
 """Where in a row of the exchange the lease begins."""

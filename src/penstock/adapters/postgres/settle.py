@@ -31,7 +31,7 @@ def is_plain(s: Settlement) -> bool:
 
 
 def columns(settlements: Sequence[Settlement]) -> list[Sequence[Any]]:
-    """Completed runs as `completed_2` takes them: a list for each column, in the order of seq."""
+    """Completed runs as `completed_1` takes them: a list for each column, in the order of seq."""
     rows = sorted((*s.lease.ref, s.started_at, s.finished_at, s.result) for s in settlements)
     return list(zip(*rows, strict=True)) if rows else [[]] * 6
 
@@ -62,7 +62,7 @@ async def _settle(
 ) -> Settled:
     if outcome is Outcome.COMPLETED:
         stored = await tx.fetchval(
-            "SELECT penstock.completed_2($1, $2, $3, $4, $5, $6, $7, $8)",
+            "SELECT penstock.completed_1($1, $2, $3, $4, $5, $6, $7, $8)",
             number,
             member,
             *columns(batch),
@@ -95,7 +95,7 @@ async def refused(
     if not batch:
         return []
     refs = zip(*sorted(s.lease.ref for s in batch), strict=True)
-    seqs = await tx.fetchval("SELECT penstock.refused_2($1, $2, $3, $4, $5)", number, member, *refs)
+    seqs = await tx.fetchval("SELECT penstock.refused_1($1, $2, $3, $4, $5)", number, member, *refs)
     return [s for s in batch if s.lease.seq in set(seqs)]
 
 

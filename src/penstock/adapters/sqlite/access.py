@@ -107,8 +107,6 @@ class SqliteAccess:
         hashed = hashed_key(tenant, route, key)
 
         def begin(tx: Transaction) -> Beginning:
-            of_old = {"tenant": tenant, "route": route, "key": key, "hashed": hashed}
-            tx.execute(sql("hash_request"), of_old)
             taken = tx.execute(
                 sql("begin_request"),
                 {

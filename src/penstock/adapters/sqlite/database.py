@@ -30,7 +30,7 @@ log = logging.getLogger("penstock.sqlite")
 T = TypeVar("T")
 
 OLDEST_SQLITE = (3, 38, 0)
-APPLICATION_ID = 0x50454E53
+APPLICATION_ID = 0x50454E4B
 """Marks a file as a Penstock queue."""
 BUSY_SECONDS = 5.0
 DAMAGED = "surrogateescape"
@@ -465,6 +465,7 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
+@cache
 def _statements(script: str) -> list[str]:
     """The statements of a script (executescript would commit the transaction it is in)."""
     statements, current = [], ""

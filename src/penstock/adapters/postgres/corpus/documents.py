@@ -155,7 +155,7 @@ async def mark(
 
 async def retry(tx: Transaction, version: Version) -> Document | None:
     row = await tx.fetchrow(
-        "UPDATE penstock.documents SET generation = penstock.next_generation_2(),"
+        "UPDATE penstock.documents SET generation = penstock.next_generation_1(),"
         " state = 'processing', stage = CASE WHEN remote THEN 'fetch' ELSE 'waiting' END,"
         " progress = 0, message = '', accepted_at = $5, started_at = NULL, finished_at = NULL"
         f" WHERE {_REF} AND generation = $4 AND state = 'failed' RETURNING {COLUMNS}",

@@ -33,15 +33,33 @@ BEGIN
     RETURN firsts;
 END $$;
 
--- Store a batch, all of it or (with an error) nothing. Item n has ids[n], payloads[n], keys[n],
--- and place places[n] in the line of lanes[lines[n]]. Returns null when every job is new, else
--- for each item the id of the job that stands for it, null where that is new.
+-- Only a run that goes on has children (its token, and the id of its membership): raises PK003
+-- (detail: the parent) unless it does. Who would cancel the parent waits until the children are
+-- committed, and sees them; its progress does not.
+CREATE FUNCTION penstock.hold_parent_1(of_parent text, of_token bigint, of_member text)
+RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+AS $$
+BEGIN
+    PERFORM 1 FROM penstock.jobs AS j
+    WHERE j.id = of_parent AND j.token = of_token AND j.state = 'running'
+      AND EXISTS (SELECT 1 FROM penstock.processes AS p
+                  WHERE p.number = j.holder AND p.id = of_member)
+    FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'parent has ended' USING ERRCODE = 'PK003', DETAIL = of_parent;
+    END IF;
+END $$;
+
+-- Store a batch of which some id or key may be taken; see store_1. Returns null when every job is
+-- new, else for each item the id of the job that stands for it, null where that is new.
 -- Raises PK001 when a key is taken by a job with another payload (detail: key, hint: its id).
-CREATE FUNCTION penstock.store_1(
+CREATE FUNCTION penstock.store_or_find_1(
     ids text[], payloads text[], keys text[], lines integer[], places integer[],
     lanes text[], firsts float8[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
-    with_timeout float8, retries integer, of_task text, of_parent text, anew boolean, at float8
+    with_timeout float8, retries integer, of_task text, of_parent text, with_parent boolean,
+    anew boolean, of_trace text, at float8
 ) RETURNS text[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
@@ -62,13 +80,14 @@ BEGIN
         WITH new AS (
             INSERT INTO penstock.jobs (
                 id, payload, key, lane, turn, tenant, kind, priority, band, ready, since,
-                run_at, deadline, timeout, max_retries, task, parent_id, enqueued_at)
+                run_at, deadline, timeout, max_retries, task, parent_id, attached, enqueued_at,
+                trace)
             SELECT i.id, i.payload, i.key, lanes[i.line],
                    coalesce(firsts[i.line] + step * i.place, 0),
                    of_tenant, of_kind, with_priority, with_priority,
                    CASE WHEN firsts IS NULL THEN 0 ELSE 1 END, at,
                    CASE WHEN firsts IS NULL THEN start_at ELSE at END,
-                   until, with_timeout, retries, of_task, of_parent, at
+                   until, with_timeout, retries, of_task, of_parent, with_parent, at, of_trace
             FROM unnest(ids, payloads, keys, lines, places)
                  WITH ORDINALITY AS i (id, payload, key, line, place, n)
             ORDER BY i.n
@@ -79,7 +98,8 @@ BEGIN
         IF of_task IS NOT NULL AND more IS NOT NULL THEN
             PERFORM penstock.log_changes_1(
                 of_tenant, of_task, at, array_fill('queued'::text, ARRAY[cardinality(more)]), more,
-                array_fill(json_build_object('kind', of_kind)::text, ARRAY[cardinality(more)]));
+                array_fill(json_build_object('kind', of_kind)::text, ARRAY[cardinality(more)]),
+                CASE WHEN with_parent THEN of_parent END);
         END IF;
         made := made || more;
         IF cardinality(made) = cardinality(ids) THEN
@@ -112,12 +132,64 @@ BEGIN
     END LOOP;
 END $$;
 
--- Enqueue a batch in one round trip and three transactions: turns, jobs, wake-up.
+-- Store a batch, all of it or (with an error) nothing. Item n has ids[n], payloads[n], keys[n], and
+-- place places[n] in the line of lanes[lines[n]]. `keys` is null where no item has one, as with most
+-- batches: then no row has to be looked for first; `lines` and `places` where all join lanes[1], in
+-- their order. `of_token` and `of_member` tell the run of `of_parent` that enqueues, null if none
+-- does; `with_parent`: attached to it. Returns what store_or_find_1 does.
+CREATE FUNCTION penstock.store_1(
+    ids text[], payloads text[], keys text[], lines integer[], places integer[],
+    lanes text[], firsts float8[], step float8,
+    of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
+    with_timeout float8, retries integer, of_task text, of_parent text, of_token bigint,
+    of_member text, with_parent boolean, anew boolean, of_trace text, at float8
+) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    count integer := cardinality(ids);
+BEGIN
+    IF of_token IS NOT NULL THEN
+        PERFORM penstock.hold_parent_1(of_parent, of_token, of_member);
+    END IF;
+    IF keys IS NULL THEN
+        BEGIN
+            INSERT INTO penstock.jobs (
+                id, payload, lane, turn, tenant, kind, priority, band, ready, since,
+                run_at, deadline, timeout, max_retries, task, parent_id, attached, enqueued_at,
+                trace)
+            SELECT i.id, i.payload, lanes[coalesce(i.line, 1)],
+                   coalesce(firsts[coalesce(i.line, 1)] + step * coalesce(i.place, i.n), 0),
+                   of_tenant, of_kind, with_priority, with_priority,
+                   CASE WHEN firsts IS NULL THEN 0 ELSE 1 END, at,
+                   CASE WHEN firsts IS NULL THEN start_at ELSE at END,
+                   until, with_timeout, retries, of_task, of_parent, with_parent, at, of_trace
+            FROM unnest(ids, payloads, lines, places)
+                 WITH ORDINALITY AS i (id, payload, line, place, n);
+            IF of_task IS NOT NULL THEN
+                PERFORM penstock.log_changes_1(
+                    of_tenant, of_task, at, array_fill('queued'::text, ARRAY[count]), ids,
+                    array_fill(json_build_object('kind', of_kind)::text, ARRAY[count]),
+                    CASE WHEN with_parent THEN of_parent END);
+            END IF;
+            RETURN NULL;
+        EXCEPTION WHEN unique_violation THEN
+            NULL;  -- some id is taken: it is looked at below which
+        END;
+    END IF;
+    RETURN penstock.store_or_find_1(
+        ids, payloads, keys, coalesce(lines, array_fill(1, ARRAY[count])),
+        coalesce(places, ARRAY(SELECT generate_series(1, count))), lanes, firsts, step, of_tenant,
+        of_kind, with_priority, start_at, until, with_timeout, retries, of_task, of_parent,
+        with_parent, anew, of_trace, at);
+END $$;
+
+-- Enqueue a batch in one round trip and three transactions: turns, jobs, wake-up. Arguments as for
+-- store_1.
 CREATE PROCEDURE penstock.enqueue_1(
     ids text[], payloads text[], keys text[], lines integer[], places integer[],
     lanes text[], counts integer[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
-    with_timeout float8, retries integer, of_task text, of_parent text, anew boolean,
+    with_timeout float8, retries integer, of_task text, of_parent text, of_token bigint,
+    of_member text, with_parent boolean, anew boolean, of_trace text,
     INOUT at float8, INOUT standing text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -132,7 +204,8 @@ BEGIN
     END IF;
     standing := penstock.store_1(
         ids, payloads, keys, lines, places, lanes, firsts, step, of_tenant, of_kind,
-        with_priority, start_at, until, with_timeout, retries, of_task, of_parent, anew, at);
+        with_priority, start_at, until, with_timeout, retries, of_task, of_parent, of_token,
+        of_member, with_parent, anew, of_trace, at);
     COMMIT;
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM penstock.ring(

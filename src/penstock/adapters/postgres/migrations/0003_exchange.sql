@@ -3,11 +3,20 @@
 -- The trip of a worker process: settle what has ended, claim what comes next. Their plans must
 -- not depend on statistics: the table is empty when a session first plans them, and full of
 -- other things a minute later. So they may not choose a scan of it, and plan once.
+--
+-- What proves a lease. After a failover to a replica that lagged behind, the sequences give out
+-- numbers again: of jobs (seq) and of memberships (number). A row is found by them, but it is the
+-- holder's only with the job's id, the token, and the random id of the membership. Ids of jobs come
+-- back as well, where they are made of a key, a parent or a tick; so none of the three is enough.
+--
+-- "IS NOT DISTINCT FROM" keeps the planner from the indexes of these columns: jobs are found by seq.
 
 -- Store completed runs whose lease still stands; the seqs of those stored. Batches come in the
--- order of seq, as all that lock several jobs do.
+-- order of seq, as all that lock several jobs do. Nothing, where the member is not who it takes
+-- itself for.
 CREATE FUNCTION penstock.completed_1(
-    seqs bigint[], tokens bigint[], starts float8[], ends float8[], results text[]
+    member bigint, by_id text, seqs bigint[], ids text[], tokens bigint[], starts float8[],
+    ends float8[], results text[]
 ) RETURNS bigint[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -15,36 +24,70 @@ AS $$
 DECLARE
     settled bigint[];
 BEGIN
-    WITH stored AS (
-        UPDATE penstock.jobs AS j
-        SET state = 'completed', holder = NULL, started_at = s.started_at,
-            finished_at = s.finished_at, result = s.result, error = NULL, error_type = NULL,
-            progress = 1
-        FROM unnest(seqs, tokens, starts, ends, results)
-             AS s (seq, token, started_at, finished_at, result)
-        WHERE j.seq = s.seq AND j.token = s.token AND j.state = 'running'
-        RETURNING j.seq
-    )
-    SELECT array_agg(seq) INTO settled FROM stored;
+    IF EXISTS (SELECT 1 FROM penstock.processes AS p WHERE p.number = member AND p.id = by_id)
+    THEN
+        WITH stored AS (
+            UPDATE penstock.jobs AS j
+            SET state = 'completed', holder = NULL, started_at = s.started_at,
+                finished_at = s.finished_at, result = s.result, error = NULL, error_type = NULL,
+                progress = 1
+            FROM unnest(seqs, ids, tokens, starts, ends, results)
+                 AS s (seq, id, token, started_at, finished_at, result)
+            WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+              AND j.holder IS NOT DISTINCT FROM member AND j.state = 'running'
+            RETURNING j.seq
+        )
+        SELECT array_agg(seq) INTO settled FROM stored;
+    END IF;
     RETURN coalesce(settled, '{}');
 END $$;
 
 -- Which settlements do not stand: taken over, cancelled, or gone. One that was already stored
--- with the same token does stand. Of the cancelled ones, the run is over too.
-CREATE FUNCTION penstock.refused_1(seqs bigint[], tokens bigint[])
-RETURNS bigint[] LANGUAGE plpgsql
+-- with the same token does stand. Of the member's cancelled ones, the run is over too.
+CREATE FUNCTION penstock.refused_1(
+    member bigint, by_id text, seqs bigint[], ids text[], tokens bigint[]
+) RETURNS bigint[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 DECLARE
     refused bigint[];
 BEGIN
     SELECT array_agg(s.seq) INTO refused
-    FROM unnest(seqs, tokens) AS s (seq, token) LEFT JOIN penstock.jobs AS j ON j.seq = s.seq
-    WHERE j.token IS DISTINCT FROM s.token OR j.holder IS NOT NULL OR j.state = 'cancelled';
-    UPDATE penstock.jobs AS j SET holder = NULL
-    FROM unnest(seqs, tokens) AS s (seq, token)
-    WHERE j.seq = s.seq AND j.token = s.token AND j.state = 'cancelled';
+    FROM unnest(seqs, ids, tokens) AS s (seq, id, token)
+    LEFT JOIN penstock.jobs AS j ON j.seq = s.seq
+    WHERE j.id IS DISTINCT FROM s.id OR j.token IS DISTINCT FROM s.token
+       OR j.holder IS NOT NULL OR j.state = 'cancelled';
+    IF EXISTS (SELECT 1 FROM penstock.processes AS p WHERE p.number = member AND p.id = by_id)
+    THEN
+        UPDATE penstock.jobs AS j SET holder = NULL
+        FROM unnest(seqs, ids, tokens) AS s (seq, id, token)
+        WHERE j.seq = s.seq AND j.id IS NOT DISTINCT FROM s.id AND j.token = s.token
+          AND j.holder IS NOT DISTINCT FROM member AND j.state = 'cancelled';
+    END IF;
     RETURN coalesce(refused, '{}');
+END $$;
+
+-- Note how far a line has been served. It need not be exact, so nobody waits for it.
+CREATE FUNCTION penstock.serve_1(of_lane text, of_band integer, to_turn float8)
+RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $$
+DECLARE
+    served float8;
+BEGIN
+    SELECT s.turn INTO served FROM penstock.served AS s
+    WHERE s.lane = of_lane AND s.band = of_band;
+    IF NOT FOUND THEN
+        INSERT INTO penstock.served (lane, band, turn) VALUES (of_lane, of_band, to_turn)
+        ON CONFLICT DO NOTHING;
+    ELSIF served < to_turn THEN
+        PERFORM 1 FROM penstock.served AS s
+        WHERE s.lane = of_lane AND s.band = of_band FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            UPDATE penstock.served AS s SET turn = greatest(s.turn, to_turn)
+            WHERE s.lane = of_lane AND s.band = of_band;
+        END IF;
+    END IF;
 END $$;
 
 -- Lease up to `most` jobs without a lane, of these kinds, the first in line first; one of them,
@@ -55,7 +98,7 @@ CREATE FUNCTION penstock.claim_1(
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
     key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
-    token bigint, history text
+    token bigint, history text, trace text
 ) LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -151,31 +194,8 @@ BEGIN
         SELECT l.seq, l.id, l.kind, l.tenant, l.payload, l.priority, l.lane, l.key, l.task,
                l.parent_id, l.enqueued_at, l.run_at, l.deadline, l.timeout, l.max_retries,
                l.attempts, l.crashes, l.releases, l.token,
-               '[' || array_to_string(l.history, ',') || ']'
+               '[' || array_to_string(l.history, ',') || ']', l.trace
         FROM leased AS l ORDER BY l.crashes = 0, l.band, l.turn, l.seq;
-END $$;
-
--- Note how far a line has been served. It need not be exact, so nobody waits for it.
-CREATE FUNCTION penstock.serve_1(of_lane text, of_band integer, to_turn float8)
-RETURNS void LANGUAGE plpgsql
-SET enable_seqscan = off
-AS $$
-DECLARE
-    served float8;
-BEGIN
-    SELECT s.turn INTO served FROM penstock.served AS s
-    WHERE s.lane = of_lane AND s.band = of_band;
-    IF NOT FOUND THEN
-        INSERT INTO penstock.served (lane, band, turn) VALUES (of_lane, of_band, to_turn)
-        ON CONFLICT DO NOTHING;
-    ELSIF served < to_turn THEN
-        PERFORM 1 FROM penstock.served AS s
-        WHERE s.lane = of_lane AND s.band = of_band FOR UPDATE SKIP LOCKED;
-        IF FOUND THEN
-            UPDATE penstock.served AS s SET turn = greatest(s.turn, to_turn)
-            WHERE s.lane = of_lane AND s.band = of_band;
-        END IF;
-    END IF;
 END $$;
 
 -- What a claim by `member` must see to first, and when the next one is due. Each answer is one
@@ -183,7 +203,7 @@ END $$;
 --   chores  there are lapsed members, or jobs that are due, overdue or of unknown lane
 --   lines   there are lines of lanes to be looked at
 CREATE FUNCTION penstock.pending_1(
-    member bigint, kinds text[], in_lanes boolean, at float8,
+    member bigint, by_id text, kinds text[], in_lanes boolean, at float8,
     OUT is_member boolean, OUT chores boolean, OUT lines boolean, OUT crashed boolean,
     OUT next_at float8
 ) LANGUAGE plpgsql
@@ -196,7 +216,8 @@ DECLARE
     look     float8;
 BEGIN
     -- Locked, so that whoever ends this membership waits for what is claimed under it now.
-    PERFORM 1 FROM penstock.processes AS p WHERE p.number = member FOR KEY SHARE;
+    PERFORM 1 FROM penstock.processes AS p
+    WHERE p.number = member AND p.id = by_id FOR KEY SHARE;
     is_member := FOUND;
     SELECT j.run_at INTO due FROM penstock.jobs AS j
     WHERE j.state = 'queued' AND j.ready = 0 ORDER BY j.run_at LIMIT 1;
@@ -227,14 +248,15 @@ END $$;
 --   at         the queue's clock
 -- The other rows are leases. `kinds` null: only settle.
 CREATE FUNCTION penstock.exchange_1(
-    member bigint, seqs bigint[], tokens bigint[], starts float8[], ends float8[], results text[],
-    kinds text[], most integer, alone boolean, ordinary integer, in_lanes boolean
+    member bigint, by_id text, seqs bigint[], ids text[], tokens bigint[], starts float8[],
+    ends float8[], results text[], kinds text[], most integer, alone boolean, ordinary integer,
+    in_lanes boolean
 ) RETURNS TABLE (
     refused bigint[], is_member boolean, chores boolean, lines boolean, next_at float8, at float8,
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
     key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
-    token bigint, history text
+    token bigint, history text, trace text
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
@@ -244,23 +266,24 @@ DECLARE
 BEGIN
     at := penstock.clock();
     IF count > 0 THEN
-        settled := penstock.completed_1(seqs, tokens, starts, ends, results);
+        settled := penstock.completed_1(member, by_id, seqs, ids, tokens, starts, ends, results);
         IF cardinality(settled) > 0 THEN
             PERFORM penstock.ring('{finished}');
         END IF;
         IF cardinality(settled) < count THEN
-            refused := penstock.refused_1(seqs, tokens);
+            refused := penstock.refused_1(member, by_id, seqs, ids, tokens);
         END IF;
     ELSE
         -- A claim that a crash of the server forgets leaves its jobs queued, as they were.
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
     IF kinds IS NULL THEN
-        is_member := EXISTS (SELECT 1 FROM penstock.processes AS p WHERE p.number = member);
+        is_member := EXISTS (
+            SELECT 1 FROM penstock.processes AS p WHERE p.number = member AND p.id = by_id);
         RETURN NEXT;
         RETURN;
     END IF;
-    SELECT * INTO pending FROM penstock.pending_1(member, kinds, in_lanes, at);
+    SELECT * INTO pending FROM penstock.pending_1(member, by_id, kinds, in_lanes, at);
     is_member := pending.is_member;
     chores := pending.chores;
     lines := pending.lines;

@@ -3,6 +3,9 @@
 -- lanes: one row per lane in use; see penstock.lanes.state for what the columns mean. Whoever
 -- goes by what is in a row, or changes it, has locked it before reading: children before parents,
 -- several by name.
+--   limits, own_...  what an operator gives it instead of the configured limits, as JSON, and what
+--                    follows from it; null: as configured
+--   asked_until      until when jobs leave a slot to questions; see penstock.lanes.permit
 CREATE TABLE penstock.lanes (
     name          text COLLATE "C" PRIMARY KEY,
     parent        text COLLATE "C",
@@ -39,13 +42,21 @@ CREATE TABLE penstock.lanes (
     probe_seconds float8 NOT NULL,
     probed_at     float8 NOT NULL DEFAULT 0,
     probe_ok      integer,
-    touched_at    float8 NOT NULL
+    touched_at    float8 NOT NULL,
+    limits        text,
+    own_spacing   float8,
+    own_tolerance float8,
+    own_parallel  integer,
+    own_per_day   integer,
+    asked_until   float8 NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX lanes_children ON penstock.lanes (parent) WHERE parent IS NOT NULL;
 
 -- slots: a request open, or about to be, in a lane (and one for its parent). They belong to a
 -- membership and end with it, so a dead holder keeps none.
 --   ref  the job's seq, or, for a permit taken inside a job, a negative number of the holder's
+-- The slots of questions are stored twice: in their lane, and under its name with "?" behind, where
+-- they are counted.
 CREATE TABLE penstock.slots (
     lane   text COLLATE "C" NOT NULL,
     holder bigint NOT NULL,
@@ -56,7 +67,7 @@ CREATE TABLE penstock.slots (
 CREATE INDEX slots_held ON penstock.slots (holder, ref);
 
 -- lines: (lane, kind) with jobs waiting, and when to look at them next.
---   wake_at    null while it waits for a slot
+--   wake_at    null while it waits for a slot that no question has reserved
 --   waits_for  the lane (its own or the parent) whose slot it waits for
 CREATE TABLE penstock.lines (
     lane      text COLLATE "C" NOT NULL,

@@ -6,12 +6,12 @@ INSERT INTO penstock.documents AS d
     (tenant, collection, id, generation, state, stage, progress, message, title, size, source,
      metadata, facts, digest, blob, accepted_at, remote, request, charset)
 VALUES
-    ($1, $2, $3, penstock.next_generation_2(), 'processing',
+    ($1, $2, $3, penstock.next_generation_1(), 'processing',
      CASE WHEN $12::boolean THEN 'fetch' ELSE 'waiting' END, 0, '', $4, $5, $6,
      $7, $8, $9, $10, $11, $12,
      CASE WHEN $12::boolean THEN $10 END, $13)
 ON CONFLICT (tenant, collection, id) DO UPDATE SET
-    generation = penstock.next_generation_2(), state = excluded.state, stage = excluded.stage,
+    generation = penstock.next_generation_1(), state = excluded.state, stage = excluded.stage,
     progress = 0, message = '',
     title = CASE WHEN excluded.remote THEN d.title ELSE excluded.title END,
     size = CASE WHEN excluded.remote THEN d.size ELSE excluded.size END,

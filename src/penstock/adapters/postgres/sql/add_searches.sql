@@ -1,5 +1,5 @@
 -- Store searches of a task that is locked, as $3 and following, column by column. See
--- 0008_research.sql.
+-- 0005_research.sql.
 INSERT INTO penstock.research_searches
     (tenant, task, id, number, hash, query, wanted, priority, providers, state, run, queued_at)
 SELECT $1, $2, *

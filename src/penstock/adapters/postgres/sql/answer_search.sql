@@ -1,6 +1,6 @@
 -- Keep what a provider said to a search, in place of what it said before, if the search is under
 -- way in this run ($4). Whoever gives it another run waits for this, or this for them. See
--- 0008_research.sql.
+-- 0005_research.sql.
 WITH mine AS (
     SELECT tenant, task, id FROM penstock.research_searches
     WHERE (tenant, task, id, run) = ($1, $2, $3, $4) AND state IN ('queued', 'running')

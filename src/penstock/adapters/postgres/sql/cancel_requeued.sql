@@ -1,5 +1,5 @@
 -- Of jobs that are queued (by an earlier statement, if again), those whose task is stopped are
--- cancelled: seqs, now. But not children of a job that may finish with them (see 0013_children.sql).
+-- cancelled: seqs, now. But not children of a job that may finish with them (see 0001_jobs.sql).
 -- They are locked like those of any other cancel: who is enqueueing children of one is waited for.
 UPDATE penstock.jobs AS j SET state = 'cancelled', ready = 0, finished_at = $2
 WHERE j.seq = ANY (ARRAY(

@@ -1,5 +1,5 @@
 -- Let a search read pages that its task, which is locked, has not yet, numbered after $5: $7 and
--- following, column by column. See 0008_research.sql.
+-- following, column by column. See 0005_research.sql.
 INSERT INTO penstock.research_pages
     (tenant, task, search, run, number, hash, key, url, state, title, at)
 SELECT $1, $2, $3, $4, $5::bigint + place, hash, key, url, 'waiting', '', $6::float8

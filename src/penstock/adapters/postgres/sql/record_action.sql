@@ -1,4 +1,4 @@
--- What a caller did, or how that ended. See 0010_operators.sql.
+-- What a caller did, or how that ended. See 0006_server.sql.
 INSERT INTO penstock.actions (id, at, tenant, key_id, key_name, action, subject, detail, outcome)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (id) DO UPDATE

@@ -1,4 +1,4 @@
--- Searches of all tenants that are under way, from one ref on. See 0008_research.sql.
+-- Searches of all tenants that are under way, from one ref on. See 0005_research.sql.
 SELECT tenant, task, id, number, query, wanted, priority, providers, state, run, queued_at,
        started_at, finished_at, reason
 FROM penstock.research_searches

@@ -7,7 +7,12 @@
 --   since   when it became claimable in its band; what ageing goes by
 --   token   counts claims; a settlement with an older token is refused
 --   holder  the membership (processes.number) it is leased to; the lease ends with the membership
+--   waits_lane  the lane, not its own, that it waits for: queued again when that recovers
+--   attached  1 for a child that is cancelled with its parent
 --   history JSON array, a record per ended run
+--   logs    what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
+--           penstock.model.job_log); null where they have logged nothing
+--   trace   the span that enqueued it, as a W3C traceparent; null where nobody traces
 CREATE TABLE jobs (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     id          TEXT NOT NULL UNIQUE,
@@ -41,7 +46,11 @@ CREATE TABLE jobs (
     message     TEXT NOT NULL DEFAULT '',
     result      TEXT,
     error       TEXT,
-    history     TEXT NOT NULL DEFAULT '[]'
+    history     TEXT NOT NULL DEFAULT '[]',
+    waits_lane  TEXT,
+    trace       TEXT,
+    attached    INTEGER NOT NULL DEFAULT 0,
+    logs        TEXT
 );
 
 -- What a claim reads: the head of (lane, kind), never the backlog behind it. SQLite uses a
@@ -54,6 +63,11 @@ CREATE INDEX jobs_finished ON jobs (finished_at) WHERE state IN ('completed', 'c
 CREATE INDEX jobs_dead ON jobs (kind, seq) WHERE state = 'failed';
 CREATE INDEX jobs_task ON jobs (tenant, task) WHERE task IS NOT NULL;
 CREATE INDEX jobs_parent ON jobs (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX jobs_attached ON jobs (parent_id)
+    WHERE attached = 1 AND state IN ('queued', 'running');
+CREATE INDEX jobs_waits_lane ON jobs (waits_lane) WHERE waits_lane IS NOT NULL;
+-- The jobs of a lane, newest first. Jobs without one are not in it, and cost nothing.
+CREATE INDEX jobs_lane ON jobs (lane, seq) WHERE lane NOT IN ('', '?');
 CREATE UNIQUE INDEX jobs_key ON jobs (tenant, kind, key) WHERE key IS NOT NULL;
 
 -- Whose turn it is: the last turn given to a tenant, and the turn now served, per lane and band.
@@ -107,3 +121,38 @@ CREATE TABLE changes (
     data    TEXT NOT NULL,
     PRIMARY KEY (tenant, task, version)
 ) WITHOUT ROWID;
+
+-- feed: what the logs of a tenant have got, in the order it was committed; kept for an hour.
+--   position  never used again: the newest row is never deleted, so the next is always greater.
+--             (AUTOINCREMENT does the same with another write for each row.)
+--   at        with the version, tells an entry from that of a later log of the same name
+CREATE TABLE feed (
+    position INTEGER PRIMARY KEY,
+    tenant   TEXT NOT NULL,
+    task     TEXT NOT NULL,
+    version  INTEGER NOT NULL,
+    at       REAL NOT NULL
+);
+
+-- The position is the last column of every index.
+CREATE INDEX feed_tenant ON feed (tenant);
+
+CREATE TRIGGER changes_feed AFTER INSERT ON changes BEGIN
+    INSERT INTO feed (tenant, task, version, at) VALUES (new.tenant, new.task, new.version, new.at);
+END;
+
+-- stopped_tasks: tasks that take no jobs. Apart from their logs, which go with their last job: a
+-- task stays stopped until somebody resumes it.
+--   whole_before  running jobs of the task that were enqueued by then may finish with their
+--                 children; null: none may
+CREATE TABLE stopped_tasks (
+    tenant       TEXT NOT NULL,
+    task         TEXT NOT NULL,
+    at           REAL NOT NULL,
+    whole_before REAL,
+    PRIMARY KEY (tenant, task)
+) WITHOUT ROWID;
+
+-- cascades: jobs that were cancelled while attached children of theirs were not finished. Written in
+-- the transaction that cancels them, deleted when the children are cancelled, too.
+CREATE TABLE cascades (id TEXT PRIMARY KEY) WITHOUT ROWID;

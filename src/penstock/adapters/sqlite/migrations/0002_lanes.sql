@@ -1,4 +1,7 @@
 -- lanes: one row per lane in use; see penstock.lanes.state for what the columns mean.
+--   limits, own_...  what an operator gives it instead of the configured limits, as JSON, and what
+--                    follows from it; null: as configured
+--   asked_until      until when jobs leave a slot to questions; see penstock.lanes.permit
 CREATE TABLE lanes (
     name          TEXT PRIMARY KEY,
     parent        TEXT,
@@ -15,7 +18,6 @@ CREATE TABLE lanes (
     slowdown      REAL NOT NULL DEFAULT 1,
     limited       INTEGER NOT NULL DEFAULT 0,
     praised       INTEGER NOT NULL DEFAULT 0,
-    refused       INTEGER NOT NULL DEFAULT 0,
     blocked_until REAL NOT NULL DEFAULT 0,
     blocked_why   TEXT,
     step          INTEGER NOT NULL DEFAULT 0,
@@ -32,17 +34,25 @@ CREATE TABLE lanes (
     probe_seconds REAL NOT NULL,
     probed_at     REAL NOT NULL DEFAULT 0,
     probe_ok      INTEGER,
-    touched_at    REAL NOT NULL
+    touched_at    REAL NOT NULL,
+    credentials   INTEGER NOT NULL DEFAULT 1,
+    refusers      TEXT NOT NULL DEFAULT '[]',
+    suspect_at    REAL NOT NULL DEFAULT 0,
+    day_offset    REAL NOT NULL DEFAULT 0,
+    limits        TEXT,
+    own_spacing   REAL,
+    own_tolerance REAL,
+    own_parallel  INTEGER,
+    own_per_day   INTEGER,
+    asked_until   REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX lanes_troubled ON lanes (probed_at) WHERE step > 0 OR suspect IS NOT NULL;
-
--- A job that waits for a lane which is not its own is queued again when that lane recovers.
-ALTER TABLE jobs ADD COLUMN waits_lane TEXT;
-CREATE INDEX jobs_waits_lane ON jobs (waits_lane) WHERE waits_lane IS NOT NULL;
 
 -- slots: a request open, or about to be, in a lane (and one for its parent). They belong to a
 -- membership and end with it, so a dead holder keeps none.
 --   ref  the job's seq, or, for a permit taken inside a job, a negative number of the holder's
+-- The slots of questions are stored twice: in their lane, and under its name with "?" behind, where
+-- they are counted.
 CREATE TABLE slots (
     lane   TEXT NOT NULL,
     holder INTEGER NOT NULL,
@@ -53,7 +63,7 @@ CREATE TABLE slots (
 CREATE INDEX slots_held ON slots (holder, ref);
 
 -- lines: (lane, kind) with jobs waiting, and when to look at them next.
---   wake_at    null while it waits for a slot
+--   wake_at    null while it waits for a slot that no question has reserved
 --   waits_for  the lane (its own or the parent) whose slot it waits for
 CREATE TABLE lines (
     lane      TEXT NOT NULL,

@@ -1,5 +1,5 @@
 -- Keep what a provider said to a search, in place of what it said before, if the search is under
--- way in this run. See 0013_research.sql.
+-- way in this run. See 0004_research.sql.
 INSERT INTO research_answers
     (tenant, task, search, provider, skipped, done, next, error, at, findings)
 SELECT tenant, task, id, :provider, :skipped, :done, :next, :error, :at, :findings

@@ -1,5 +1,5 @@
 -- Of jobs that are queued (:seqs), those whose task is stopped are cancelled; but not children of
--- a job that may finish with them (see 0018_children.sql).
+-- a job that may finish with them (see 0001_jobs.sql).
 UPDATE jobs SET state = 'cancelled', ready = 0, finished_at = :now
 WHERE seq IN (SELECT value FROM json_each(:seqs)) AND state = 'queued'
   AND EXISTS (SELECT 1 FROM stopped_tasks AS s WHERE s.tenant = jobs.tenant AND s.task = jobs.task

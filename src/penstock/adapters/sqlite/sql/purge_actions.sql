@@ -1,2 +1,2 @@
--- Forget some of what was done before a time. See 0016_operators.sql.
+-- Forget some of what was done before a time. See 0005_server.sql.
 DELETE FROM actions WHERE id IN (SELECT id FROM actions WHERE at < :before LIMIT :most)

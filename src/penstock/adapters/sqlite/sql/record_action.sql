@@ -1,4 +1,4 @@
--- What a caller did, or how that ended. See 0016_operators.sql.
+-- What a caller did, or how that ended. See 0005_server.sql.
 INSERT INTO actions (id, at, tenant, key_id, key_name, action, subject, detail, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE

@@ -1,4 +1,4 @@
--- Another run of a search, if it is unfinished and this is its run. See 0013_research.sql.
+-- Another run of a search, if it is unfinished and this is its run. See 0004_research.sql.
 UPDATE research_searches SET run = run + 1, state = 'queued'
 WHERE (tenant, task, id, run) = (:tenant, :task, :search, :run)
   AND state IN ('queued', 'running')

@@ -1,4 +1,4 @@
--- Searches of all tenants that are under way, from one ref on. See 0013_research.sql.
+-- Searches of all tenants that are under way, from one ref on. See 0004_research.sql.
 SELECT tenant, task, id, number, query, wanted, priority, providers, state, run, queued_at,
        started_at, finished_at, reason
 FROM research_searches

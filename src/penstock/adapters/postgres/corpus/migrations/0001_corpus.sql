@@ -28,10 +28,40 @@ CREATE TABLE penstock.tenants (
 -- Generations: greater for every later upload of a document, also after a delete.
 CREATE SEQUENCE penstock.generations;
 
+-- The next generation: the time, in microseconds, or one more than the last where that is later. So
+-- it tells a tenant when its document was uploaded, and not how much others upload meanwhile. Only
+-- nextval gives numbers out, since others may come between a look at a sequence and its change; and
+-- one at a time moves the sequence on, by a millisecond more than the time, which is more than
+-- others take out meanwhile.
+CREATE FUNCTION penstock.next_generation_1() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    given bigint := nextval('penstock.generations');
+    lock bigint := hashtextextended(
+        'penstock generations ' || 'penstock.generations'::regclass::oid, 0);
+BEGIN
+    -- Who is not the one takes what there is, and waits for nobody: it may hold locks itself.
+    IF given < extract(epoch FROM clock_timestamp()) * 1000000
+        AND pg_try_advisory_xact_lock(lock)
+    THEN
+        given := nextval('penstock.generations');
+        IF given < extract(epoch FROM clock_timestamp()) * 1000000 THEN
+            given := setval('penstock.generations',
+                (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 1000);
+        END IF;
+    END IF;
+    RETURN given;
+END
+$$;
+
 -- documents: one row per document; what is being made of its newest version, and which version
 -- can be searched. Who changes a document's versions locks its row first.
 --   generation  of the newest upload
 --   live        the generation that can be searched, null while there is none
+--   live_digest its digest: what is fetched may be the same
+--   remote      the blob only says what to fetch: the original is not there yet
+--   request     the blob that said what to fetch, null where it was uploaded: names the job
+--   charset     the encoding of its text as a server has named it, for the parser; '' if none has
+--   reading     JSON as text: how a page of the web was read, and what it says of itself
 --   metadata, masked, error   JSON as text
 --   facts       the metadata to search by: '["key", value]' for each, in one spelling
 --   times       seconds since 1970 on the server's clock
@@ -59,12 +89,20 @@ CREATE TABLE penstock.documents (
     error       text,
     accepted_at float8 NOT NULL,
     started_at  float8,
-    finished_at float8
+    finished_at float8,
+    remote      boolean NOT NULL DEFAULT false,
+    request     text,
+    live_digest text,
+    charset     text NOT NULL DEFAULT '',
+    reading     text NOT NULL DEFAULT '{}'
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX documents_ref ON penstock.documents (tenant, collection, id);
 CREATE INDEX documents_newest ON penstock.documents (tenant, generation);
 CREATE INDEX documents_id ON penstock.documents (tenant, id);
 CREATE INDEX documents_facts ON penstock.documents USING gin (facts);
+-- What is asked of documents every few seconds, and of their originals now and then.
+CREATE INDEX documents_processing ON penstock.documents (generation) WHERE state = 'processing';
+CREATE INDEX documents_blob ON penstock.documents (blob);
 
 -- texts: the text of a version, staged or live. Chunks are parts of it.
 CREATE TABLE penstock.texts (
@@ -103,8 +141,11 @@ CREATE TABLE penstock.chunks (
 );
 CREATE UNIQUE INDEX chunks_of ON penstock.chunks (document, generation, ordinal);
 CREATE INDEX chunks_hash ON penstock.chunks (tenant, hash);
--- Without the list of entries yet to be sorted in, which every search would read to its end.
-CREATE INDEX chunks_lexemes ON penstock.chunks USING gin (lexemes) WITH (fastupdate = off);
+-- New entries go to a list of at most 1 MB, some five documents, and from there into
+-- the index all at once, where a word that many of them hold is looked for once. A search
+-- reads the list for each term, which costs it about 0.1 ms.
+CREATE INDEX chunks_lexemes ON penstock.chunks USING gin (lexemes)
+    WITH (fastupdate = on, gin_pending_list_limit = 1024);
 
 -- term_counts: how many live chunks hold a lexeme. Counting them in the index would read all of
 -- them, of the most frequent words most.
@@ -131,6 +172,41 @@ CREATE TABLE penstock.vectors (
     vector vector NOT NULL,
     PRIMARY KEY (tenant, model, hash)
 ) WITH (toast_tuple_target = 8160);
+
+-- unused_vectors: those that no chunk needs, or whose model neither serves nor is to, and since
+-- when that is known. They are deleted after a while. Beside the vectors, which are never updated.
+CREATE TABLE penstock.unused_vectors (
+    tenant integer NOT NULL,
+    model  integer NOT NULL,
+    hash   text COLLATE "C" NOT NULL,
+    since  float8 NOT NULL,
+    PRIMARY KEY (tenant, model, hash)
+);
+
+-- serving: one row. Whoever publishes shares its lock, so that no document becomes live without
+-- a vector of the model that is just taking over.
+--   model   whose vectors searches compare with; null before the first document
+--   next    the model whose vectors are being made to take its place; null: none
+--   number  how often one was asked for, so that each time has a job of its own
+CREATE TABLE penstock.serving (
+    model  text,
+    next   text,
+    number bigint NOT NULL
+);
+INSERT INTO penstock.serving VALUES (NULL, NULL, 0);
+
+-- scans: what was read on the pages of a document that are pictures, until it is published or
+-- deleted: the checkpoint of a job that pays for each page. Masked already.
+--   basis   what was read, and by whom; of other bytes or by another reader it is worth nothing
+--   masked  JSON as text: how many of each kind of personal data were replaced
+CREATE TABLE penstock.scans (
+    document bigint NOT NULL,
+    page     integer NOT NULL,
+    basis    text COLLATE "C" NOT NULL,
+    text     text NOT NULL,
+    masked   text NOT NULL,
+    PRIMARY KEY (document, page)
+);
 
 -- The number of a model, which is made if it is new. Many may call it at once. The index is made
 -- while there is nothing to put into it, so nobody waits for long; by the owner of the tables,

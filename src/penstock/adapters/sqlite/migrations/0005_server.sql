@@ -17,9 +17,11 @@ CREATE TABLE api_keys (
 
 -- api_requests: one row per Idempotency-Key of a tenant and route, from its first request until it
 -- is purged.
+--   key          SHA-256 of tenant, route and key (see hashed_key): it is only compared
 --   fingerprint  of the request: under the same key, another one is a conflict
 --   id           of the request that holds the row; only that one may end it
---   lost         of the one it was taken over from
+--   made         the id of what the request makes, by whoever carries it out for as long as the row
+--                is there
 --   at           while it is in progress (status null) when its lease ends, then when it was
 --                answered: either way, what purging goes by
 --   headers      JSON, pairs in a list
@@ -29,7 +31,7 @@ CREATE TABLE api_requests (
     key         TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     id          TEXT NOT NULL,
-    lost        TEXT,
+    made        TEXT NOT NULL,
     at          REAL NOT NULL,
     status      INTEGER,
     headers     TEXT,
@@ -37,3 +39,20 @@ CREATE TABLE api_requests (
     UNIQUE (tenant, route, key)
 );
 CREATE INDEX api_requests_at ON api_requests (at);
+
+-- actions: what callers of the server did to jobs, lanes and documents; kept for `actions_seconds`.
+--   id      ordered by time
+--   detail  JSON: figures, filters, limits; no payloads
+CREATE TABLE actions (
+    id       TEXT PRIMARY KEY,
+    at       REAL NOT NULL,
+    tenant   TEXT NOT NULL,
+    key_id   TEXT,
+    key_name TEXT NOT NULL,
+    action   TEXT NOT NULL,
+    subject  TEXT NOT NULL,
+    detail   TEXT NOT NULL,
+    outcome  TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX actions_tenant ON actions (tenant, id);
+CREATE INDEX actions_at ON actions (at);

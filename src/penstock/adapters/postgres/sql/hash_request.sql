@@ -1,4 +1,0 @@
--- Make a row of the version before one of this, if there is one for a key: there the key was stored
--- as it is, and the id of what is made stood before that of the request (32 digits and a colon).
-UPDATE penstock.api_requests SET key = $4, made = nullif(left(id, -33), '')
-WHERE (tenant, route, key) = ($1, $2, $3)
