@@ -104,12 +104,17 @@ style:
 	$(BIN)/lint-imports --no-logo
 	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null  # what is wrong with them they say when they run
 
-# RESUME=--resume leaves out what was measured of this commit already.
-bench: setup $(PEERS_STAMP) ## run the benchmarks beside the peers
+# RESUME=--resume leaves out what was measured of this commit already. COMPARE=COMMIT measures that
+# commit instead of the peers.
+bench: setup $(if $(COMPARE),,$(PEERS_STAMP)) ## run the benchmarks beside the peers
+ifdef COMPARE
+	$(BIN)/python -m benchmarks.compare $(COMPARE)
+else
 	failed=0; \
 	$(BIN)/python -m benchmarks $(RESUME) || failed=1; \
 	$(BIN)/python -m benchmarks.proof || failed=1; \
 	exit $$failed
+endif
 
 # The peers have an environment of their own, so that `make test` does not wait for it. Copies, because
 # nltk (of LlamaIndex) reads no file that is linked from elsewhere, as uv would have it.
