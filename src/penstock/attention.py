@@ -1,4 +1,4 @@
-"""What of a queue needs somebody's attention, and what to do about it.
+"""Conditions of a queue that need an operator's attention, and what to do about each.
 
 One derivation for all who show it: `penstock status`, `GET /v1/overview`, the dashboard.
 """

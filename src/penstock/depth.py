@@ -1,4 +1,4 @@
-"""How much is queued: with too much of it, new work is put off rather than promised."""
+"""Queue depth limits: beyond them new work is refused rather than promised."""
 
 from __future__ import annotations
 

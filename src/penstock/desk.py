@@ -1,4 +1,5 @@
-"""What a caller can reach, over HTTP or MCP: the one place that names the tenant in every query."""
+"""A caller's view of the app, over HTTP or MCP: the one place that names the tenant in every
+query."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ What = Literal["cancel", "redrive", "discard"]
 
 
 class Changed(NamedTuple):
-    """What came of changing several jobs."""
+    """The result of changing several jobs."""
 
     ids: list[str]
     refused: list[tuple[str, str]]

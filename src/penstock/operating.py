@@ -1,4 +1,4 @@
-"""What those who look after a queue ask of an app: dead letters, figures, processes, lanes."""
+"""Operations for operators of a queue: dead letters, figures, processes, lanes."""
 
 from __future__ import annotations
 

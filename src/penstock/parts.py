@@ -1,5 +1,4 @@
-"""What an app is used for, each put together when it is first asked for: most apps have little of
-it."""
+"""Applications of an app, each built when it is first used: most apps use few of them."""
 
 from __future__ import annotations
 

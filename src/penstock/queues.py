@@ -1,4 +1,4 @@
-"""Which queue an app has: what its URL names."""
+"""Creates the queue that a URL names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.ports.queue import JobQueue
 
 
 class _Common(TypedDict):
-    """What every queue is told."""
+    """Options common to all queues."""
 
     ageing_seconds: float
     retention_seconds: float

@@ -1,4 +1,4 @@
-"""Which store an app has: the queue's own database, or the one that `store` names."""
+"""Creates the store of an app: the queue's own database, or the one that `store` names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How a server with OpenAI's `/v1/chat/completions` is asked, and what it answers: whole, or as a
-stream of events. Errors quote nothing of an answer."""
+"""A client of OpenAI's `/v1/chat/completions`: whole responses, or a stream of events. Errors quote
+nothing of a response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look at a database tells, without changing anything in it."""
+"""Facts about a database, read without changing anything in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Schema(NamedTuple):
-    """Which migrations have been applied."""
+    """The migrations that have been applied."""
 
     version: int
     """The newest; 0: there is nothing yet."""
@@ -31,7 +31,7 @@ class Schema(NamedTuple):
 
 
 class ClockSkew(NamedTuple):
-    """How far a server's clock is ahead of this machine's, and how wrong that may be."""
+    """A server's clock offset from this machine's, with its margin of error."""
 
     seconds: float
     error: float

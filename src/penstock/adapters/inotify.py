@@ -1,4 +1,4 @@
-"""What the kernel tells of changed files and folders. Linux only."""
+"""inotify: changes of files and folders, as the kernel reports them. Linux only."""
 
 from __future__ import annotations
 

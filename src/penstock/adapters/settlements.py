@@ -1,5 +1,5 @@
-"""What of a settlement is kept: in the job's history, in the log of its task, and as a row for the
-queues that keep tables."""
+"""Converts a settlement to what is kept of it: an entry in the job's history, one in the log of its
+task, and a row for the queues that keep tables."""
 
 from __future__ import annotations
 

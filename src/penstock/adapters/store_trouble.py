@@ -1,4 +1,4 @@
-"""What is said of a store that cannot be reached."""
+"""Error messages for a store that cannot be reached."""
 
 from __future__ import annotations
 

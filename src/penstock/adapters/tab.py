@@ -33,7 +33,7 @@ class LoadFailed(PenstockError):
 
 
 class ScriptFailed(PenstockError):
-    """What was run in a page raised an error."""
+    """A script that was run in a page raised an error."""
 
 
 class PageMoved(PenstockError):
@@ -42,7 +42,7 @@ class PageMoved(PenstockError):
 
 @dataclass(slots=True)
 class Answer:
-    """How the newest page was answered."""
+    """The HTTP response to the newest page."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)

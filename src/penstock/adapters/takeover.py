@@ -1,4 +1,4 @@
-"""What becomes of the jobs of a dead or lapsed process; for the queues that keep tables."""
+"""Takes over the jobs of a dead or lapsed process; for the queues that keep tables."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def by_task(
 
 
 class SearchPlan(NamedTuple):
-    """What becomes of new searches; `fresh` are those to be stored, by hash."""
+    """The result of adding searches; `fresh` are those to be stored, by hash."""
 
     added: Added
     fresh: dict[str, Search]
@@ -239,8 +239,8 @@ def page_of(row: Row) -> TaskPage:
 
 
 class PagePlan(NamedTuple):
-    """What becomes of pages that a search asks for: `fresh` ones are to be stored, `again` ones
-    wait once more."""
+    """The result of asking for pages: `fresh` ones are to be stored, `again` ones wait once
+    more."""
 
     granted: Granted
     fresh: list[TaskPage]

@@ -1,4 +1,4 @@
-"""What is asked for while the same is being done for others is done together afterwards.
+"""Coalesces concurrent calls of one operation.
 
 One of those who ask does it for all who wait at that moment. Nobody waits for company: what is
 asked for alone is done at once. If whoever does it is cancelled, the next one does it again, so

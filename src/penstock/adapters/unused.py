@@ -1,5 +1,5 @@
-"""Which vectors nothing needs any more, and what is to be done about them: the same in every store
-that speaks SQL.
+"""Finds vectors that nothing needs any more, and plans their deletion: the same in every store that
+speaks SQL.
 
 They are kept for a while, because the same text may come back soon (a document uploaded again, a
 model gone back to). So the first look notes them, and one after that time deletes them.

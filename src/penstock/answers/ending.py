@@ -1,4 +1,4 @@
-"""How an answer comes to its end: in time, and told once.
+"""Ends an answer: in time, and exactly once.
 
 The clock of a phase is a job for later. It runs when the phase should be over, and goes on without
 a model where it is not: its lane has no room, or its service is down, or its job was lost. So a

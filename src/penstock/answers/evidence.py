@@ -1,5 +1,4 @@
-"""What was found for an answer: each passage once, numbered, and as much of it as a model can
-read."""
+"""The evidence for an answer: each passage once, numbered, and cut to what a model can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model is told, and how its answers are read.
+"""Prompts for language models, and parsers of their replies.
 
 What was found is given as data: each passage as a line of JSON, between marks that no text can
 know. A model may be fooled all the same; so nothing it says is an address or a tool, only words to

@@ -1,4 +1,4 @@
-"""What the jobs of answers work with."""
+"""Dependencies of the answer jobs."""
 
 from __future__ import annotations
 

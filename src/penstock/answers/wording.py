@@ -1,4 +1,4 @@
-"""What happens to an answer, in a few words for people and models."""
+"""Descriptions of an answer's events, in a few words for people and models."""
 
 from __future__ import annotations
 

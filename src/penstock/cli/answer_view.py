@@ -1,4 +1,4 @@
-"""How an answer is shown: a line in a list, or everything about it."""
+"""Displays an answer: a line in a list, or all its details."""
 
 from __future__ import annotations
 

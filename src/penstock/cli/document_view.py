@@ -1,4 +1,4 @@
-"""How a document is shown: a line in a list, everything about it, or JSON."""
+"""Displays a document: a line in a list, all its details, or JSON."""
 
 from __future__ import annotations
 

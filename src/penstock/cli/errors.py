@@ -1,4 +1,4 @@
-"""What goes wrong becomes one line on stderr and an exit code."""
+"""Turns errors into one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class UsageError(PenstockError):
 
 
 class InputError(PenstockError):
-    """What the command was given to work on is not right."""
+    """The command's input is not valid."""
 
 
 class NotFound(PenstockError):
-    """What was named does not exist."""
+    """The named thing does not exist."""
 
 
 class QueueMissing(NotFound):

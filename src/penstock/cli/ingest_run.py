@@ -38,7 +38,7 @@ IDLE_LOOKS = 4
 
 @dataclass(slots=True, frozen=True)
 class Given:
-    """What the command was told of all its documents."""
+    """Options that apply to all documents of one command."""
 
     collection: str
     tenant: str

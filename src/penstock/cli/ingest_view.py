@@ -1,4 +1,5 @@
-"""What `penstock ingest` shows: bars on a terminal, lines elsewhere, or JSON; then the sums."""
+"""Output of `penstock ingest`: progress bars on a terminal, lines elsewhere, or JSON; then the
+totals."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Active(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How the documents of one command fared."""
+    """Counts of the documents of one command, by result."""
 
     completed: int = 0
     unchanged: int = 0

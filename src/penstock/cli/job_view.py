@@ -1,4 +1,4 @@
-"""How a job is shown: a line in a list, or everything about it."""
+"""Displays a job: a line in a list, or all its details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a lane is shown: a line in a list, and what is the matter with it."""
+"""Displays a lane: a line in a list, and its trouble, if any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `penstock ingest` is given: files, folders, patterns, addresses, standard input."""
+"""Sources of `penstock ingest`: files, folders, patterns, addresses, standard input."""
 
 from __future__ import annotations
 

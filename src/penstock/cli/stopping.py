@@ -1,4 +1,4 @@
-"""How a worker process comes to its end: on a signal, on a second one, and in any case."""
+"""Stops a worker process: on a signal, at once on a second one, and in any case."""
 
 from __future__ import annotations
 

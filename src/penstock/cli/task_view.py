@@ -1,4 +1,4 @@
-"""How a research task is shown: a line in a list, or everything about it."""
+"""Displays a research task: a line in a list, or all its details."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Show(Protocol):
 
 
 class News(NamedTuple):
-    """What is new since the last look."""
+    """Changes since the last look."""
 
     searches: list[SearchView]
     works: list[Work]
@@ -43,7 +43,7 @@ class News(NamedTuple):
 
 
 class Seen:
-    """What was told of a task, so that nothing is told twice."""
+    """State of a task as last shown, so that nothing is shown twice."""
 
     def __init__(self) -> None:
         self._searches: dict[str, SearchView] = {}

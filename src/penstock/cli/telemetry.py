@@ -1,4 +1,4 @@
-"""What a process of ours tells those who look after it: logs, and traces where they are wanted."""
+"""Telemetry of a process: logs, and traces where they are enabled."""
 
 from __future__ import annotations
 

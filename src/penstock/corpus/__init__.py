@@ -1,1 +1,1 @@
-"""What decides how well documents are found: terms, ranks, fusion, snippets. Pure, no I/O."""
+"""Retrieval quality: terms, ranks, fusion, snippets. Pure, no I/O."""

@@ -1,4 +1,4 @@
-"""What makes a sentence a question, in Japanese and Korean.
+"""Question words of Japanese and Korean.
 
 なぜ and 이유는 say nothing of what is looked for. Passages seldom hold them, so they would count as
 rare words and lift the few passages that do. Where words are set apart by spaces they are among the

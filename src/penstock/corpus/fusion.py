@@ -37,7 +37,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each side counts. For an embedder better than the offline one raise `vector`."""
+    """Weights of the two rankings. For an embedder better than the offline one raise `vector`."""
 
     text: float = 1.0
     vector: float = 0.2

@@ -1,4 +1,4 @@
-"""What ties the words of a sentence together in Japanese and Korean: particles and endings.
+"""Particles and endings of Japanese and Korean, which tie the words of a sentence together.
 
 They are written without a space to the word they belong to, so the pairs of characters that hold
 them differ from one sentence to the next: 냉장고에 of a question is 냉장고를 in its answer. Such

@@ -1,4 +1,4 @@
-"""What a user asks, as terms: which of them the full-text search is given, and what each is worth.
+"""Parses a user's question into terms: those for the full-text search, and the weight of each.
 
 Nothing of what a user types is syntax. Terms consist of letters, digits and `_ . - + #` only, each
 is quoted all the same, and their number is bounded.
@@ -29,7 +29,7 @@ NO_WEIGHT = 1e-6
 
 
 class Role(StrEnum):
-    """What becomes of a term."""
+    """The role of a term in a query."""
 
     ASKED = "asked"
     FREQUENT = "frequent"

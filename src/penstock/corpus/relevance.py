@@ -1,5 +1,5 @@
-"""Which hits have anything to do with the question. The best of a corpus in which nothing has are
-still its best, so order alone does not tell.
+"""Decides which hits are relevant to the question. The best of a corpus in which nothing is are
+still its best, so rank alone does not tell.
 
 A hit is relevant that holds enough of the question's words, the rare ones counting most, or whose
 vector is near enough. How the limits were found: docs/decisions/0059-relevance.md.
@@ -19,7 +19,7 @@ OFFLINE_SIMILARITY = 0.18
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """What a hit needs at least: either is enough."""
+    """The minimum a hit needs: either is enough."""
 
     coverage: float = 0.15
     """0: every hit is relevant."""

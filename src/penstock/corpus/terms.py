@@ -129,8 +129,8 @@ def normal(text: str) -> str:
 
 
 class _Lines(dict[str, str]):
-    """What one run of letters is found by. Words repeat, so theirs are remembered; long runs do
-    not: without spaces one is half a sentence, and so many would fill hundreds of megabytes."""
+    """Search terms of a run of letters. Words repeat, so theirs are cached; long runs are not:
+    without spaces one is half a sentence, and so many would fill hundreds of megabytes."""
 
     def __missing__(self, run: str) -> str:
         line = " ".join(_split(run))

@@ -1,4 +1,4 @@
-"""What is examined, and how what may block is kept from blocking."""
+"""The subject of an examination, and a time limit for checks that may block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What documents need: a place for originals, an embedder, a reader of scans."""
+"""Checks of what documents need: a blob store, an embedder, a reader of scans."""
 
 from __future__ import annotations
 

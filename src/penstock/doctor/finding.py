@@ -1,4 +1,4 @@
-"""What the doctor says of one part."""
+"""A diagnosis of one part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on in the queue: workers, kinds, lanes, dead letters, and keys of the server."""
+"""Checks of the queue: workers, kinds, lanes, dead letters, and API keys."""
 
 from __future__ import annotations
 

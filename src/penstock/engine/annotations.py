@@ -1,4 +1,4 @@
-"""What the annotations of a handler say of it before it is ever run."""
+"""Checks a handler's annotations before it is ever run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ log = logging.getLogger("penstock")
 
 
 class Arguments:
-    """What a handler takes besides its context. Annotated types are checked and converted."""
+    """A handler's parameters besides its context. Annotated types are checked and converted."""
 
     def __init__(self, kind: str, function: Callable[..., Any]) -> None:
         self._kind = kind

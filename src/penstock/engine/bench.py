@@ -1,4 +1,4 @@
-"""What the workers of a process share."""
+"""State shared by the workers of a process."""
 
 from __future__ import annotations
 

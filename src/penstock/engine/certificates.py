@@ -1,4 +1,4 @@
-"""Whom requests trust."""
+"""TLS certificates that requests trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler is given: its job, its deadline, and ways to report and to enqueue."""
+"""The context of a handler: its job, its deadline, and ways to report and to enqueue."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _NOTED = _Noted()
 
 @dataclass(slots=True, frozen=True)
 class Services:
-    """What the contexts of a process share."""
+    """Services shared by the contexts of a process."""
 
     note: Callable[[Run, float | None, str, str], None]
     enqueuer: Enqueuer

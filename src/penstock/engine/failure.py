@@ -1,5 +1,5 @@
-"""What is kept of an error that ended a run: what it says, where it was raised, and the errors it
-came from or consists of."""
+"""The stored form of an error that ended a run: its message, where it was raised, and its causes
+and members."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def formatted(error: BaseException, handler: Handler) -> str | None:
 
 
 class _Frames:
-    """Whose code a frame is in."""
+    """Classifies frames by whose code they are in."""
 
     def __init__(self, handler: Handler) -> None:
         code = getattr(handler.function, "__code__", None)

@@ -29,8 +29,8 @@ PAUSE_SECONDS = 0.002
 
 
 class Feeds:
-    """What anybody in this process follows. `keep`: how many entries of each feed are kept, and
-    so how far a follower may fall behind."""
+    """The feeds followed in this process. `keep`: how many entries of each feed are kept, and so
+    how far a follower may fall behind."""
 
     def __init__(self, queue: JobQueue, settings: Settings, *, keep: int = 2000) -> None:
         self._queue = queue

@@ -185,7 +185,7 @@ class GuardedClient:
 
 
 class _Body(httpx2.AsyncByteStream):
-    """What comes over the wire, counted: unpacked it may be nothing at all, without end."""
+    """A response body that is counted as it arrives: once unpacked it may be empty, or endless."""
 
     def __init__(self, answer: httpcore2.Response, most: int | None) -> None:
         self._answer = answer

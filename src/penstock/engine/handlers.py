@@ -41,7 +41,7 @@ def check_limits(
 
 @dataclass(slots=True, frozen=True)
 class Handler:
-    """How jobs of one kind are done."""
+    """A handler of one kind of job, with its options."""
 
     kind: str
     function: Callable[..., Any]

@@ -17,7 +17,7 @@ from penstock.ports.lanes import News, Permit, Report, Returned
 
 
 class Lending(NamedTuple):
-    """What becomes of a run's worker while it waits for a permit; see `Parking`."""
+    """Lends a run's worker out while it waits for a permit; see `Parking`."""
 
     lend: Callable[[Run], None]
     go_on: Callable[[Run], None]

@@ -1,4 +1,4 @@
-"""What a worker process sets up before its first job, and puts away after its last."""
+"""Set-up and teardown of a worker process, before its first job and after its last."""
 
 from __future__ import annotations
 

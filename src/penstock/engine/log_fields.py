@@ -1,4 +1,5 @@
-"""What the log says of jobs: which one it is (see `penstock.logs.FIELDS`), and how runs ended."""
+"""Log fields and messages of jobs: which job (see `penstock.logs.FIELDS`), and how its runs
+ended."""
 
 from __future__ import annotations
 

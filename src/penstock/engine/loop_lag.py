@@ -1,4 +1,4 @@
-"""How late the event loop is: what every handler that does not suspend costs all others."""
+"""Measures event loop lag: what a handler that does not suspend costs all others."""
 
 from __future__ import annotations
 

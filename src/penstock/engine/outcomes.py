@@ -1,4 +1,4 @@
-"""How a run that did not complete ends."""
+"""Decides the outcome of a run that did not complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error tells of the lane it happened in."""
+"""Derives the report to a lane from an error."""
 
 from __future__ import annotations
 

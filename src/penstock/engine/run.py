@@ -28,7 +28,7 @@ class Interrupt(Enum):
 
 
 class Ongoing(Protocol):
-    """What requests are made for, and until when: the run of a job, or a visit to a service."""
+    """The owner of requests, and their deadline: the run of a job, or a visit to a service."""
 
     @property
     def lane(self) -> str:
@@ -45,7 +45,7 @@ class Ongoing(Protocol):
 
 
 class Run:
-    """What the engine knows of a run under way."""
+    """A run under way."""
 
     __slots__ = (
         "_give_up",

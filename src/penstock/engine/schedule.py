@@ -75,7 +75,7 @@ class Cron:
 
 @dataclass(slots=True, frozen=True)
 class Periodic:
-    """What `@app.job` was told of a kind that the clock enqueues."""
+    """The schedule of a kind, as given to `@app.job`."""
 
     schedule: Schedule
     overlap: bool

@@ -14,7 +14,7 @@ from penstock.ports.queue import Progress, Ref, Settlement
 
 
 class Load(NamedTuple):
-    """What goes to the queue with one trip."""
+    """The settlements and reports of one trip to the queue."""
 
     settlements: list[tuple[Settlement, Run | None]]
     progress: list[Progress]

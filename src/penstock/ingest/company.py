@@ -41,7 +41,7 @@ LONELY_SECONDS = 1.0
 
 
 class _Turn(Enum):
-    """What to do without vectors."""
+    """A follower's instruction: go on without vectors."""
 
     AGAIN = "again"
     ALONE = "alone"

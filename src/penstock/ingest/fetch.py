@@ -25,7 +25,7 @@ STAGE = "fetch"
 
 @dataclass(slots=True, frozen=True)
 class Fetching:
-    """What the job works with besides the tools of the others."""
+    """Further dependencies of the fetch job."""
 
     tools: Tools
     enqueue: Enqueue

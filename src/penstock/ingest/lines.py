@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 class Gap(Enum):
-    """What is between two lines."""
+    """The gap between two lines."""
 
     NONE = "the first goes on in the second"
     LINE = "\n"

@@ -1,4 +1,4 @@
-"""What people call documents and say of them: checked, and masked like the rest."""
+"""Checks and masks names, titles and metadata of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parser makes of a document. Plain data: it crosses a pipe as JSON.
+"""A parsed document. Plain data: it crosses a pipe as JSON.
 
 text      NFC, no NUL, no lone surrogates; line breaks are \\n
 pages     in order, side by side: number (from 1), start, end in `text`; none if there are no pages

@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, frozen=True)
 class Tools:
-    """What the two jobs work with."""
+    """Dependencies of the ingest jobs."""
 
     corpus: Corpus
     blobs: BlobStore

@@ -38,7 +38,7 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 class Request(NamedTuple):
-    """What is to be fetched, and the title it was given."""
+    """An address to be fetched, and the title it was given."""
 
     url: str
     title: str
@@ -99,7 +99,7 @@ def digest_of(
 
 @dataclass(slots=True, frozen=True)
 class Remote:
-    """What it takes to have documents fetched."""
+    """Dependencies of fetching documents."""
 
     tools: Tools
     allow: Allow

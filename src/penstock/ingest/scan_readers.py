@@ -1,4 +1,4 @@
-"""Who reads pages that are pictures: tesseract or a model, as configured.
+"""Readers of scanned pages: tesseract or a model, as configured.
 
 The children that do it are not those that parse: a page takes seconds, and documents that are text
 do not wait for it.

@@ -1,4 +1,4 @@
-"""What an app needs for documents, put together from its settings."""
+"""Builds what an app needs for documents from its settings."""
 
 from __future__ import annotations
 

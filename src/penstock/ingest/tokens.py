@@ -1,4 +1,4 @@
-"""How many tokens a text has, for whoever has no tokenizer at hand.
+"""Estimates the number of tokens of a text without a tokenizer.
 
 A token here is one of
     up to six Latin letters; up to three letters of another alphabet that uses spaces

@@ -1,4 +1,4 @@
-"""How Kafka is reached: options of its clients, ids of its topics."""
+"""Connects to Kafka: options of its clients, ids of its topics."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Trouble:
 
 
 class Topics:
-    """Which topic a name stands for. One that was deleted and made again is another."""
+    """Topic ids by name. A topic that was deleted and created again is another one."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._admin: AdminClient = made(AdminClient, for_others(given))

@@ -127,7 +127,7 @@ def _said(record: Record, refused: Refused, identity: str) -> Headers:
 
 @dataclass(slots=True)
 class Redriven:
-    """What became of dead letters that were to be published again."""
+    """The result of republishing dead letters."""
 
     redriven: int = 0
     skipped: int = 0

@@ -54,7 +54,7 @@ DEGRADED = 3
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the messages."""
+    """Counts of messages, by result."""
 
     stored: int = 0
     duplicates: int = 0
@@ -66,7 +66,8 @@ class Tally:
 
 
 class Broker(Protocol):
-    """What is asked of Kafka for one message. Unavailable where it cannot be had now."""
+    """Kafka as the receiver of one message uses it. Raises Unavailable where it cannot be
+    reached."""
 
     async def origin(self, record: Record) -> str:
         """The cluster and topic it is in, by ids that nothing else ever has."""
@@ -195,8 +196,8 @@ class Receiver:
 
 
 class Wait:
-    """What keeps one message from being stored, said once it lasts. For each message by itself:
-    what other partitions store must not hide that this one stands still."""
+    """Logs what keeps a message from being stored, once it lasts. For each message by itself: what
+    other partitions store must not hide that this one stands still."""
 
     def __init__(self, record: Record) -> None:
         self._place = record.place

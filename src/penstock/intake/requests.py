@@ -1,4 +1,4 @@
-"""What a message can ask for, as JSON."""
+"""Requests that a message can carry, as JSON."""
 
 from __future__ import annotations
 

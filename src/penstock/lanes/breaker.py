@@ -1,4 +1,4 @@
-"""What a lane learns from how requests end.
+"""The breaker of a lane: what it learns from how requests end.
 
 The breaker is shared by all processes. It opens when two different jobs (or a job and the
 probe) find the dependency unavailable with no success between. While it is open one try is
@@ -36,7 +36,7 @@ REMEMBERED = 30
 
 
 class Fault(Enum):
-    """Whose a failure is."""
+    """The party at fault for a failure."""
 
     LANE = "lane"
     """The dependency's: the job has spent no attempt."""
@@ -44,7 +44,7 @@ class Fault(Enum):
 
 
 class Lesson(NamedTuple):
-    """What a lane made of a failure."""
+    """A lane's verdict on a failure."""
 
     fault: Fault
     spared: Sequence[tuple[int, int]] = ()

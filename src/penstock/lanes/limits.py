@@ -1,4 +1,4 @@
-"""How many may start now in a lane, and when."""
+"""Computes how many requests may start in a lane now, and when the next may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the line of a lane is served: which jobs, with which permit, and when to look again."""
+"""Serves the line of a lane: which jobs, with which permit, and when to look again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limits a lane has: as configured, by pattern, or the safe default."""
+"""Resolves a lane's limits: as configured, by pattern, or the safe default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all processes know of a lane: its row in the queue."""
+"""The state of a lane that all processes share: its row in the queue."""
 
 from __future__ import annotations
 

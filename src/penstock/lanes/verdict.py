@@ -1,4 +1,4 @@
-"""What a lane makes of how requests end, and what that makes of the jobs' settlements."""
+"""Applies the results of requests to a lane, and the lane's verdict to the jobs' settlements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both sides show each other: a shared token, and certificates."""
+"""Credentials of both sides: a shared token, and certificates."""
 
 from __future__ import annotations
 

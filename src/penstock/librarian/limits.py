@@ -1,4 +1,4 @@
-"""What may go over the wire, checked by whoever sends it and by whoever receives it."""
+"""Limits of messages, checked by the sender and by the receiver."""
 
 from __future__ import annotations
 

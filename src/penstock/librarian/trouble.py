@@ -1,4 +1,4 @@
-"""What goes wrong in a search, as a status of gRPC, and back as what it means.
+"""Maps errors of a search to gRPC statuses, and back.
 
 A lane in trouble behind the librarian, such as that of a model, is not the librarian's own trouble:
 whoever asks learns which lane it was, as if it had searched by itself.
@@ -40,7 +40,7 @@ class Full(PenstockError):
 
 
 class Ending(NamedTuple):
-    """How a call ends that did not go well."""
+    """The failure of a call, as a gRPC status."""
 
     code: grpc.StatusCode
     message: str

@@ -1,4 +1,4 @@
-"""What tools answer: a structure for programs, and in few words the same as text."""
+"""Results of tools: a structure for programs, and the same as a short text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool can reach: the app as its caller may see it."""
+"""A tool's view of the app, as its caller may see it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def admit_all(tenant: str) -> None:
 
 @dataclass(slots=True, frozen=True)
 class Service:
-    """What all calls share."""
+    """Dependencies shared by all calls."""
 
     app: Penstock
     caller_of: Callable[[Any], Caller]

@@ -1,4 +1,4 @@
-"""What goes wrong in a tool becomes a code for programs and a sentence a model can act on.
+"""Turns errors of a tool into a code for programs and a sentence a model can act on.
 
 The codes are those of the HTTP API.
 """
@@ -47,7 +47,7 @@ NAMED = 3
 
 @dataclass(slots=True, frozen=True)
 class Failure:
-    """What is told of a call that did not do what it was asked to."""
+    """The error result of a call."""
 
     code: str
     message: str

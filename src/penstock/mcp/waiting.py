@@ -1,4 +1,4 @@
-"""How long tools wait."""
+"""Time limits of tools that wait."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What an MCP task stands for: durable work that a tool has begun. A task is no row of its own; its
-id names the work, so it lives as long, and every process on the same queue and store knows it."""
+"""Durable work behind an MCP task. A task is no row of its own; its id names the work, so it lives
+as long, and every process on the same queue and store knows it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATER_SECONDS = 5.0
 
 @dataclass(slots=True, frozen=True)
 class Standing:
-    """How work stands."""
+    """The status of such work."""
 
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     said: str

@@ -19,7 +19,7 @@ SECRET_BYTES = 32
 
 
 class KeyScope(StrEnum):
-    """What a key is good for. None of them includes another."""
+    """A permission of a key. None of them includes another."""
 
     READ = "read"
     WRITE = "write"
@@ -48,7 +48,7 @@ EVERYTHING = frozenset(KeyScope)
 
 @dataclass(slots=True, frozen=True)
 class Caller:
-    """Who asks for something, over HTTP or MCP."""
+    """The caller of an operation, over HTTP or MCP."""
 
     tenant: str
     scopes: frozenset[KeyScope]
@@ -66,7 +66,7 @@ class Caller:
 
 
 class Ending(StrEnum):
-    """How an action ended."""
+    """The result of an action."""
 
     BEGUN = "begun"
     """Nobody has told: it is under way, or the server died."""
@@ -78,7 +78,7 @@ class Ending(StrEnum):
 
 @dataclass(slots=True, frozen=True)
 class Action:
-    """What somebody did to jobs, lanes or documents over HTTP."""
+    """An action of a caller on jobs, lanes or documents, over HTTP."""
 
     id: str
     """Ordered by time."""

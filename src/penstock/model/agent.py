@@ -1,4 +1,4 @@
-"""How web servers get to know us: the name that the rules of a robots.txt are looked up by."""
+"""The product's user agent: also the name that the rules of a robots.txt are looked up by."""
 
 from __future__ import annotations
 

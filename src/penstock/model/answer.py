@@ -26,7 +26,7 @@ class Sources(StrEnum):
 
 
 class Phase(StrEnum):
-    """What is being done for an answer."""
+    """The phase an answer is in."""
 
     PLAN = "plan"
     SEARCH = "search"
@@ -36,7 +36,7 @@ class Phase(StrEnum):
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """What to look for, and when it is enough."""
+    """A plan: what to search for, and when it is enough."""
 
     queries: tuple[str, ...]
     enough: str = ""

@@ -19,7 +19,7 @@ class DocumentState(StrEnum):
 
 
 class DocumentRef(NamedTuple):
-    """Whose document, and which."""
+    """A reference to a document: tenant, collection and id."""
 
     tenant: str
     collection: str
@@ -72,7 +72,7 @@ class Document:
 
 @dataclass(slots=True, frozen=True)
 class Upload:
-    """What is accepted: the bytes are in the blob store already."""
+    """A document to be accepted; its bytes are in the blob store already."""
 
     ref: DocumentRef
     blob: str
@@ -134,7 +134,7 @@ class StoredChunk(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Staged:
-    """What parsing made of a document."""
+    """The parsed form of a document, to be stored."""
 
     text: str
     chunks: Sequence[NewChunk]

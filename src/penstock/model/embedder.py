@@ -1,4 +1,4 @@
-"""Which embedder is used, as configured."""
+"""Configuration of the embedder."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ class PermanentError(PenstockError):
 
 
 class DamagedRow(PermanentError):
-    """What the queue has stored of a job cannot be read. It is not quoted."""
+    """The stored row of a job cannot be read. It is not quoted."""
 
     def __init__(self) -> None:
         super().__init__(

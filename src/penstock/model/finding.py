@@ -1,4 +1,4 @@
-"""What a search provider found: one type, whoever found it."""
+"""A result of a search provider: one type for all providers."""
 
 from __future__ import annotations
 

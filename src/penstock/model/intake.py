@@ -1,4 +1,4 @@
-"""How requests are taken in from Kafka, and passed on to it."""
+"""Configuration of the Kafka intake, in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the librarian is set up as a service of its own."""
+"""Configuration of the librarian as a service of its own."""
 
 from __future__ import annotations
 

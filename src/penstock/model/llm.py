@@ -1,4 +1,4 @@
-"""Which language models are used, as configured."""
+"""Configuration of the language models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names are masked, and what finds them, as configured."""
+"""Configuration of name masking: which names, and what finds them."""
 
 from __future__ import annotations
 

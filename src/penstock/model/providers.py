@@ -1,4 +1,4 @@
-"""Which search providers are asked, and how, as configured."""
+"""Configuration of the search providers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYED = ("openalex", "semantic_scholar", "crossref")
 
 @dataclass(slots=True, frozen=True)
 class ProviderConfig:
-    """What is configured for one provider."""
+    """The configuration of one provider."""
 
     base_url: str | None = None
     """Instead of its public address; `searxng` has none, and is asked only where this is set."""

@@ -94,7 +94,7 @@ class Search:
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """What one provider had to say to one search."""
+    """One provider's response to one search."""
 
     search: str
     provider: str

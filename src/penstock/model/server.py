@@ -1,4 +1,4 @@
-"""How the HTTP server is set up."""
+"""Configuration of the HTTP server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.model.errors import ConfigError
 
 
 class Anonymous(Enum):
-    """Who may call without a key."""
+    """Access without a key."""
 
     NOBODY = "nobody"
     OWN_USER = "own user"

@@ -1,4 +1,4 @@
-"""What a language model was asked to say as JSON, out of what it said."""
+"""Extracts JSON from the reply of a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker process has done since it joined: its runs by kind and outcome, how long jobs
+"""Statistics of a worker process since it joined: its runs by kind and outcome, how long jobs
 waited for them, and how long they took."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Measure = Literal["wait", "run"]
 
 
 class Ending(StrEnum):
-    """How a run ended, as it is counted."""
+    """The outcome of a run, as it is counted."""
 
     COMPLETED = "completed"
     RETRY = "retry"

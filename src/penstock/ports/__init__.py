@@ -1,1 +1,1 @@
-"""What the engine needs from the outside, as protocols that adapters fulfil."""
+"""Protocols of what the engine needs from outside; adapters implement them."""

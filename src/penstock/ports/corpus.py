@@ -42,7 +42,7 @@ class Accepted(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """What was fetched: see `Upload`."""
+    """A document that was fetched: see `Upload`."""
 
     blob: str
     digest: str
@@ -61,7 +61,7 @@ class Pending(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """Which model's vectors searches compare with. Those of two are never mixed."""
+    """The embedding model whose vectors searches compare with. Those of two are never mixed."""
 
     model: str | None
     """None: nothing is published yet."""
@@ -72,7 +72,7 @@ class Serving(NamedTuple):
 
 
 class ScannedPage(NamedTuple):
-    """What was read on a page that is a picture, masked, and how much of what was replaced."""
+    """The masked text of a scanned page, and counts of what was masked."""
 
     text: str
     masked: Mapping[str, int]
@@ -95,7 +95,7 @@ class ToEmbed(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Scope:
-    """What is searched."""
+    """The scope of a search."""
 
     tenant: str
     collections: Sequence[str] | None = None
@@ -125,7 +125,7 @@ Choose = Callable[[Mapping[str, int], int], Sequence[str]]
 
 
 class Wanted(NamedTuple):
-    """What to look for."""
+    """A search request."""
 
     scope: Scope
     terms: Sequence[str]

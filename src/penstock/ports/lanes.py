@@ -1,4 +1,4 @@
-"""What a queue is asked of lanes, and told: permits, reports of how requests went, views."""
+"""Lane operations of a queue: permits, reports of how requests went, views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class News(Enum):
 
 
 class Report(NamedTuple):
-    """What a request tells of its lane."""
+    """The report of a request to its lane."""
 
     news: News
     retry_after: float | None = None
@@ -125,7 +125,7 @@ class LaneInfo:
 
 
 class Steer(Enum):
-    """What a person can do to a lane."""
+    """An operator's command to a lane."""
 
     PAUSE = "pause"
     RESUME = "resume"

@@ -25,7 +25,7 @@ MOST_ROUNDS = FIRST_ROUNDS + RECOVERY_ROUNDS
 
 @dataclass(slots=True, frozen=True)
 class Errand:
-    """What to look for, for whom, and until when."""
+    """A search to carry out: for whom, and until when."""
 
     tenant: str
     question: str

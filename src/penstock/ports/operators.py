@@ -1,4 +1,4 @@
-"""What operators ask of a queue, and what they do to its lanes."""
+"""Operators' queries of a queue, and their commands to its lanes."""
 
 from __future__ import annotations
 

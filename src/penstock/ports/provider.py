@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Http(Protocol):
-    """How a provider makes requests: `ctx.http` of the job it is asked in."""
+    """The HTTP client of a provider: `ctx.http` of the job it is asked in."""
 
     async def get(
         self,
@@ -49,7 +49,7 @@ class Http(Protocol):
 
 
 class Lanes(Protocol):
-    """How a provider that makes requests in its own way takes a permit for each."""
+    """Permits for a provider that makes requests in its own way."""
 
     def request(
         self, name: str, *, patience: float | None = ...

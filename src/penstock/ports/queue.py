@@ -37,7 +37,7 @@ FEED_SECONDS = 3600.0
 
 
 class NewJob(NamedTuple):
-    """What differs between the jobs of one batch."""
+    """The fields that differ between the jobs of one batch."""
 
     id: str
     payload: str
@@ -48,7 +48,7 @@ class NewJob(NamedTuple):
 
 
 class ParentRun(NamedTuple):
-    """What tells the run of a parent from all others of that job."""
+    """The identity of one run of a parent job."""
 
     token: int
     member: str
@@ -81,7 +81,7 @@ class NewJobs:
 
 
 class KindDefaults(NamedTuple):
-    """What the engine knows of a kind; fills in jobs enqueued where the kind was unknown."""
+    """Defaults of a kind; they complete jobs that were enqueued where the kind was unknown."""
 
     timeout: float
     max_retries: int
@@ -132,7 +132,7 @@ class Lease(NamedTuple):
 
 
 class Outcome(Enum):
-    """How a lease ends."""
+    """The outcome of a lease."""
 
     COMPLETED = "completed"
     RETRY = "retry"
@@ -165,7 +165,7 @@ class Settlement(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a running job tells of itself."""
+    """The progress of a running job."""
 
     lease: Lease
     fraction: float | None
@@ -176,7 +176,7 @@ class Progress(NamedTuple):
 
 
 class Want(NamedTuple):
-    """What a process would take now."""
+    """A process's request for jobs."""
 
     limit: int
     kinds: Mapping[str, KindDefaults]
@@ -201,7 +201,7 @@ Take = Callable[[list[Lease]], None]
 
 
 class Exchange(NamedTuple):
-    """What came of one trip to the queue."""
+    """The result of one trip to the queue."""
 
     leases: list[Lease]
     stale: list[Settlement]
@@ -215,7 +215,7 @@ class Exchange(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """What came of stopping a task."""
+    """The result of stopping a task."""
 
     cancelled: int
     """Jobs that this call has cancelled."""
@@ -232,7 +232,7 @@ class Fed(NamedTuple):
 
 
 class Topic(Enum):
-    """What a wake-up is about."""
+    """The topic of a wake-up."""
 
     READY = "ready"
     """There may be something to claim."""
@@ -244,7 +244,7 @@ class Topic(Enum):
 
 @dataclass(slots=True, frozen=True)
 class JobFilter:
-    """Which jobs; every given part must match."""
+    """A filter of jobs; every given part must match."""
 
     ids: Sequence[str] | None = None
     states: Sequence[JobState] | None = None

@@ -43,7 +43,7 @@ class NewSearch(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What became of new searches."""
+    """The result of adding searches."""
 
     searches: list[Search]
     """Those that are new, in the order given."""
@@ -58,7 +58,7 @@ class NewPage(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """Which pages a search is to read."""
+    """Pages that a search was granted to read."""
 
     pages: list[TaskPage]
     """Those granted to it now or in an earlier run, whatever became of them since."""

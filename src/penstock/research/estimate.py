@@ -1,4 +1,4 @@
-"""How long searches will take, from what is known of the lanes and of earlier searches.
+"""Estimates how long searches will take, from the state of the lanes and from earlier searches.
 
 Two things bound it: how fast each provider may be asked (its lane's spacing now, the jobs in its
 line, until when it is blocked), and how many searches go on at a time, each taking as long as those

@@ -1,5 +1,5 @@
-"""What the jobs of research tasks do: `research.find` asks one provider, `research.page` reads one
-page. `research.search`, which has them done, is in `course`.
+"""Handlers of research jobs: `research.find` asks one provider, `research.page` reads one page.
+`research.search`, which enqueues them, is in `course`.
 
 What goes wrong with one is noted and is not the end of the search. Something that is the provider's
 or the page's own doing is noted at once; what may pass is tried again by the engine, and noted when
@@ -35,7 +35,7 @@ RECORD_LIMIT = 1000
 
 @dataclass(slots=True, frozen=True)
 class Tools:
-    """What the jobs work with."""
+    """Dependencies of the research jobs."""
 
     queue: JobQueue
     store: TaskStore

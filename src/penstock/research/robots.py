@@ -53,7 +53,7 @@ class Decision(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What is known of one server."""
+    """The robots.txt rules of one server."""
 
     rules: Protego | None
     """None: it has none."""

@@ -61,7 +61,7 @@ def selected(record_lists: Iterable[Sequence[Finding]], limit: int) -> list[Merg
 
 @dataclass(slots=True, frozen=True)
 class Results:
-    """What a task has found: each work once."""
+    """The results of a task: each publication once."""
 
     works: tuple[Work, ...]
     found: dict[str, int]

@@ -1,4 +1,4 @@
-"""What callers are told of a research task. The same over HTTP, MCP and on the command line."""
+"""Views of a research task. The same over HTTP, MCP and on the command line."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def named(id: str) -> str:  # noqa: A002
 
 
 class Deed:
-    """What is told of an action when it has ended."""
+    """The details of an action, recorded when it has ended."""
 
     def __init__(self, detail: dict[str, Any]) -> None:
         self.detail = detail

@@ -1,4 +1,4 @@
-"""What goes over the wire of answers: as in `answers.snapshots`, nothing is renamed."""
+"""Schemas of answers on the wire: as in `answers.snapshots`, nothing is renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is calling, for which tenant, and what they may do."""
+"""Authenticates callers: their tenant, and what they may do."""
 
 from __future__ import annotations
 

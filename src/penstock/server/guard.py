@@ -1,5 +1,5 @@
-"""What stands before every route: which host is meant, whether the server is stopping, and the
-count of what was answered."""
+"""Middleware before every route: checks the host, refuses requests while the server is stopping,
+and counts responses."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ LANES = 50
 
 
 class Pace(NamedTuple):
-    """What a process did between its last two renewals."""
+    """A process's throughput between its last two renewals."""
 
     heartbeat_at: float
     seconds: float

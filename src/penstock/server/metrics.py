@@ -1,4 +1,4 @@
-"""What Prometheus is told. The queue is looked at when it is asked for, HTTP is counted."""
+"""Prometheus metrics. The queue is read on demand, HTTP requests are counted."""
 
 from __future__ import annotations
 

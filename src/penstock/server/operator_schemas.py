@@ -1,4 +1,4 @@
-"""What goes over the wire for those who look after a queue."""
+"""Schemas of operators' data on the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which user of this machine is at the other end of a connection over loopback, by the kernel.
+"""Identifies the local user at the other end of a loopback connection, by the kernel.
 
 A header can be forged or left out, and an address tells nothing: a proxy or a tunnel on this
 machine connects from loopback for whoever comes from anywhere. The kernel knows the user whose

@@ -1,4 +1,4 @@
-"""What goes wrong becomes `application/problem+json`: a code, and a sentence for people."""
+"""Turns errors into `application/problem+json`: a code, and a sentence for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the addresses of several routes take, and how those that wait do it."""
+"""Query parameters shared by several routes, and long polling."""
 
 from __future__ import annotations
 

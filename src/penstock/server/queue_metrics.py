@@ -1,4 +1,4 @@
-"""What Prometheus is told of the queue: looked up when it asks, and the same from every server."""
+"""Prometheus metrics of the queue: read on demand, and the same from every server."""
 
 from __future__ import annotations
 

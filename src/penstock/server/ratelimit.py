@@ -1,4 +1,4 @@
-"""How many requests each API key may make, in one server process.
+"""Rate limits per API key, in one server process.
 
 A generic cell rate algorithm: for each key one number, the time at which its allowance will be
 whole again. A request moves it on by one interval, and is refused if that were further ahead than

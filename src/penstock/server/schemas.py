@@ -1,4 +1,4 @@
-"""What goes over the wire. It follows the library's own words; nothing is renamed."""
+"""Schemas on the wire. They follow the library's own words; nothing is renamed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Said = Annotated[
 
 
 class In(BaseModel):
-    """What a caller sends: a name nobody knows is a mistake, and said, and so is a value of another
-    type, such as 0 for false."""
+    """A request body: an unknown field is an error, and so is a value of another type, such as 0
+    for false."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -1,4 +1,5 @@
-"""What all streams share: who may open one, where its reader goes on, and how it is described."""
+"""Common parts of all streams: who may open one, where its reader goes on, and how it is
+described."""
 
 from __future__ import annotations
 

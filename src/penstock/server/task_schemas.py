@@ -1,4 +1,4 @@
-"""What goes over the wire of research tasks: as in `research.views`, nothing is renamed."""
+"""Schemas of research tasks on the wire: as in `research.views`, nothing is renamed."""
 
 from __future__ import annotations
 

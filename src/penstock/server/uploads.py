@@ -23,7 +23,8 @@ FIELDS = ("id", "collection", "title", "metadata", "priority", "retry")
 
 
 class Uploads:
-    """What came in a form: files, already stored, and what is said of them all."""
+    """The content of an upload form: files, already stored, and options that apply to all of
+    them."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

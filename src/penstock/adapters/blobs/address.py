@@ -1,5 +1,5 @@
-"""Which bucket: `s3://bucket/prefix` or `gs://bucket/prefix`; `?endpoint=` names a server. And
-which object in it, where others name one: `s3://bucket/prefix/name`."""
+"""Bucket addresses: `s3://bucket/prefix` or `gs://bucket/prefix`; `?endpoint=` names a server.
+Object addresses, where a caller names one: `s3://bucket/prefix/name`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a blob is called: the hash of its content, and a number of its own.
+"""Blob names: the hash of the content, and a random suffix.
 
 Two uploads of the same bytes are two blobs, so that one can be deleted without asking about the
 other. A name of another shape is not ours, and is never touched.

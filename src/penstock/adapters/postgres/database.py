@@ -68,7 +68,7 @@ def in_schema(text: str, schema: str) -> str:
 
 
 class Database:
-    """How this process connects to one address."""
+    """Connection settings for one address."""
 
     def __init__(self, address: Address, *, poll_only: bool = False) -> None:
         self.address = address

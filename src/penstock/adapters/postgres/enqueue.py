@@ -26,16 +26,17 @@ _SLICE = 500
 
 
 class Stored(NamedTuple):
-    """What came of a batch: when, and for each item the id of an older job that stands for it."""
+    """The result of storing a batch: the time, and for each item the id of the existing job that
+    stands for it, if any."""
 
     at: float
     found: list[str | None] | None
 
 
 class Places(NamedTuple):
-    """Which line each item joins (by number, from 1), and as which of those that join it. None
-    where there is one line, which all join in their order: most of what such a batch would
-    send and the driver look through."""
+    """The line each item joins (by number, from 1) and its position among those that join it. None
+    where all items join one line in order: that is most of what such a batch would send and the
+    driver look through."""
 
     lanes: list[str]
     counts: list[int]

@@ -1,4 +1,4 @@
-"""What errors of the driver and the server mean for those who use the queue."""
+"""Maps errors of the driver and the server to errors of the queue."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _LEASE = 6
 
 
 class _Trip(NamedTuple):
-    """What came of a plain trip."""
+    """The result of one round trip to the server."""
 
     refused: set[int]
     claimed: Claimed

@@ -59,7 +59,7 @@ def in_full(name: str, words: list[str | int]) -> list[str | int]:
 
 
 class Connection(Protocol):
-    """What is used of the client library's connections."""
+    """The part of the client library's connection interface that is used."""
 
     async def connect(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a Redis server, in words that say what to do."""
+"""Explains errors of a Redis server and what to do about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripts answer, as jobs and leases."""
+"""Converts script replies to jobs and leases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reply = Sequence[Any]
 
 
 class Spec(NamedTuple):
-    """What the jobs of a batch have in common."""
+    """Fields shared by all jobs of a batch."""
 
     kind: str
     tenant: str

@@ -1,4 +1,4 @@
-"""What settlements tell of lanes, and what lanes make of settlements."""
+"""Applies settlements to lanes, and lane verdicts to settlements."""
 
 from __future__ import annotations
 

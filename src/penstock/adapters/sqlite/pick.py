@@ -1,4 +1,4 @@
-"""Who is first in line.
+"""Selects the jobs at the head of the line.
 
 Every statement reads the head of an index. Batches travel as one JSON value in each direction:
 a statement that yields rows one by one hands the interpreter lock back and forth for each row,

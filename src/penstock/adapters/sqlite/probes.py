@@ -1,4 +1,4 @@
-"""Who probes which troubled lane, and what comes of it."""
+"""Assigns probes of troubled lanes to processes, and records their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parent and child say to each other.
+"""The protocol between parent and child.
 
 A frame is two lengths (4 bytes each), a header in JSON and a body in bytes. The body carries the
 document one way and its text the other: text as JSON would hold up the parent's event loop.

@@ -1,4 +1,5 @@
-"""What a document may cost. Whatever is over ends as a ParserError that names the limit."""
+"""Resource limits of parsing. A document over one of them ends as a ParserError that names the
+limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of a parser."""
+"""Requests that a parser understands."""
 
 from __future__ import annotations
 

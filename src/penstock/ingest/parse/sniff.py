@@ -1,4 +1,4 @@
-"""What a document is, by its content: names and declared types lie."""
+"""Detects a document's type by its content: names and declared types lie."""
 
 from __future__ import annotations
 

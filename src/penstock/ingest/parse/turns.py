@@ -1,4 +1,4 @@
-"""Who is next at the parsers: tenants in turn, and for each tenant first come, first served.
+"""Schedules the parsers: tenants in turn, and for each tenant first come, first served.
 
 So who brings many documents, or slow ones, waits for itself, and others for one of its documents
 at most. A tenant whose turn has come goes to the end of the round; one that has nothing left to do

@@ -1,4 +1,4 @@
-"""What crosses the pipe, packed into a frame on one side and unpacked on the other.
+"""Packs what crosses the pipe into a frame on one side, and unpacks it on the other.
 
 A chunk's text is not sent along, but for what it repeats: it is a part of the document's.
 """

@@ -1,4 +1,4 @@
-"""Which kinds of personal data there are, and who finds each.
+"""Kinds of personal data, and the finder of each.
 
 A finder takes text and yields spans: start, end, kind. Those here read text that was folded first
 (fold.py), so they know only ASCII digits and signs. Where two of them claim the same characters,

@@ -1,4 +1,4 @@
-"""What stands around a number: its bounds, and words that say what it is."""
+"""The surroundings of a number: its bounds, and words that say what it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a finder finds."""
+"""A span of text that a finder found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers have in common: one request a page, until there are enough findings."""
+"""Paging common to all providers: one request a page, until there are enough findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to jobs from a page, and how it is told: also what was not done, and why."""
+"""Actions on jobs from a page, and their results: also what was not done, and why."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def problem_page(request: Request, problem: Problem) -> Response:
 
 
 class Flash(NamedTuple):
-    """What came of something that was done, said once on the next page."""
+    """A message about the result of an action, shown once on the next page."""
 
     kind: Literal["good", "bad"]
     text: str

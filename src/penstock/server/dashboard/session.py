@@ -1,4 +1,5 @@
-"""Who looks at the dashboard: a key in a cookie, or nobody in particular on this machine.
+"""Authenticates visitors of the dashboard: by a key in a cookie, or as the anonymous user of this
+machine.
 
 The cookie holds the key itself, so there is no session to keep: any server of the queue knows it,
 and it is good for nothing once the key is revoked. It is read for pages only, never for the API.
@@ -26,7 +27,7 @@ SAFE = ("GET", "HEAD")
 
 
 class Visit(NamedTuple):
-    """What a page works with: the app as the caller's tenant sees it, and what they may do."""
+    """The context of a page: the app as the caller's tenant sees it, and what they may do."""
 
     desk: Desk
     caller: Caller

@@ -17,7 +17,7 @@ PASSAGE = "passage-"
 
 
 class Story:
-    """What was told of an answer so far: what was done, in words, and the text as it is written."""
+    """The events of an answer so far: what was done, in words, and the text as it is written."""
 
     def __init__(self, desk: Desk, answer_id: str) -> None:
         self._desk = desk

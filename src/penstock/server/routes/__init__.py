@@ -1,1 +1,1 @@
-"""What can be asked for over HTTP, a file for each thing."""
+"""HTTP routes, a file for each resource."""

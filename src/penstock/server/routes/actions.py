@@ -1,4 +1,4 @@
-"""What callers did to jobs, lanes and documents."""
+"""Actions of callers on jobs, lanes and documents."""
 
 from __future__ import annotations
 

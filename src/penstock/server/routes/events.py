@@ -46,7 +46,7 @@ STREAM = described("change", "reset", "done")
 
 
 class Seen(NamedTuple):
-    """How that stands which a stream tells of."""
+    """The state of a stream's subject."""
 
     what: Literal["document", "task"]
     thing: Document | TaskView
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What a stream tells of."""
+    """The subject of a stream."""
 
     log: str
     look: Callable[[], Awaitable[Seen | None]]

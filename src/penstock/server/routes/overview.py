@@ -1,4 +1,4 @@
-"""How it goes: for a tenant its jobs, for an admin the whole queue."""
+"""The overview: for a tenant its jobs, for an admin the whole queue."""
 
 from __future__ import annotations
 

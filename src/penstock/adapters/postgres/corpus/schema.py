@@ -1,4 +1,4 @@
-"""What a corpus needs of the server: pgvector, and its own tables beside the queue's."""
+"""Server requirements of a corpus: pgvector, and its own tables beside the queue's."""
 
 from __future__ import annotations
 

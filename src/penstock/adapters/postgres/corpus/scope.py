@@ -1,4 +1,4 @@
-"""What a search is narrowed to, and how much that is."""
+"""The scope of a search, and how much it covers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def condition(scope: Scope) -> Filter:
 
 
 class Extent(NamedTuple):
-    """How much there is to search."""
+    """The amount of data a search covers."""
 
     tenant: int
     """Its number."""

@@ -1,4 +1,4 @@
-"""Which model serves, and the change from one to another."""
+"""The embedding model in use, and the switch from one to another."""
 
 from __future__ import annotations
 

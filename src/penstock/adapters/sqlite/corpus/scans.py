@@ -1,4 +1,4 @@
-"""What was read on pages that are pictures, while their document is under way."""
+"""Text read from scanned pages, kept while their document is being processed."""
 
 from __future__ import annotations
 

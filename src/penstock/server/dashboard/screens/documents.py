@@ -47,7 +47,7 @@ FIELDS = ("what", "text", "url", "title", "id", "collection")
 
 
 class Wanted:
-    """Which documents an address asks for."""
+    """The documents that an address selects."""
 
     def __init__(
         self,

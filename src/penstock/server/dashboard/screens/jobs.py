@@ -30,7 +30,7 @@ UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
 class Wanted:
-    """Which jobs an address asks for; what is empty in it is left out."""
+    """The jobs that an address selects; what is empty in it is left out."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""What callers did to jobs, lanes and documents. Of all tenants, so it is for admins."""
+"""The audit log: actions of callers on jobs, lanes and documents. Of all tenants, so it is for
+admins."""
 
 from __future__ import annotations
 

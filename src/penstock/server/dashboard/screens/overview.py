@@ -1,4 +1,4 @@
-"""How it goes: what needs attention, what is queued and running, by whom, in which lanes."""
+"""The overview: what needs attention, what is queued and running, by whom, in which lanes."""
 
 from __future__ import annotations
 

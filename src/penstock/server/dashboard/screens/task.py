@@ -37,7 +37,7 @@ From = Annotated[int, Query(alias="from", ge=0, le=2**31)]
 
 
 class ProviderView(NamedTuple):
-    """What a task has of one provider."""
+    """A task's results from one provider."""
 
     name: str
     searches: int
