@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -22,8 +23,13 @@ from tests.support.scans import noise, picture, saved
 from tests.support.waiting import until
 
 ALL = "eng+jpn+kor"
-SLOW = saved(noise(4_000), "PNG")
 pytestmark = pytest.mark.usefixtures("tesseract")
+
+
+@cache
+def slow() -> bytes:
+    """A picture that takes long to read."""
+    return saved(noise(4_000), "PNG")
 
 
 def reading(child: psutil.Process) -> psutil.Process | None:
@@ -97,7 +103,7 @@ async def test_a_language_that_is_missing_is_named_and_not_left_out() -> None:
 
 async def test_tesseract_is_killed_when_a_picture_takes_too_long() -> None:
     async with ParserPool(size=1, limits=ParseLimits(seconds=3)) as pool:
-        reading = asyncio.create_task(pool.ocr(SLOW, 1, ALL))
+        reading = asyncio.create_task(pool.ocr(slow(), 1, ALL))
         tesseract = await started(pool)
         began = time.monotonic()
         with pytest.raises(ParserError) as caught:
@@ -111,7 +117,7 @@ async def test_tesseract_is_killed_when_a_picture_takes_too_long() -> None:
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
 async def test_tesseract_is_killed_when_nobody_wants_its_answer(how: str) -> None:
     async with ParserPool(size=1) as pool:
-        reading = asyncio.create_task(pool.ocr(SLOW, 1, ALL))
+        reading = asyncio.create_task(pool.ocr(slow(), 1, ALL))
         tesseract = await started(pool)
         if how == "cancelled":
             reading.cancel()
@@ -124,7 +130,7 @@ async def test_tesseract_is_killed_when_nobody_wants_its_answer(how: str) -> Non
 
 async def test_tesseract_does_not_outlive_a_child_that_is_killed() -> None:
     async with ParserPool(size=1) as pool:
-        reading = asyncio.create_task(pool.ocr(SLOW, 1, ALL))
+        reading = asyncio.create_task(pool.ocr(slow(), 1, ALL))
         tesseract = await started(pool)
         os.kill(pool.pids[0], signal.SIGKILL)
         await gone(tesseract)
@@ -157,7 +163,7 @@ async def test_tesseract_does_not_outlive_the_process_that_asked() -> None:
     )
     assert parent.stdin is not None
     assert parent.stdout is not None
-    parent.stdin.write(SLOW)
+    parent.stdin.write(slow())
     parent.stdin.close()
     child = psutil.Process(int(await parent.stdout.readline()))
 
