@@ -71,7 +71,7 @@ run: ## serve the quickstart example on localhost:8321
 	$(BIN)/penstock serve examples.quickstart:app
 
 # The files of tests that need a core to themselves: to look through all others takes longer.
-ALONE = $(shell grep -rl --include='*.py' --exclude-dir=chaos 'mark\.alone' tests)
+ALONE = $(sort $(shell grep -rl --include='*.py' --exclude-dir=chaos 'mark\.alone' tests))
 
 # Most tests wait more than they compute: five at a time, then those that need a core to
 # themselves two at a time, and chaos, which takes the whole machine, by itself. All parts are run,
