@@ -52,6 +52,7 @@ class SearchResult:
     mode: str
     """hybrid, or text: without vectors, and `note` says why."""
     note: str = ""
+    """Also what of the question was not looked for."""
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form; what `--json` prints."""
