@@ -64,6 +64,7 @@ class Gathered:
                         score=passage.score,
                         query=query,
                         round=number,
+                        page_starts=passage.page_starts,
                     )
                 )
         self.all += new

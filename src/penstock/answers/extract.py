@@ -16,6 +16,7 @@ from penstock.ingest.lines import soft_breaks
 from penstock.model.answer import Citation, Evidence
 
 MOST_SENTENCES = 4
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 LONGEST = 600
 """Characters of one sentence: a table may be one without an end."""
 LEAST_COVERED = 0.2
@@ -218,8 +219,4 @@ def _whole(text: str) -> list[tuple[int, int]]:
 
 def _short(sentence: str) -> str:
     line = " ".join(sentence.split())
-    return (
-        line
-        if len(line) <= LONGEST
-        else f"{line[:LONGEST].rsplit(' ', 1)[0]} \N{HORIZONTAL ELLIPSIS}"
-    )
+    return line if len(line) <= LONGEST else f"{line[:LONGEST].rsplit(' ', 1)[0]} {ELLIPSIS}"
