@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from penstock.ingest.parse.sniff import Mime
-from penstock.server.dashboard.screens.documents import ACCEPTED
+from penstock.server.dashboard.screens.documents import ACCEPTED, PICTURES, accepted
 from tests.support.dashboard import Board, Device, Look
 from tests.support.screens import (
     DEVICES,
@@ -387,7 +387,8 @@ def test_who_may_only_read_reads_and_changes_nothing(board: Board, served: Serve
 
 
 def test_all_formats_that_are_read_are_named() -> None:
-    assert set(ACCEPTED) == {one.name for one in Mime}
+    assert {*ACCEPTED, *PICTURES} == {one.name for one in Mime}
+    assert set(accepted("ocr")) - set(accepted("none")) == {"PNG", "JPEG", "TIFF"}
 
 
 @pytest.mark.parametrize("look_of", some_of(LOOKS, "laptop-light"))

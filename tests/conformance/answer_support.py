@@ -53,6 +53,6 @@ async def saved(store: AnswerStore, answer: Answer) -> Answer:
 def a_round(number: int, text: str = "Water turns the wheel.") -> Round:
     evidence = Evidence(
         *(number, "default", "mill", "The mill", "/mill.txt", 3, 120, 142, (2, 3)),
-        *(text, 0.75, "wheel", number),
+        *(text, 0.75, "wheel", number, (130,)),
     )
     return Round(number, ("wheel", "mill"), (evidence,), ("who built it",), enough=False)

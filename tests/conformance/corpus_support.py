@@ -83,7 +83,8 @@ def staged_of(chunks: Sequence[str], title: str = "a title") -> Staged:
         digest = hashlib.sha256(text.encode()).hexdigest()
         end = at + len(text)
         tokens = len(text.split())
-        new.append(NewChunk(text, at, end, at, tokens, (1, 2), ("top",), digest, text, "latin"))
+        about = (tokens, (1, 2), ("top",), digest, text, "latin", (end - 1,))
+        new.append(NewChunk(text, at, end, at, *about))
         at = end
     return Staged("".join(chunks), new, title, "text/plain", {"email": 2})
 

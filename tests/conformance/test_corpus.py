@@ -95,6 +95,7 @@ async def test_chunks_and_text_are_those_that_were_staged(corpus: Corpus) -> Non
     assert text == "sun moon 月 rain"
     assert [text[chunk.start : chunk.end] for chunk in chunks] == [chunk.text for chunk in chunks]
     assert {(chunk.pages, chunk.section) for chunk in chunks} == {((1, 2), ("top",))}
+    assert [chunk.page_starts for chunk in chunks] == [(chunk.end - 1,) for chunk in chunks]
 
 
 async def test_new_version_replaces_the_old_one_at_once(corpus: Corpus) -> None:

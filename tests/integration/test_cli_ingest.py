@@ -131,7 +131,7 @@ def test_standard_input_titles_and_metadata(cli: Cli) -> None:
     options = ["--id", "note", "--title", "A note", "--metadata", "year=2026", "--metadata", "by="]
     cli("ingest", "-", *options, "--no-wait", stdin="The sluice opens at dawn.")
     shown = cli("documents", "show", "note", "--json").json
-    assert (shown["title"], shown["metadata"]) == ("A note", {"year": "2026", "by": ""})
+    assert (shown["title"], shown["metadata"]) == ("A note", {"year": 2026, "by": ""})
     assert shown["state"] == "processing"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Penstock
+from penstock.ingest.library import NOT_LOOKED_FOR
 from tests.support.cli import Cli, Done
 from tests.support.documents import pdf
 from tests.support.waiting import PATIENCE
@@ -26,7 +27,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     async def fill() -> None:
         async with app.running():
             await corpus.add(pdf(pages=2), id="report.pdf")
-            await corpus.add(WEIR, id="weir.md", collection="history", metadata={"year": "1920"})
+            await corpus.add(WEIR, id="weir.md", collection="history", metadata={"year": 1920})
             await corpus.add(NOTE, id="note.txt")
             await app.drain(timeout=PATIENCE)
 
@@ -76,7 +77,7 @@ def test_narrowed_by_collection_document_metadata_and_tenant(filled: Cli) -> Non
     assert found(filled, "sluice") == {"weir.md", "report.pdf", "note.txt"}
     assert found(filled, "sluice", "--collection", "history") == {"weir.md"}
     assert found(filled, "sluice", "--document", "note.txt") == {"note.txt"}
-    assert found(filled, "sluice", "--metadata", "year=1920") == {"weir.md"}
+    assert found(filled, "sluice", "--metadata", "year=1920") == {"weir.md"}, "as over HTTP"
     assert found(filled, "sluice", "--tenant", "other") == set()
 
 
@@ -84,6 +85,24 @@ def test_personal_data_is_masked_in_what_is_found(filled: Cli) -> None:
     shown = filled("search", "물은 언제 흐르나요?", "--limit", "1").out
     assert "note.txt" in shown.splitlines()[0]
     assert "문의: [PHONE]" in shown
+
+
+def test_personal_data_in_a_question_finds_nobody_elses(filled: Cli) -> None:
+    """All of a kind have the same label, which says nothing of whose they are."""
+    done = filled("search", "010-9876-5432")
+    assert done.out == ""
+    assert done.err.splitlines() == [NOT_LOOKED_FOR, "nothing found"]
+    app = Penstock(filled.url)
+    corpus = app.corpus
+
+    async def ask() -> list[tuple[set[str], str]]:
+        async with app:
+            found = [await corpus.search(one) for one in ("weir 010-9876-5432", "phone")]
+            return [({hit.document.id for hit in one.passages}, one.note) for one in found]
+
+    mixed, word = asyncio.run(ask())
+    assert mixed == ({"weir.md"}, NOT_LOOKED_FOR)
+    assert word == ({"note.txt"}, ""), "who asks for the word finds it"
 
 
 def test_without_the_embedder_it_is_text_only_and_says_so(filled: Cli) -> None:

@@ -104,6 +104,10 @@ def test_what_a_model_is_shown_keeps_to_its_tokens() -> None:
     [
         ("Where is the golden sluice?", "A sluice of wood.", ("golden",)),
         ("What is the HTTP limit?", "Limits are kept.", ("HTTP",)),
+        ("Has the mill a fax or a cup?", "The mill is old.", ("fax", "cup")),
+        ("How long is the warranty?", "The warranty lasts a year.", ()),
+        ("How often is the long shaft greased?", "A shaft is greased.", ("long",)),
+        ("Wie lange gilt die Garantie?", "Die Garantie gilt ein Jahr.", ()),
         ("水車の価格は何ですか。", "水車は回る。", ("価格",)),
         ("물레방아의 가격은 얼마인가요?", "물레방아는 물로 돈다.", ("가격은",)),
         ("Where is it?", "日本語の文。", ()),

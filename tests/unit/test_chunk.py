@@ -195,6 +195,8 @@ def test_a_chunk_knows_its_pages() -> None:
     for each in chunks:
         assert each.pages is not None
         first, last = (pages[number - 1] for number in each.pages)
+        later = pages[first.number : last.number]
+        assert each.page_starts == tuple(page.start for page in later)
         assert first.start <= each.start < first.end
         assert last.start < each.end <= last.end
 

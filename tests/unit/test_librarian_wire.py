@@ -41,11 +41,12 @@ def passages(draw: st.DrawFn) -> tuple[Evidence, ...]:
             chunk=draw(st.integers(0, 2**31 - 1)),
             start=(start := draw(st.integers(0, 2**40))),
             end=start + draw(st.integers(0, 2**40)),
-            pages=draw(st.none() | st.integers(1, 99).map(lambda page: (page, page + 1))),
+            pages=(pages := draw(st.none() | st.integers(1, 99).map(lambda at: (at, at + 1)))),
             text=draw(TEXT),
             score=draw(st.floats(allow_nan=False, allow_infinity=False)),
             query=draw(TEXT),
             round=draw(st.integers(0, 5)),
+            page_starts=() if pages is None else draw(st.sampled_from([(), (start,)])),
         )
         for number in numbers
     )

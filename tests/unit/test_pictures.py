@@ -74,7 +74,7 @@ def test_a_tiff_has_pages() -> None:
 def test_where_scans_are_not_read_that_is_what_is_said(data: bytes) -> None:
     with pytest.raises(ParserError, match="where `scans` is set") as caught:
         read(data, ParseLimits())
-    assert caught.value.reason == "empty"
+    assert caught.value.reason == "scanned"
 
 
 def test_where_scans_are_not_read_pages_with_text_are() -> None:

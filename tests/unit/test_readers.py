@@ -114,6 +114,20 @@ def test_a_workbook_has_a_heading_per_sheet_and_shows_dates_as_dates() -> None:
     assert any(line.startswith("TRUE | ") and line.endswith(" | 0.5") for line in lines)
 
 
+def test_numbers_of_a_workbook_are_read_as_it_shows_them() -> None:
+    book = openpyxl.Workbook()
+    book.active.append([89.9, 0.1 + 0.2, 1e-7, -2.5, 42, 4111111111111111])
+    book.active.append([0.25, 0.07, 1, 0.0825, -0.5, 0.5])
+    formats = ["0%", "0.00%", "0%;[Red]-0%", "#,##0.0 %", "0%", '0.0" % of all"']
+    for cell, shown in zip(book.active[2], formats, strict=False):
+        cell.number_format = shown
+    buffer = io.BytesIO()
+    book.save(buffer)
+    numbers, percents = read(buffer.getvalue(), LIMITS).text.splitlines()[-2:]
+    assert numbers == "89.9 | 0.3 | 1e-07 | -2.5 | 42 | 4111111111111111"
+    assert percents == "25% | 7% | 100% | 8.25% | -50% | 0.5"
+
+
 def test_a_web_page_keeps_what_is_seen() -> None:
     page = (
         "<html><head><title>T &amp; t</title><script>var a='<p>x</p>'</script></head><body>"

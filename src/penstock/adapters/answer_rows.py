@@ -32,6 +32,10 @@ def answer_values(answer: Answer) -> dict[str, Any]:
     """An answer, by column, in the order of COLUMNS."""
     known: dict[str, Any] = kept(asdict(answer))
     rounds = known.pop("rounds")
+    for evidence in (one for turn in rounds for one in turn["evidence"]):
+        # In one list, as with chunks: an earlier version knows no other key, and reads two of it.
+        if starts := evidence.pop("page_starts", ()):
+            evidence["pages"] = [*evidence["pages"], *starts]
     return {
         **{name: known.pop(name) for name in _OWN},
         "body": json.dumps(known, ensure_ascii=False),
@@ -89,5 +93,5 @@ def _round_of(known: dict[str, Any]) -> Round:
 
 
 def _evidence_of(known: dict[str, Any]) -> Evidence:
-    pages = known["pages"]
-    return Evidence(**known | {"pages": None if pages is None else (pages[0], pages[1])})
+    pages = known["pages"] or ()
+    return Evidence(**known | {"pages": tuple(pages[:2]) or None, "page_starts": tuple(pages[2:])})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
+from penstock.model.document import Document, DocumentRef, DocumentState, NewChunk, StoredChunk
 
 COLUMNS = (
     "number, tenant, collection, id, generation, live, state, stage, progress, message, title,"
@@ -48,6 +48,11 @@ CHUNK_COLUMNS = (
 )
 
 
+def pages_column(chunk: NewChunk) -> str:
+    """Its pages as JSON: the first, the last, and where those after the first begin."""
+    return json.dumps(chunk.pages and (*chunk.pages, *chunk.page_starts))
+
+
 def chunk_of(row: Sequence[Any]) -> StoredChunk:
     """The chunk in a row of CHUNK_COLUMNS."""
     pages = None if row[6] in (None, "null") else json.loads(row[6])
@@ -61,4 +66,5 @@ def chunk_of(row: Sequence[Any]) -> StoredChunk:
         pages=None if pages is None else (pages[0], pages[1]),
         section=tuple(json.loads(row[7])),
         script=row[8],
+        page_starts=() if pages is None else tuple(pages[2:]),
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from penstock.answers.question import without_measures
 from penstock.corpus.query import query_terms
 from penstock.corpus.search import Passage
 from penstock.corpus.terms import index_terms, script
@@ -24,8 +27,6 @@ _WORD = re.compile(
     r"[\u3005\u3400-\u9fff]+|[\u30a1-\u30fa\u30fc]+"  # of Japanese what is not grammar
     r"|[\uac00-\ud7a3]+|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:[-.'][^\W_]+)*"
 )
-_SMALL = re.compile(r"[A-Za-z][a-z]{0,2}")
-"""Articles and the like; an abbreviation has capitals."""
 
 
 class Gathered:
@@ -62,6 +63,7 @@ class Gathered:
                         score=passage.score,
                         query=query,
                         round=number,
+                        page_starts=passage.page_starts,
                     )
                 )
         self.all += new
@@ -109,13 +111,33 @@ def covered(question: str, one: Evidence) -> float:
     return sum(_is_there(word, there) for word in asked) / len(asked) if asked else 1.0
 
 
+def shares(question: str, evidence: Sequence[Evidence]) -> dict[int, float]:
+    """The same for each passage by its number, where words count the more the fewer passages have
+    them: where all are about pumps, it is the name of one that tells which is meant."""
+    asked = words(question)
+    there = [_terms(one) for one in evidence]
+    held = [{word for word in asked if _is_there(word, terms)} for terms in there]
+    weights = weights_of(held)
+    whole = sum(weights.values()) or 1.0
+    return {
+        one.number: sum(weights[word] for word in found) / whole
+        for one, found in zip(evidence, held, strict=True)
+    }
+
+
+def weights_of(held: Sequence[Collection[str]]) -> dict[str, float]:
+    """What words are worth by how few of these have them; over zero, also where all have."""
+    holding = Counter(word for words in held for word in words)
+    return {word: math.log((1 + len(held)) / count) for word, count in holding.items()}
+
+
 def words(question: str) -> list[str]:
     """The words of a question that tell what it is about, each once, as they are written."""
     telling = set(query_terms(question).terms)
     return [
         word
-        for word in dict.fromkeys(_WORD.findall(question))
-        if not _SMALL.fullmatch(word) and telling.intersection(index_terms(word))
+        for word in dict.fromkeys(_WORD.findall(without_measures(question)))
+        if telling.intersection(index_terms(word))
     ]
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from penstock.answers.evidence import covered
+from penstock.answers.evidence import covered, shares, weights_of
+from penstock.answers.question import parts_of, without_measures
 from penstock.answers.sentences import cited, sentences
 from penstock.corpus.query import query_terms
-from penstock.corpus.terms import index_terms, script
+from penstock.corpus.terms import TIE, index_terms, script
 from penstock.ingest.lines import soft_breaks
 from penstock.model.answer import Citation, Evidence
 
 MOST_SENTENCES = 4
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 LONGEST = 600
 """Characters of one sentence: a table may be one without an end."""
 LEAST_COVERED = 0.2
@@ -25,7 +26,10 @@ small."""
 BESIDE_BEST = 0.6
 """Of the best passage, and of the best sentence: what has less is left out."""
 
-HEADING = re.compile(r"\s*#{1,6} ")
+ABOVE = 0.35
+"""What a word counts that is not in the sentence but above it."""
+
+HEADING = re.compile(r"^[ \t]*#{1,6} ", re.MULTILINE)
 _STOP = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]\u300d\u300f]{0,4}\s*$")
 
 FOREIGN = "what is quoted was found by its meaning alone: it is in another script"
@@ -45,6 +49,14 @@ class Written(NamedTuple):
     """What the reader should know of it."""
 
 
+class _Sentence(NamedTuple):
+    at: tuple[int, int]
+    said: set[str]
+    """Words of the question that it has."""
+    above: set[str]
+    """Those that it is about without having them."""
+
+
 class _Candidate(NamedTuple):
     worth: float
     evidence: Evidence
@@ -55,7 +67,10 @@ class _Candidate(NamedTuple):
 def extract(question: str, evidence: Sequence[Evidence]) -> Written:
     """The best sentences of the best passages, in the order of their numbers. Where no passage
     scored enough, it says that nothing was found."""
-    chosen, note = _best(_candidates(question, evidence)), ""
+    parts = parts_of(question)
+    most = math.ceil(MOST_SENTENCES / len(parts))
+    found = [one for part in parts for one in _best(_candidates(part, question, evidence), most)]
+    chosen, note = list({one.text: one for one in found}.values()), ""
     if not chosen:
         chosen, note = _foreign(question, evidence), FOREIGN
     if not chosen:
@@ -71,37 +86,90 @@ def nothing(question: str) -> str:
     return NOTHING.get(script(question), NOTHING_ELSE)
 
 
-def _candidates(question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
-    """The sentences of passages that have to do with the question, in its own script."""
-    asked, own = set(query_terms(question).terms), script(question)
-    shares = {one.number: covered(question, one) for one in evidence if script(one.text) == own}
+def _candidates(part: str, question: str, evidence: Sequence[Evidence]) -> list[_Candidate]:
+    """The sentences of passages that have to do with this part of the question, in its script."""
+    own = script(question)
+    near = [
+        one for one in evidence if script(one.text) == own and covered(part, one) >= LEAST_COVERED
+    ]
+    # Another part may name the subject of all of them.
+    by_part, by_all = shares(part, near), shares(question, near)
     worth = {
-        one.number: one.score + shares[one.number]
-        for one in evidence
-        if shares.get(one.number, 0.0) >= LEAST_COVERED
+        one.number: (1 + one.score) * (by_part[one.number] + by_all[one.number]) for one in near
     }
     least = max(worth.values(), default=0.0) * BESIDE_BEST
-    split = [
-        (one, at, set(index_terms(one.text[slice(*at)])) & asked)
-        for one in evidence
-        if worth.get(one.number, -1.0) >= least
-        for at in _telling(one)
-    ]
-    holding = Counter(term for _, _, terms in split for term in terms)
-    # A word that most sentences have tells little.
-    weights = {term: math.log(1 + len(split) / count) for term, count in holding.items()}
+    asked, known = _asked(part), set(index_terms(question))
     return [
-        _Candidate(
-            worth[one.number] * sum(weights[term] for term in terms),
-            one,
-            at[0],
-            _short(one.text[slice(*at)]),
-        )
-        for one, at, terms in split
+        _Candidate(worth[one.number] * share, one, at[0], _short(one.text[slice(*at)]))
+        for one in near
+        if worth[one.number] >= least
+        for at, share in _weighed(one, asked, known)
     ]
 
 
-def _best(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _weighed(
+    one: Evidence, asked: Mapping[str, frozenset[str]], known: set[str]
+) -> Iterator[tuple[tuple[int, int], float]]:
+    """Where the sentences of a passage are that have words of the question, and how much of it
+    each has. What all of them are about does not tell which one answers."""
+    sentences = list(_without_echoes(one.text, list(_sentences(one, asked)), known))
+    weights = weights_of([said | above for _, said, above in sentences])
+    whole = sum(weights.get(word, math.log(1 + len(sentences))) for word in asked)
+    for at, said, above in sentences:
+        if said:
+            inherited = sum(weights[word] for word in above - said)
+            yield at, (sum(weights[word] for word in said) + ABOVE * inherited) / whole
+
+
+def _without_echoes(text: str, split: Sequence[_Sentence], known: set[str]) -> Iterator[_Sentence]:
+    """Without lines that only repeat words of the question, as headings do that are not marked,
+    where a sentence says the same and more."""
+
+    def adds(one: _Sentence) -> bool:
+        return bool(_STOP.search(text, *one.at) or set(index_terms(text[slice(*one.at)])) - known)
+
+    telling = [one.said for one in split if one.said and adds(one)]
+    for one in split:
+        if adds(one) or not any(one.said <= said for said in telling):
+            yield one
+
+
+def _asked(question: str) -> dict[str, frozenset[str]]:
+    """The words of a question, each with what it is made of: a part number is one word."""
+    terms = query_terms(without_measures(question)).terms
+    numbers = {
+        term: frozenset(index_terms(term)[1:])
+        for term in terms
+        if TIE.search(term) and any(map(str.isdigit, term))
+    }
+    parts = frozenset[str]().union(*numbers.values())
+    return {term: numbers.get(term, frozenset([term])) for term in terms if term not in parts}
+
+
+def _held(asked: Mapping[str, frozenset[str]], text: str) -> set[str]:
+    there = set(index_terms(text))
+    return {word for word, parts in asked.items() if word in there or parts <= there}
+
+
+def _sentences(one: Evidence, asked: Mapping[str, frozenset[str]]) -> Iterator[_Sentence]:
+    """Those of a passage. Each is about what its title says, the headings it stands under, and
+    what the passage begins with, without saying so."""
+    always, headings = _held(asked, one.title), dict[int, set[str]]()
+    marks = list(HEADING.finditer(one.text))
+    telling = _telling(one)
+    for at in telling:
+        while marks and marks[0].start() < at[0]:
+            mark = marks.pop(0)
+            level = mark[0].count("#")
+            headings = {other: words for other, words in headings.items() if other < level}
+            headings[level] = _held(asked, one.text[mark.end() :].partition("\n")[0])
+        said = _held(asked, one.text[slice(*at)])
+        yield _Sentence(at, said, always.union(*headings.values()))
+        if at == telling[0]:
+            always |= said
+
+
+def _best(candidates: Sequence[_Candidate], most: int) -> list[_Candidate]:
     ranked = sorted(candidates, key=lambda one: (-one.worth, one.evidence.number, one.start))
     chosen: dict[str, _Candidate] = {}
     for one in ranked:
@@ -111,7 +179,7 @@ def _best(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         if any(one.text in other for other in chosen):
             continue
         chosen = {text: other for text, other in chosen.items() if text not in one.text}
-        if len(chosen) < MOST_SENTENCES:
+        if len(chosen) < most:
             chosen[one.text] = one
     return list(chosen.values())
 
@@ -151,8 +219,4 @@ def _whole(text: str) -> list[tuple[int, int]]:
 
 def _short(sentence: str) -> str:
     line = " ".join(sentence.split())
-    return (
-        line
-        if len(line) <= LONGEST
-        else f"{line[:LONGEST].rsplit(' ', 1)[0]} \N{HORIZONTAL ELLIPSIS}"
-    )
+    return line if len(line) <= LONGEST else f"{line[:LONGEST].rsplit(' ', 1)[0]} {ELLIPSIS}"

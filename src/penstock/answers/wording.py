@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.answers.extract import ELLIPSIS
 from penstock.model.answer import Answer, Evidence
 from penstock.model.change import Change
 
@@ -27,9 +33,34 @@ def in_words(change: Change) -> str:
 
 
 def cited_evidence(answer: Answer) -> list[Evidence]:
-    """What the text cites, by number, each once."""
-    numbers = {one.number for one in answer.citations}
-    return [one for one in answer.evidence if one.number in numbers]
+    """What the text cites, by number, each once. Where sentences are quoted as they are, its pages
+    are theirs."""
+    lines: dict[int, list[str]] = {}
+    for one in answer.citations:
+        begin = answer.text.rfind("\n", 0, one.start) + 1
+        lines.setdefault(one.number, []).append(answer.text[begin : one.start])
+    return [
+        replace(one, pages=_pages(one, lines[one.number])) if answer.mode == "extractive" else one
+        for one in answer.evidence
+        if one.number in lines
+    ]
+
+
+def _pages(one: Evidence, quotes: Sequence[str]) -> tuple[int, int] | None:
+    """The first and last page that the quotes are on; of the whole passage if one is not found."""
+    if one.pages is None or not one.page_starts:
+        return one.pages
+    # What a passage repeats of a table stands before its start.
+    offset, on = one.end - len(one.text), list[int]()
+    for quote in quotes:
+        words = quote.removesuffix(f"{ELLIPSIS} ").split()
+        found = re.search(r"\s+".join(map(re.escape, words)), one.text)
+        if found is None:
+            return one.pages
+        on += [
+            bisect_right(one.page_starts, offset + at) for at in (found.start(), found.end() - 1)
+        ]
+    return one.pages[0] + min(on), one.pages[0] + max(on)
 
 
 def _quoted(texts: list[str]) -> str:

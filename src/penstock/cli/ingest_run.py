@@ -43,7 +43,7 @@ class Given:
     collection: str
     tenant: str
     title: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     retry: bool = False
     """Try again what has failed before."""
 

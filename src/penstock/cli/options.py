@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -67,7 +68,11 @@ CollectionOption = Annotated[
 ]
 MetadataOption = Annotated[
     list[str] | None,
-    typer.Option("--metadata", metavar="KEY=VALUE", help="What is known of it; repeatable."),
+    typer.Option(
+        "--metadata",
+        metavar="KEY=VALUE",
+        help="What is known of it: a text, a number, true or false; repeatable.",
+    ),
 ]
 LimitOption = Annotated[
     int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most this many.")
@@ -137,12 +142,26 @@ def seconds_of(option: str, text: str | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
-def metadata_of(given: list[str] | None) -> dict[str, str]:
+def metadata_of(given: list[str] | None) -> dict[str, Any]:
     """`KEY=VALUE` as given, taken apart; UsageError for what has no `=`."""
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for one in given or ():
         key, equals, value = one.partition("=")
         if not key or not equals:
             raise UsageError(f"--metadata takes KEY=VALUE, not {one!r}")
-        pairs[key] = value
+        pairs[key] = _value_of(value)
     return pairs
+
+
+def _value_of(text: str) -> Any:
+    """A number, true or false as JSON writes it is one, as over HTTP; quotes make a text of it.
+    All else is a text as it stands, also 007 and 1.10."""
+    if text[:1] not in tuple('"-0123456789tf'):
+        return text
+    try:
+        value = json.loads(text)
+        if isinstance(value, str) or json.dumps(value, allow_nan=False) == text:
+            return value
+    except ValueError:
+        pass
+    return text

@@ -49,8 +49,8 @@ def search_documents(
     """Find the passages of documents that answer a question.
 
     Both by its words and by what it means. When the embedder cannot be reached it is by words
-    alone, and the answer says so. Personal data was masked before anything was stored, so
-    searching for it finds nothing.
+    alone, and the answer says so. Personal data in it is not looked for: it was masked before
+    anything was stored.
     """
     with opened(queue, config, documents=True) as (app, run):
         result = run(
@@ -66,8 +66,8 @@ def search_documents(
     if as_json:
         print_json(result.as_dict())
         return
-    if result.mode == "text":
-        note(f"text only, {printable(result.note)}")
+    if result.note:
+        note(f"{'text only, ' if result.mode == 'text' else ''}{printable(result.note)}")
     if not result.passages:
         note("nothing found")
     for number, passage in enumerate(result.passages, 1):

@@ -44,6 +44,8 @@ class Passage:
     score: float
     why: Fused
     """Both ranks and scores."""
+    page_starts: tuple[int, ...] = ()
+    """Where in the document's text each of its pages after the first begins."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,6 +54,7 @@ class SearchResult:
     mode: str
     """hybrid, or text: without vectors, and `note` says why."""
     note: str = ""
+    """Also what of the question was not looked for."""
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form; what `--json` prints."""
@@ -156,4 +159,5 @@ def _passage(why: Fused, place: Place, weights: Mapping[str, float]) -> Passage:
         marks=shown.marks,
         score=why.score,
         why=why,
+        page_starts=chunk.page_starts,
     )

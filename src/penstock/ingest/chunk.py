@@ -6,6 +6,7 @@
         fresh           where what the chunk before did not have begins; of the first, 0
         tokens          as counted; never more than `size`
         pages           first and last page it touches, if there are pages
+        page_starts     where each of them after the first begins, as offsets in `text`
         section         titles of the headings it stands under, outermost first
 
 The parts from `fresh` to `end`, put side by side, are the text. Neighbours share `overlap` tokens,
@@ -68,6 +69,7 @@ class Chunk:
     tokens: int
     pages: tuple[int, int] | None = None
     section: tuple[str, ...] = ()
+    page_starts: tuple[int, ...] = ()
 
 
 def chunk(
@@ -100,6 +102,7 @@ def chunk(
                 tokens=tokens,
                 pages=places.pages(start, end),
                 section=places.section(start, fresh),
+                page_starts=places.page_starts(start, end),
             )
         )
         fresh = end
@@ -282,6 +285,10 @@ class _Places:
         first = max(0, bisect_right(self._page_starts, start) - 1)
         last = max(first, bisect_left(self._page_starts, end) - 1)
         return self._pages[first].number, self._pages[last].number
+
+    def page_starts(self, start: int, end: int) -> tuple[int, ...]:
+        first = max(1, bisect_right(self._page_starts, start))
+        return tuple(self._page_starts[first : bisect_left(self._page_starts, end)])
 
     def section(self, start: int, fresh: int) -> tuple[str, ...]:
         """What the chunk is about is what is new in it."""

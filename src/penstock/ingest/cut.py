@@ -49,6 +49,7 @@ def cut(uncut: Uncut, settings: ChunkSettings, count: CountTokens = count_tokens
             hash=hashlib.sha256(one.text.encode()).hexdigest(),
             terms=term_line(one.text),
             script=script(one.text),
+            page_starts=one.page_starts,
         )
         for one in chunks
     ]

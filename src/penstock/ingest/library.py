@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -64,7 +65,10 @@ log = logging.getLogger("penstock.ingest")
 READ_BYTES = 1 << 20
 LOOK_SECONDS = 1.0
 """Whoever waits for a document also looks this often: not every change is in its log."""
+NOT_LOOKED_FOR = "personal data is not looked for: it is masked in every document"
 FAILED_BEFORE = "the same content has failed before, and is tried again only with `retry`"
+
+_WORD = re.compile(r"\w")
 
 Content = bytes | str | Path | AsyncIterable[bytes]
 """Bytes as they are, text, a file, or bytes as they come."""
@@ -159,8 +163,9 @@ class Library:
     ) -> SearchResult:
         """The passages that answer best, by their words and by what they mean; none where nothing
         has to do with the question (settings `search_min_*`). The question is masked too: it goes
-        to the embedder, and what it names is masked in every passage. TimeoutError after
-        `seconds`, which the store is told too."""
+        to the embedder, and what it names is masked in every passage. Personal data in it is not
+        looked for, and `note` says so. TimeoutError after `seconds`, which the store is told
+        too."""
 
         def masked() -> tuple[str, Scope]:
             names = self._names
@@ -174,10 +179,13 @@ class Library:
         async with asyncio.timeout(seconds) as limited:
             size = _size(question, *(collections or ()), *(documents or ()), metadata=metadata)
             text, scope = await self._tools.masked(masked, size)
+            asked = self._tools.mask.without_labels(text)
+            if asked != text and not _WORD.search(asked):
+                return SearchResult([], "hybrid", NOT_LOOKED_FOR)
             model = (await self._tools.corpus.serving()).model or self._tools.model
-            return await search(
+            found = await search(
                 self._tools.corpus,
-                text,
+                asked,
                 scope,
                 model=model,
                 embed=partial(self._embedding.question, model, tenant),
@@ -186,6 +194,10 @@ class Library:
                 cutoff=self._cutoff(model),
                 until=limited.when(),
             )
+            if asked != text:
+                notes = filter(None, [NOT_LOOKED_FOR, found.note])
+                found = replace(found, note="; ".join(notes))
+            return found
 
     async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
         """Store bytes as they come, for `add` once the rest of a request is known. What is never

@@ -99,6 +99,11 @@ class Masker:
         pieces.append(text[done:])
         return Masked("".join(pieces), dict(counts), tuple(edits))
 
+    def without_labels(self, text: str) -> str:
+        """A masked text without its labels: what they stand for is nowhere, so that they have the
+        same name is no reason to find one text by another."""
+        return self._label.sub(" ", text)
+
     def document(self, parsed: Parsed) -> tuple[Parsed, Masked]:
         """A parsed document with all that is derived from it masked, and what became of its text:
         pages and headings are moved along, titles and metadata masked too."""

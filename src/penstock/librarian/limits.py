@@ -53,7 +53,8 @@ def _evidence(given: tuple[Evidence, ...]) -> None:
         _texts(f"passage {one.number}", texts)
         first, last = one.pages or (1, 1)
         sound = one.number > 0 and one.chunk >= 0 and 0 <= one.start <= one.end
-        if not sound or not 0 < first <= last or not math.isfinite(one.score):
+        sound = sound and 0 < first <= last and len(one.page_starts) <= last - first
+        if not sound or not math.isfinite(one.score):
             raise ValidationError(f"passage {one.number} is not one")
 
 

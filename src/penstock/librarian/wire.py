@@ -98,12 +98,19 @@ def _evidence_message(one: Evidence) -> pb.Evidence:
         chunk=one.chunk,
         start=one.start,
         end=one.end,
-        pages=None if one.pages is None else pb.Pages(first=one.pages[0], last=one.pages[1]),
+        pages=_pages_message(one),
         text=one.text,
         score=one.score,
         query=one.query,
         round=one.round,
     )
+
+
+def _pages_message(one: Evidence) -> pb.Pages | None:
+    if one.pages is None:
+        return None
+    first, last = one.pages
+    return pb.Pages(first=first, last=last, starts=one.page_starts)
 
 
 def _evidence_of(message: pb.Evidence) -> Evidence:
@@ -121,4 +128,5 @@ def _evidence_of(message: pb.Evidence) -> Evidence:
         score=message.score,
         query=message.query,
         round=message.round,
+        page_starts=tuple(message.pages.starts),
     )

@@ -62,6 +62,8 @@ class Evidence:
     query: str
     """That found it."""
     round: int
+    page_starts: tuple[int, ...] = ()
+    """Where in the document's text each of its pages after the first begins, if that is known."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -106,6 +106,8 @@ class NewChunk(NamedTuple):
     """What full text search knows it by."""
     script: str
     """What it is written in."""
+    page_starts: tuple[int, ...] = ()
+    """Where each of its pages after the first begins."""
 
     @property
     def repeated(self) -> str:
@@ -124,6 +126,7 @@ class StoredChunk(NamedTuple):
     pages: tuple[int, int] | None
     section: tuple[str, ...]
     script: str
+    page_starts: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form, without the number: a row of the store, of use to nobody else."""

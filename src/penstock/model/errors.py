@@ -362,7 +362,8 @@ class ResultTooLarge(PermanentError):
 
 class ParserError(PermanentError):
     """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
-    unknown (no format we read), unreadable (no such file), oversized, bomb, slow, memory, crashed.
+    scanned (only pictures, and `scans` is none), unknown (no format we read), unreadable (no such
+    file), oversized, bomb, slow, memory, crashed.
 
     Never retried: the same bytes end the same way. Redrive it once the limits are higher.
     """

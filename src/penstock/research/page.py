@@ -39,6 +39,7 @@ _REASONS = {
 }
 _PARSER_REASONS = {
     "empty": "empty",
+    "scanned": "empty",
     "unknown": "format",
     "encrypted": "encrypted",
     "oversized": "too_large",

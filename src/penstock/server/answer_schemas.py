@@ -64,6 +64,9 @@ class EvidenceOut(BaseModel):
     score: float
     query: str = Field(description="That found it.")
     round: int
+    page_starts: list[int] = Field(
+        description="Where in the document's text each of its pages after the first begins."
+    )
 
 
 class CitationOut(BaseModel):

@@ -208,9 +208,12 @@ class ChunkOut(BaseModel):
     start: int
     end: int
     tokens: int
-    pages: list[int] | None
+    pages: list[int] | None = Field(description="First and last page, where it has pages.")
     section: list[str]
     script: str
+    page_starts: list[int] = Field(
+        description="Where in the document's text each of its pages after the first begins."
+    )
 
 
 class Chunks(BaseModel):
@@ -232,12 +235,15 @@ class PassageOut(BaseModel):
     text: str
     start: int
     end: int
-    pages: list[int] | None
+    pages: list[int] | None = Field(description="First and last page, where it has pages.")
     section: list[str]
     snippet: str
     marks: list[list[int]] = Field(description="Where in the snippet words match: start, end.")
     score: float
     why: dict[str, Any] | None = Field(None, description="With `explain` only.")
+    page_starts: list[int] = Field(
+        description="Where in the document's text each of its pages after the first begins."
+    )
 
 
 class Found(BaseModel):

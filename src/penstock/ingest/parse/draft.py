@@ -155,7 +155,9 @@ class Draft:
         text = "".join(self._pieces)
         scans = tuple(self._scans) if self._limits.scans else ()
         if not text.strip() and not scans:
-            raise ParserError(_PICTURES if self._scans else _NO_TEXT, "empty")
+            if self._scans:
+                raise ParserError(_PICTURES, "scanned")
+            raise ParserError(_NO_TEXT, "empty")
         ends = [*self._page_starts[1:], len(text)]
         pages = tuple(
             Page(number, start, end)

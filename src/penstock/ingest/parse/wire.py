@@ -67,7 +67,9 @@ def unpack_chunks(text: str, header: dict[str, Any], body: bytes) -> list[NewChu
         one = NewChunk(*fields)
         pages = None if one.pages is None else (one.pages[0], one.pages[1])
         cut = one.text + text[one.start : one.end]
-        chunks.append(one._replace(text=cut, pages=pages, section=tuple(one.section), terms=terms))
+        starts, section = tuple(one.page_starts), tuple(one.section)
+        one = one._replace(text=cut, pages=pages, section=section, terms=terms, page_starts=starts)
+        chunks.append(one)
     return chunks
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from enum import Enum, auto
+from math import isfinite
 
 from penstock.ingest.parse.archive import Archive
 from penstock.ingest.parse.docx_file import read_core
@@ -15,26 +17,37 @@ _STRINGS = "xl/sharedStrings.xml"
 _STYLES = "xl/styles.xml"
 # Formats every program knows by number to be dates or times.
 _DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
+_PERCENT_FORMATS = {9, 10}
 _DATE_CODE = re.compile(r"(?i)[ymdhs]")
 _LONGEST_FORMAT = 255  # as many characters as programs allow
 _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 (a sheet's dates have no zone)
 _LAST_DAY = 2_958_466  # the year 10000
+_DIGITS = 15
+"""Significant digits that programs show of a number. Files hold what a computer makes of it."""
 _WIDEST_GAP = 16
 """Empty cells kept between two; a sheet may have 16,384 of them in every row."""
+
+
+class Style(Enum):
+    """What a number is shown as."""
+
+    NUMBER = auto()
+    DATE = auto()
+    PERCENT = auto()
 
 
 def read_xlsx(archive: Archive, draft: Draft) -> None:
     read_core(archive, draft)
     strings = list(_shared_strings(archive)) if _STRINGS in archive else []
-    dates = _date_styles(archive) if _STYLES in archive else set()
+    styles = _styles(archive) if _STYLES in archive else []
     relations = archive.relations(MAIN)
     for kind, name, attributes in archive.xml(MAIN):
         if kind == "start" and name == "sheet":
             _, part = relations.get(attributes.get("r:id", ""), ("", ""))
             if archive.is_new(part):
                 draft.heading(1, attributes.get("name", ""))
-                for cells in _rows(archive, part, strings, dates):
+                for cells in _rows(archive, part, strings, styles):
                     draft.row(cells)
                 draft.end_table()
 
@@ -55,26 +68,39 @@ def _shared_strings(archive: Archive) -> Iterator[str]:
                 text = ""
 
 
-def _date_styles(archive: Archive) -> set[int]:
-    """Which styles show a number as a date."""
-    own: dict[str, bool] = {}
-    dates: set[int] = set()
-    inside, index = False, 0
+def _styles(archive: Archive) -> list[Style]:
+    """What each style of a cell shows a number as."""
+    own: dict[str, Style] = {}
+    styles: list[Style] = []
+    inside = False
     for kind, name, attributes in archive.xml(_STYLES):
         if kind == "start" and name == "numFmt":
             code = _LITERAL.sub("", attributes.get("formatCode", "")[:_LONGEST_FORMAT])
-            own[attributes.get("numFmtId", "")] = bool(_DATE_CODE.search(code))
+            own[attributes.get("numFmtId", "")] = _by_code(code)
         elif name == "cellXfs":
             inside = kind == "start"
         elif kind == "start" and name == "xf" and inside:
             number = attributes.get("numFmtId", "0")
-            if own.get(number, number.isdecimal() and int(number) in _DATE_FORMATS):
-                dates.add(index)
-            index += 1
-    return dates
+            styles.append(own.get(number) or _by_number(number))
+    return styles
 
 
-def _rows(archive: Archive, part: str, strings: list[str], dates: set[int]) -> Iterator[list[str]]:
+def _by_code(code: str) -> Style:
+    if "%" in code:
+        return Style.PERCENT
+    return Style.DATE if _DATE_CODE.search(code) else Style.NUMBER
+
+
+def _by_number(number: str) -> Style:
+    known = int(number) if number.isdecimal() else 0
+    if known in _PERCENT_FORMATS:
+        return Style.PERCENT
+    return Style.DATE if known in _DATE_FORMATS else Style.NUMBER
+
+
+def _rows(
+    archive: Archive, part: str, strings: list[str], styles: list[Style]
+) -> Iterator[list[str]]:
     cells: list[str] = []
     value, kind_of_cell, style, in_value, column = "", "", 0, False, 0
     for kind, name, attributes in archive.xml(part):
@@ -98,7 +124,8 @@ def _rows(archive: Archive, part: str, strings: list[str], dates: set[int]) -> I
                 case "v" | "t":
                     in_value = False
                 case "c":
-                    cells.append(_shown(value, kind_of_cell, style in dates, strings))
+                    shown = styles[style] if style < len(styles) else Style.NUMBER
+                    cells.append(_shown(value, kind_of_cell, shown, strings))
                 case "row":
                     yield cells
 
@@ -113,22 +140,37 @@ def _column(reference: str) -> int:
     return number
 
 
-def _shown(value: str, kind: str, is_date: bool, strings: list[str]) -> str:
+def _shown(value: str, kind: str, style: Style, strings: list[str]) -> str:
     if kind == "s":
         index = int(value) if value.strip().isdecimal() else len(strings)
         return strings[index] if index < len(strings) else ""
     if kind == "b":
         return "TRUE" if value == "1" else "FALSE"
-    if kind == "n" and is_date:
-        return _date(value)
-    return value
-
-
-def _date(value: str) -> str:
+    if kind != "n":
+        return value
     try:
-        days = float(value)
+        number = float(value)
     except ValueError:
         return value
+    if not isfinite(number):
+        return value
+    match style:
+        case Style.DATE:
+            return _date(value, number)
+        case Style.PERCENT:
+            return f"{_rounded(str(100 * number), 100 * number)}%"
+        case _:
+            return _rounded(value, number)
+
+
+def _rounded(value: str, number: float) -> str:
+    """Without the noise behind the last digit that is shown. What has no fraction stays: it may be
+    a number of something, as that of a card."""
+    whole = "." not in value or abs(number) >= 10**_DIGITS
+    return value if whole else f"{number:.{_DIGITS}g}"
+
+
+def _date(value: str, days: float) -> str:
     if not 0 <= days < _LAST_DAY:
         return value
     moment = _EPOCH + timedelta(seconds=round(days * 86400))

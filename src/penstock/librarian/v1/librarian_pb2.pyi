@@ -68,12 +68,14 @@ class Evidence(_message.Message):
     def __init__(self, number: _Optional[int] = ..., collection: _Optional[str] = ..., document: _Optional[str] = ..., title: _Optional[str] = ..., source: _Optional[str] = ..., chunk: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., pages: _Optional[_Union[Pages, _Mapping]] = ..., text: _Optional[str] = ..., score: _Optional[float] = ..., query: _Optional[str] = ..., round: _Optional[int] = ...) -> None: ...
 
 class Pages(_message.Message):
-    __slots__ = ("first", "last")
+    __slots__ = ("first", "last", "starts")
     FIRST_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
+    STARTS_FIELD_NUMBER: _ClassVar[int]
     first: int
     last: int
-    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
+    starts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ..., starts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Round(_message.Message):
     __slots__ = ("number", "queries", "evidence", "missing", "enough", "note", "next")

@@ -53,7 +53,8 @@ class Found(Answer):
 
     def in_words(self) -> str:
         if not self.passages:
-            return "Nothing was found. Other words may help, or there is nothing about it yet."
+            nothing = "Nothing was found. Other words may help, or there is nothing about it yet."
+            return f"{nothing} ({self.note})" if self.note else nothing
         parts = [NOTICE, *(_quoted(one) for one in self.passages)]
         return "\n\n".join([*parts, self.note] if self.note else parts) + more(self.cursor)
 

@@ -6,7 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
+from penstock.adapters.document_rows import (
+    CHUNK_COLUMNS,
+    COLUMNS,
+    chunk_of,
+    document_of,
+    pages_column,
+)
 from penstock.adapters.postgres.corpus import counts, purge
 from penstock.adapters.postgres.corpus.counts import Move
 from penstock.adapters.postgres.database import Connection, Database, Transaction
@@ -118,10 +124,10 @@ async def stage(tx: Transaction, tenant: int, version: Version, staged: Staged) 
 
 
 def _chunk_row(tenant: int, chunk: NewChunk) -> tuple[Any, ...]:
-    text, start, end, fresh, tokens, pages, section, digest, terms, script = chunk
+    text, start, end, fresh, tokens, _, section, digest, terms, script, _ = chunk
     apart = terms.split()
     return (
-        *(text, start, end, fresh, tokens, json.dumps(pages), json.dumps(section)),
+        *(text, start, end, fresh, tokens, pages_column(chunk), json.dumps(section)),
         *(digest, " ".join(apart), len(apart), counts.lexemes(tenant, apart), script),
     )
 

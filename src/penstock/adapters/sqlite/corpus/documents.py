@@ -7,7 +7,13 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
+from penstock.adapters.document_rows import (
+    CHUNK_COLUMNS,
+    COLUMNS,
+    chunk_of,
+    document_of,
+    pages_column,
+)
 from penstock.adapters.sqlite.database import Transaction
 from penstock.model.document import (
     Document,
@@ -157,9 +163,9 @@ def _is_live(tx: Transaction, document: int, generation: int) -> bool:
 
 
 def _chunk_row(chunk: NewChunk) -> tuple[Any, ...]:
-    pages = None if chunk.pages is None else json.dumps(chunk.pages)
+    pages = None if chunk.pages is None else pages_column(chunk)
     section = json.dumps(chunk.section, ensure_ascii=False)
-    return (*chunk[:5], pages, section, *chunk[7:])
+    return (*chunk[:5], pages, section, *chunk[7:10])
 
 
 def mark(

@@ -38,11 +38,10 @@ ACCEPTED = {
     "MARKDOWN": "Markdown",
     "CSV": "CSV",
     "TEXT": "plain text",
-    "PNG": "PNG",
-    "JPEG": "JPEG",
-    "TIFF": "TIFF",
 }
 """What documents may be, by their names in `ingest.parse.sniff`."""
+PICTURES = {"PNG": "PNG", "JPEG": "JPEG", "TIFF": "TIFF"}
+"""The same where scans are read."""
 FIELDS = ("what", "text", "url", "title", "id", "collection")
 
 
@@ -75,12 +74,18 @@ async def documents(request: Request, visit: Reading, wanted: Which) -> Response
     return await _screen(request, visit, wanted, fields, None)
 
 
+def accepted(scans: str) -> list[str]:
+    """What documents may be with this setting, as people call it."""
+    return [*ACCEPTED.values(), *(PICTURES.values() if scans != "none" else ())]
+
+
 async def _screen(
     request: Request, visit: Visit, wanted: Wanted, fields: dict[str, str], wrong: Problem | None
 ) -> Response:
     state = request.app.state
+    settings = state.penstock.settings
     limits = {
-        "bytes": state.penstock.settings.document_bytes,
+        "bytes": settings.document_bytes,
         "files": state.config.upload_files,
         "all": state.config.upload_bytes,
     }
@@ -92,7 +97,7 @@ async def _screen(
         typed=fields,
         wrong=wrong,
         limits=limits,
-        accepted=list(ACCEPTED.values()),
+        accepted=accepted(settings.scans),
         states=list(DocumentState),
         **await _list(visit, wanted),
     )
