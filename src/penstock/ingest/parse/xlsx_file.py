@@ -30,7 +30,7 @@ _WIDEST_GAP = 16
 
 
 class Style(Enum):
-    """What a number is shown as."""
+    """The number format of a cell."""
 
     NUMBER = auto()
     DATE = auto()
