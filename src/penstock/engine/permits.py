@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from penstock.engine.lane_line import MOMENT, Asker, LaneLine, Turn
@@ -34,11 +34,13 @@ class PermitDesk:
         self,
         member: Callable[[], Member],
         give_back: Callable[[Returned], None],
+        told: Callable[[], Awaitable[None]],
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
     ) -> None:
         self._member = member
         self._give_back = give_back
+        self._told = told
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
         self._refs = iter(new_ref, 0)  # which it never is
@@ -108,6 +110,9 @@ class PermitDesk:
         turn = Turn(asker, end)
         try:
             try:
+                if asker.again:
+                    turn.wait(lane)
+                    await self._told()
                 permit = await self.take(lane, turn)
             finally:
                 if turn.waits:
