@@ -46,6 +46,8 @@ BODY_LIMIT = 64 * 1024 * 1024
 TOLD_BYTES = 4096
 """Of the body of an answer that is raised as an error, kept with it as text."""
 TOLD_SECONDS = 2.0
+PATH_LIMIT = 100
+"""Characters of a path in an error's message; its `url` has all of it."""
 PARSED_BYTES = 65536
 """In JSON up to this size secrets are hidden by their names."""
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -459,11 +461,14 @@ def _host(url: str) -> str:
     return host
 
 
-def raise_for_status(response: httpx2.Response, lane: str) -> None:
+def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool = True) -> None:
+    """Raise what a status from 400 on means. Unless it `names_path`, its message has the host of
+    the address alone: what others name may hold a secret."""
     status = response.status_code
     if status < 400:
         return
-    where = f"{response.request.url.host}: HTTP {status}"
+    url = response.request.url
+    where = f"{_place(url) if names_path else url.host}: HTTP {status}"
     problem: RateLimited | Unavailable | AuthenticationError | HttpError
     if status == 429:
         problem = RateLimited(where, retry_after(response.headers.get("retry-after")))
@@ -481,6 +486,14 @@ def raise_for_status(response: httpx2.Response, lane: str) -> None:
     problem.headers = hidden(dict(response.headers))
     problem.body = _told(response)[:TOLD_BYTES]
     raise problem
+
+
+def _place(url: httpx2.URL) -> str:
+    """Host, port and path: no password, and no parameters, in which keys are sent."""
+    path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
+    if len(path) > PATH_LIMIT:
+        path = path[:PATH_LIMIT] + "..."
+    return url.netloc.decode("ascii", "replace") + path
 
 
 def _told(response: httpx2.Response) -> str:
