@@ -26,6 +26,7 @@ from tests.conformance.support import (
     Ledger,
     add,
     add_one,
+    get,
     ids_of,
 )
 
@@ -69,6 +70,21 @@ async def test_one_429_under_a_permit_is_one(ledger: Ledger) -> None:
     await end(member, told(limited(lease, 0.0, lane=LANE)))
 
     assert (await info(queue)).spacing == spacing
+
+
+async def test_run_that_ends_with_a_429_is_on_record_and_spends_no_attempt(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger)
+    member = await ledger.join(queue)
+    job = await add_one(queue, lane=LANE)
+    lease = await claim_one_in_lane(member)
+    ended = limited(lease, 30.0)
+    await end(member, ended)
+
+    waiting = await get(queue, job.id)
+    assert (waiting.state, waiting.attempts) == (JobState.QUEUED, 0)
+    (record,) = waiting.history
+    assert (record.outcome, record.attempt, record.error) == ("handed back", 1, ended.error)
+    assert (record.started_at, record.finished_at) == (ended.started_at, ended.finished_at)
 
 
 async def test_several_429_of_requests_under_way_together_are_one(ledger: Ledger) -> None:
