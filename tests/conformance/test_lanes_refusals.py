@@ -106,11 +106,14 @@ async def test_repeated_429_slows_the_lane_down_also_one_at_a_time(ledger: Ledge
     queue = await open_lanes(ledger, api={"min_interval_seconds": 0.01, "max_parallel": 1})
     member = await ledger.join(queue)
     await add_one(queue, lane=LANE)
+    assert (await info(queue)).configured_spacing is None
     for _ in range(3):
         (lease,) = await claimed_soon(member)
         await end(member, limited(lease, 0.01))
 
-    assert (await info(queue)).spacing == pytest.approx(4 * 0.0102, rel=0.01)
+    lane = await info(queue)
+    assert lane.spacing == pytest.approx(4 * 0.0102, rel=0.01)
+    assert lane.configured_spacing == pytest.approx(0.0102)
 
 
 async def test_three_refusals_block_the_lane_and_nothing_dies(ledger: Ledger) -> None:

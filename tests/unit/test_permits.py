@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.lane_line import Asker
 from penstock.engine.permits import PermitDesk
-from penstock.model.errors import LaneBusy, QueueUnavailable
+from penstock.model.errors import LaneBusy, QueueUnavailable, RateLimited
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Member
@@ -118,6 +118,18 @@ async def test_who_was_answered_429_asks_again_only_once_its_lane_knows() -> Non
     queue.known.set()
     await waiting
     assert (len(queue.asked), asker.told) == (2, ["waits", "goes on", "back"])
+
+
+async def test_429s_of_a_lane_that_pauses_are_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = Queue(slots=3)
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            async with queue.desk.hold("api", Noted(1)):
+                raise RateLimited(retry_after=60)
+    (line,) = caplog.messages
+    assert "lane 'api' was answered 429 and pauses for 60 s" in line
 
 
 async def test_lane_in_trouble_is_not_waited_for_by_any_in_line() -> None:
