@@ -56,12 +56,15 @@ async def test_waiting_as_retry_after_says_does_not_count_toward_the_timeout(
     desk: Desk, server: CountingServer, limit: Limit
 ) -> None:
     limit("/", retry_after=2)
+    runs: list[int] = []
 
     async def work(ctx: JobContext) -> int:
+        runs.append(ctx.token)
         return (await ctx.http.get(server.url("/"))).status_code
 
     job = await desk.run(work, timeout=1.5)
     assert (job.state, job.result, job.attempts) == (JobState.COMPLETED, 200, 1)
+    assert len(runs) == 1
     first, second = server.arrivals("/")
     assert second - first >= 1.9
 
@@ -70,13 +73,15 @@ async def test_stream_that_is_answered_429_is_asked_for_again(
     desk: Desk, server: CountingServer, limit: Limit
 ) -> None:
     limit("/")
+    runs: list[int] = []
 
     async def work(ctx: JobContext) -> str:
+        runs.append(ctx.token)
         async with ctx.http.stream("GET", server.url("/")) as parts:
             return b"".join([part async for part in parts]).decode()
 
     assert (await desk.run(work)).result == "{}"
-    assert len(server.hits) == 2
+    assert (len(server.hits), len(runs)) == (2, 1)
 
 
 async def refused(ctx: JobContext, url: str, **options: Any) -> bool:
