@@ -22,7 +22,7 @@ class Attention:
     what: str
     """One of a few words, for programs too: queue out of reach, credentials refused, breaker open,
     kind without a worker, event loop blocked, worker stuck, worker gone, dead letters, daily limit,
-    rate limited, paused."""
+    rate limited, slowed down, paused."""
     subject: str
     """The lane, the kind, the worker process (host and pid) it is about."""
     since: float | None
@@ -75,6 +75,7 @@ ORDER = (
     "dead letters",
     "daily limit",
     "rate limited",
+    "slowed down",
     "paused",
 )
 
@@ -129,7 +130,7 @@ def live_kinds(processes: Iterable[ProcessInfo], now: float) -> set[str]:
 
 def in_trouble(lane: LaneInfo) -> bool:
     """Whether a lane starts nothing, or only a try now and then."""
-    return bool(_of_lane(lane))
+    return any(one.what != "slowed down" for one in _of_lane(lane))
 
 
 def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
@@ -167,6 +168,14 @@ def _blocked(process: str, blocked: dict[str, Any]) -> Attention:
     return Attention("event loop blocked", process, since, todo)
 
 
+def slowed(lane: LaneInfo) -> str | None:
+    """How much slower than configured a lane goes after 429s, in words; None: it is not."""
+    if lane.configured_spacing is None:
+        return None
+    full = f"{1 / lane.configured_spacing:.3g}" if lane.configured_spacing else "no limit"
+    return f"slowed to {1 / lane.spacing:.3g} starts/s (configured: {full}) after repeated 429s"
+
+
 def _of_lane(lane: LaneInfo) -> list[Attention]:
     waits = f"{lane.waiting:,} {'job waits' if lane.waiting == 1 else 'jobs wait'}"
     resume = f"penstock lanes resume {lane.name}"
@@ -189,6 +198,12 @@ def _of_lane(lane: LaneInfo) -> list[Attention]:
     if lane.per_day is not None and lane.used_today >= lane.per_day:
         todo = f"{lane.used_today:,} requests today are all it may make, {waits} for tomorrow"
         return [Attention("daily limit", lane.name, None, todo)]
+    if how := slowed(lane):
+        todo = (
+            f"{how}; each 20 successes in a row make it twice as fast again: give it a lower rate, "
+            f"or try at once with penstock lanes reset {lane.name}"
+        )
+        return [Attention("slowed down", lane.name, None, todo)]
     return []
 
 

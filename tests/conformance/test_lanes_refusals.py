@@ -26,6 +26,7 @@ from tests.conformance.support import (
     Ledger,
     add,
     add_one,
+    get,
     ids_of,
 )
 
@@ -71,6 +72,21 @@ async def test_one_429_under_a_permit_is_one(ledger: Ledger) -> None:
     assert (await info(queue)).spacing == spacing
 
 
+async def test_run_that_ends_with_a_429_is_on_record_and_spends_no_attempt(ledger: Ledger) -> None:
+    queue = await open_lanes(ledger)
+    member = await ledger.join(queue)
+    job = await add_one(queue, lane=LANE)
+    lease = await claim_one_in_lane(member)
+    ended = limited(lease, 30.0)
+    await end(member, ended)
+
+    waiting = await get(queue, job.id)
+    assert (waiting.state, waiting.attempts) == (JobState.QUEUED, 0)
+    (record,) = waiting.history
+    assert (record.outcome, record.attempt, record.error) == ("handed back", 1, ended.error)
+    assert (record.started_at, record.finished_at) == (ended.started_at, ended.finished_at)
+
+
 async def test_several_429_of_requests_under_way_together_are_one(ledger: Ledger) -> None:
     """As with a breaker: what was open when it began is not a repetition."""
     queue = await open_lanes(ledger, api={"min_interval_seconds": 0.001})
@@ -90,11 +106,14 @@ async def test_repeated_429_slows_the_lane_down_also_one_at_a_time(ledger: Ledge
     queue = await open_lanes(ledger, api={"min_interval_seconds": 0.01, "max_parallel": 1})
     member = await ledger.join(queue)
     await add_one(queue, lane=LANE)
+    assert (await info(queue)).configured_spacing is None
     for _ in range(3):
         (lease,) = await claimed_soon(member)
         await end(member, limited(lease, 0.01))
 
-    assert (await info(queue)).spacing == pytest.approx(4 * 0.0102, rel=0.01)
+    lane = await info(queue)
+    assert lane.spacing == pytest.approx(4 * 0.0102, rel=0.01)
+    assert lane.configured_spacing == pytest.approx(0.0102)
 
 
 async def test_three_refusals_block_the_lane_and_nothing_dies(ledger: Ledger) -> None:

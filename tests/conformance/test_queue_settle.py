@@ -243,3 +243,26 @@ async def test_cancel_seen_for_a_job_that_was_not_cancelled_changes_nothing(
 
     assert (await get(queue, job.id)).state is JobState.RUNNING
     assert await settle(member, completed(lease)) == []
+
+
+async def test_run_that_is_released_is_on_record_with_its_reason(
+    queue: JobQueue, member: Member
+) -> None:
+    job = await add_one(queue)
+    for n in range(2):
+        why = {"type": "RunLater", "message": f"rain \0 {n}"}
+        run = released(await claim_one(member))._replace(
+            started_at=1000.5 + n, finished_at=1001.25 + n, error=why
+        )
+        assert await settle(member, run) == []
+    await settle(member, handed_back(await claim_one(member)))  # was not run
+
+    waiting = await get(queue, job.id)
+    assert (waiting.state, waiting.attempts, waiting.error) == (JobState.QUEUED, 0, None)
+    assert [(r.outcome, r.attempt, r.started_at, r.finished_at) for r in waiting.history] == [
+        ("released", 1, 1000.5, 1001.25),
+        ("released", 1, 1001.5, 1002.25),
+    ]
+    assert [r.error for r in waiting.history] == [
+        {"type": "RunLater", "message": f"rain \0 {n}"} for n in range(2)
+    ]

@@ -82,6 +82,8 @@ def test_limits_use_and_waiting_jobs_are_shown(cli: Cli) -> None:
     enqueue(cli, "slow", 3)
     work_until_lane(cli, "slow", used_today=1, in_flight=0)
     shown = cli("lanes").out
+    assert cli("lanes", "list").out == shown
+    assert [one["name"] for one in cli("lanes", "list", "--json").json] == ["slow"]
     header, line = shown.splitlines()
     assert header.split("  ")[0] == "LANE"
     for title in ("IN USE", "STARTS/S", "WAITING", "BREAKER", "BLOCKED", "TODAY"):

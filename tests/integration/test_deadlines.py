@@ -139,7 +139,9 @@ async def test_run_later_spends_no_attempt(farm: Farm) -> None:
         done = await app.wait((await app.enqueue("later")).id, timeout=60)
     assert attempts == [1, 1, 1, 1]
     assert (done.state, done.attempts, done.releases, done.result) == (JobState.COMPLETED, 1, 3, 4)
-    assert done.history == []
+    assert [(one.outcome, one.error.message) for one in done.history] == 3 * [
+        ("released", "not yet")
+    ]
 
 
 async def test_a_job_waiting_to_be_run_later_says_so_and_frees_its_worker(farm: Farm) -> None:

@@ -35,7 +35,7 @@ async def test_lane_is_paused_also_where_the_handler_catches_the_refusal(
 
     async def work(ctx: JobContext) -> bool:
         try:
-            await ctx.http.get(server.url("/"))
+            await ctx.http.get(server.url("/"), patience=0)
         except RateLimited as error:
             return error.told
         return False

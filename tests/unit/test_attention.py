@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from penstock.attention import ORDER, Attention, in_trouble, needs_attention, process_state
+from penstock.attention import (
+    ORDER,
+    Attention,
+    in_trouble,
+    needs_attention,
+    process_state,
+    slowed,
+)
+from penstock.cli.lane_view import as_dict
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
@@ -47,6 +55,18 @@ def test_a_lane_in_trouble(changes: dict[str, Any], what: str, said: str) -> Non
     assert said in one.todo
     assert one.since == changes.get("failing_since")
     assert in_trouble(lane)
+
+
+@pytest.mark.parametrize(("configured", "shown"), [(0.102, "9.8"), (0.0, "no limit")])
+def test_a_lane_that_429s_have_slowed_down_is_told_with_what_is_configured(
+    configured: float, shown: str
+) -> None:
+    lane = replace(LANE, spacing=6.528, configured_spacing=configured)
+    (one,) = found(lanes=[lane])
+    assert (one.what, one.subject, in_trouble(lane)) == ("slowed down", "api", False)
+    assert f"slowed to 0.153 starts/s (configured: {shown}) after repeated 429s" in one.todo
+    assert "penstock lanes reset api" in one.todo
+    assert as_dict(lane)["trouble"] == slowed(lane)
 
 
 def test_a_suspicion_is_no_trouble_yet() -> None:

@@ -120,6 +120,22 @@ def rendered(name: str, job: Job, **values: Any) -> str:
     )
 
 
+@pytest.mark.parametrize("outcome", ["released", "handed back"])
+def test_page_of_a_job_shows_a_run_that_was_given_back_as_a_run(outcome: str) -> None:
+    why = Record(type="RateLimited", message="api.test/v1: HTTP 429")
+    record = Record(attempt=1, outcome=outcome, started_at=1.0, finished_at=4.0, error=why)
+    job = Job("1", "add", {}, JobState.COMPLETED, enqueued_at=1.0, attempts=1, history=[record])
+    job.started_at, job.finished_at = 5.0, 6.0
+    assert [(one.what, one.seconds) for one in steps(job, 9.0)] == [
+        (outcome, 3),
+        ("waited", 1),
+        ("completed", 1),
+    ]
+    page = rendered("job", job)
+    assert f'<span class="badge ">{outcome}</span>' in page
+    assert "api.test/v1: HTTP 429" in page
+
+
 def test_page_of_a_job_has_causes_members_response_and_log() -> None:
     inner = {"type": "KeyError", "message": "'<b>x</b>'", "place": "shop.py:7"}
     members = [{"type": "ValueError", "message": f"member {n}"} for n in range(2)]

@@ -68,6 +68,8 @@ def test_it_is_written_to_a_new_file_only(
     assert main(command) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["lanes"] == load(file=output, environment={}).lanes
+    (tmp_path / "penstock.yaml").write_text("lanes: lanes.yaml")
+    assert told["lanes"] == load(file=tmp_path / "penstock.yaml", environment={}).lanes
     written = output.read_text()
     assert main(command) == 2
     assert "is there already" in capsys.readouterr().err
@@ -82,7 +84,8 @@ def test_what_is_no_limit_and_what_means_something_else_is_said(
     told = json.loads(capsys.readouterr().out)
     assert told["lanes"]["daily"] == {"max_parallel": 1, "requests_per_day": 500}
     assert set(told["lanes"]) == {"daily", "faster"}
-    assert told["left_out"] == ["daily.base_url", "daily.rate_limit.burst", "free.enabled"]
+    assert told["left_out"] == ["daily.base_url", "free.enabled"]
+    assert told["unknown_limits"] == ["daily.rate_limit.burst"]
     assert told["notes"] == [
         "faster: min_interval_seconds does not override the rate of a lane: starts are 2 s apart, "
         "not 0.5",
@@ -90,7 +93,16 @@ def test_what_is_no_limit_and_what_means_something_else_is_said(
         "free_too has no limits, so no lane is made of it",
     ]
     assert main(["lanes", "import", str(file)]) == 0
-    assert "left out, because it is no limit: daily.base_url" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "left out, because it is no limit: daily.base_url" in said
+    assert "left out, though it may be a limit: daily.rate_limit.burst; lanes have" in said
+
+
+def test_a_file_of_lanes_may_have_one_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "penstock.yaml").write_text("lanes: lanes.yaml")
+    (tmp_path / "lanes.yaml").write_text("lanes: {max_parallel: 3}")
+    lanes = load(file=tmp_path / "penstock.yaml", environment={}).lanes
+    assert lanes == {"lanes": {"max_parallel": 3}}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +110,11 @@ def test_what_is_no_limit_and_what_means_something_else_is_said(
     [
         ("lanes: {}", "has no `apis`"),
         ("apis: [openalex]", "has no `apis`"),
-        ("apis: {openalex: {rate_limit: {requests: 3}}}", "has no limits under `rate_limit`"),
+        ("apis: {openalex: {}}", "has no limits under `rate_limit`"),
+        (
+            "apis:\n  a: {rate_limit: {max_parallel: 2}}\n  b:\n    rate_limit:\n      requests: 3",
+            "line 5: b: lanes have no limit 'requests'; there are: requests_per_interval",
+        ),
         ("apis:\n  openalex: 3", "line 2: openalex must be a mapping"),
         ("apis:\n  a:\n    rate_limit: 3", "line 3: a: rate_limit must be a mapping"),
         ("apis:\n  a:\n    rate_limit:\n      max_parallel: two", "line 4: a: max_parallel must"),

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.lane_line import Asker
 from penstock.engine.permits import PermitDesk
-from penstock.model.errors import LaneBusy, QueueUnavailable
+from penstock.model.errors import LaneBusy, QueueUnavailable, RateLimited
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Member
@@ -26,12 +26,20 @@ class Queue:
         self.held: set[int] = set()
         self.most = 0
         self.trouble: list[Exception | Busy] = []
+        self.known = asyncio.Event()
         self.desk = PermitDesk(
-            lambda: cast(Member, self), self.give_back, lambda name: LaneConfig(), 0.05
+            lambda: cast(Member, self),
+            self.give_back,
+            self.knows,
+            lambda name: LaneConfig(),
+            0.05,
         )
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    async def knows(self) -> None:
+        await self.known.wait()
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         self.asked.append(list(requests))
@@ -99,6 +107,29 @@ async def test_who_waits_goes_on_waiting_while_the_queue_cannot_be_reached() -> 
     async with asyncio.timeout(10):
         await use(queue, Noted(1))
     assert len(queue.asked) == 3
+
+
+async def test_who_was_answered_429_asks_again_only_once_its_lane_knows() -> None:
+    queue, asker = Queue(), Noted(1)
+    asker.again = True
+    waiting = asyncio.create_task(use(queue, asker))
+    await use(queue, Noted(2))
+    assert (len(queue.asked), asker.told) == (1, ["waits"])
+    queue.known.set()
+    await waiting
+    assert (len(queue.asked), asker.told) == (2, ["waits", "goes on", "back"])
+
+
+async def test_429s_of_a_lane_that_pauses_are_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = Queue(slots=3)
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            async with queue.desk.hold("api", Noted(1)):
+                raise RateLimited(retry_after=60)
+    (line,) = caplog.messages
+    assert "lane 'api' was answered 429 and pauses for 60 s" in line
 
 
 async def test_lane_in_trouble_is_not_waited_for_by_any_in_line() -> None:

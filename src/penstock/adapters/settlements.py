@@ -77,7 +77,7 @@ def progress_data(note: Progress) -> dict[str, Any]:
 
 
 def record_of(s: Settlement, member: str) -> dict[str, Any]:
-    """A run that ended badly, as the job's history keeps it."""
+    """A run that did not complete, as the job's history keeps it."""
     return {
         "attempt": s.lease.attempts,
         "outcome": s.outcome.value,
@@ -99,13 +99,18 @@ def _ended_badly(s: Settlement, member: str) -> list[Any]:
     return [*s.lease.ref, *times, error, s.run_at, record_of(s, member)]
 
 
+def _given_back(s: Settlement, member: str) -> dict[str, Any] | None:
+    """The record of a run whose attempt is returned; None for a job that was not run."""
+    return record_of(s, member) if s.started_at else None
+
+
 def _released(s: Settlement, member: str) -> list[Any]:
     reason = storable(s.error["message"]) if s.error else ""
-    return [*s.lease.ref, s.run_at, reason, s.waits_lane]
+    return [*s.lease.ref, s.run_at, reason, s.waits_lane, _given_back(s, member)]
 
 
 def _handed_back(s: Settlement, member: str) -> list[Any]:
-    return [*s.lease.ref, s.run_at or None, s.waits_lane]
+    return [*s.lease.ref, s.run_at or None, s.waits_lane, _given_back(s, member)]
 
 
 def _cancel_seen(s: Settlement, member: str) -> list[Any]:

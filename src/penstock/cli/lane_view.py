@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from penstock.attention import slowed
 from penstock.cli.output import Column, print_table
 from penstock.cli.text import duration, printable
 
@@ -32,12 +33,12 @@ def as_dict(lane: LaneInfo) -> dict[str, Any]:
 
 
 def trouble(lane: LaneInfo) -> str | None:
-    """Why the lane starts nothing, or only a try now and then; None when all is well."""
+    """Why the lane starts nothing, or little; None when all is well."""
     if lane.blocked_why is not None:
         return _blocked(lane)
     if lane.breaker == "open":
         return f"breaker {_breaker(lane)}"
-    return "daily limit used up" if _spent(lane) else None
+    return "daily limit used up" if _spent(lane) else slowed(lane)
 
 
 def in_words(lane: LaneInfo) -> str:
@@ -74,7 +75,7 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
         row += [printable(lane.parent or "-")] if parents else []
         row += [
             f"{lane.in_flight} of {lane.max_parallel}",
-            f"{1 / lane.spacing:.3g}" if lane.spacing else "no limit",
+            _starts(lane),
             f"{lane.waiting:,}",
             _breaker(lane),
             _blocked(lane) if lane.blocked_why else "-",
@@ -83,6 +84,14 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
         row += [_by_hand(lane)] if by_hand else []
         rows.append(row)
     print_table(columns, rows)
+
+
+def _starts(lane: LaneInfo) -> str:
+    now = f"{1 / lane.spacing:.3g}" if lane.spacing else "no limit"
+    full = lane.configured_spacing
+    if full is None:
+        return now
+    return f"{now} (slowed from {f'{1 / full:.3g}' if full else 'no limit'})"
 
 
 def _breaker(lane: LaneInfo) -> str:

@@ -1,4 +1,4 @@
-"""`penstock lanes`: what they are doing; pause, resume, reset, set, unset, import."""
+"""`penstock lanes`: what they are doing; list, pause, resume, reset, set, unset, import."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.text import printable
 from penstock.model.errors import LaneNotFound
+from penstock.model.lane import LIMITS
 
 if TYPE_CHECKING:
     from penstock.ports.lanes import LaneInfo
@@ -24,7 +25,7 @@ NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME", help="Names 
 
 
 @group.callback(invoke_without_command=True)
-def list_lanes(
+def lanes(
     ctx: typer.Context,
     queue: QueueOption = None,
     config: ConfigOption = None,
@@ -38,8 +39,17 @@ def list_lanes(
     limits were set by hand.
     """
     hand_down(ctx, queue=queue, config=config, as_json=as_json)
-    if ctx.invoked_subcommand is not None:
-        return
+    if ctx.invoked_subcommand is None:
+        list_lanes(queue, config, as_json)
+
+
+@group.command("list")
+def list_lanes(
+    queue: QueueOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the lanes in use, as `penstock lanes` does."""
     from penstock.cli.lane_view import as_dict, print_lanes
 
     with opened(queue, config) as (app, run):
@@ -154,7 +164,8 @@ def import_limits(
     """Print the rate limits of an academic_apis.yaml as a `lanes` section.
 
     It is a file with `apis: NAME: rate_limit:` and the limits of each API. What it prints belongs
-    in penstock.yaml; what is no limit is left out, and said so.
+    in penstock.yaml, or in a file that `lanes:` names there. What is no limit, or none that lanes
+    have, is left out, and said so.
     """
     from penstock.config.rate_limits import import_lanes
 
@@ -174,6 +185,9 @@ def import_limits(
         return
     for said in imported.notes:
         note(said)
+    if imported.unknown_limits:
+        unknown = ", ".join(imported.unknown_limits)
+        note(f"left out, though it may be a limit: {unknown}; lanes have {', '.join(LIMITS)}")
     if imported.left_out:
         note(f"left out, because it is no limit: {', '.join(imported.left_out)}")
 

@@ -29,6 +29,8 @@ class Imported:
     lanes: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     """What is no limit, by its place in the file: `openalex.base_url`."""
+    unknown_limits: list[str] = field(default_factory=list)
+    """What stands among the limits and is none that a lane has: `openalex.rate_limit.burst`."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -63,7 +65,8 @@ def _import(name: str, api: Located, imported: Imported) -> None:
     limits = keys.pop(RATE_LIMIT, Located(None, api.source))
     given = _mapping(f"{name}: {RATE_LIMIT}", limits)
     imported.left_out += [f"{name}.{key}" for key in keys]
-    imported.left_out += [f"{name}.{RATE_LIMIT}.{key}" for key in given if key not in LIMITS]
+    unknown = [key for key in given if key not in LIMITS]
+    imported.unknown_limits += [f"{name}.{RATE_LIMIT}.{key}" for key in unknown]
     lane: dict[str, Any] = {}
     for key in LIMITS:
         if key in given and given[key].value is not None:
@@ -72,6 +75,11 @@ def _import(name: str, api: Located, imported: Imported) -> None:
             except ConfigError as error:
                 raise ConfigError(f"{given[key].source}: {name}: {error}") from None
             lane[key] = given[key].value
+    if not lane and unknown:
+        raise ConfigError(
+            f"{given[unknown[0]].source}: {name}: lanes have no limit {unknown[0]!r}; "
+            f"there are: {', '.join(LIMITS)}"
+        )
     if not lane:
         imported.notes.append(f"{name} has no limits, so no lane is made of it")
         return

@@ -35,9 +35,18 @@ def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
     if isinstance(section.value, str):
         lanes = read_mapping(folder / section.value)
         check_no_apis(lanes, folder / section.value)
+        inner = lanes.get("lanes")
+        if len(lanes) == 1 and inner is not None and not _is_lane(inner):
+            # A whole `lanes` section, such as `lanes import` writes.
+            lanes = _mapping(inner, "lanes", "a mapping of lanes")
     else:
         lanes = _mapping(section, "lanes", "a mapping of lanes, or the name of a file with one")
     return {name: _read_lane(name, lane) for name, lane in lanes.items()}
+
+
+def _is_lane(one: Located) -> bool:
+    """Whether it is the limits of a lane, and not a mapping of lanes."""
+    return isinstance(one.value, dict) and not {*KEYS, PROFILES}.isdisjoint(one.value)
 
 
 def _read_lane(name: str, lane: Located) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from penstock import tracing
 from penstock.engine.enqueuer import Enqueuer, When, ahead
 from penstock.engine.fetch import JobFetch
 from penstock.engine.http import HttpClient, JobHttp
-from penstock.engine.job_lanes import JobLanes, Lending
+from penstock.engine.job_lanes import JobLanes, LanesAgain, Lending
 from penstock.engine.job_log import JobLog
 from penstock.engine.permits import PermitDesk
 from penstock.engine.run import Run
@@ -175,8 +175,9 @@ class JobContext(Generic[State]):
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this job's deadline."""
-        client = self._services.client
-        return JobHttp(client.get, self._run, self.lanes, told=client.trace_hosts)
+        client, run, services = self._services.client, self._run, self._services
+        again = LanesAgain(services.permits, run, services.lending)
+        return JobHttp(client.get, run, self.lanes, told=client.trace_hosts, again=again)
 
     @property
     def fetch(self) -> JobFetch:

@@ -48,7 +48,7 @@ def count_runs(
             continue
         outcome, finished_at = settlement.outcome, settlement.finished_at
         endings[COMPLETED if outcome is Outcome.COMPLETED else PLACE[outcome]] += 1
-        if finished_at:
+        if finished_at and outcome is not Outcome.RELEASED:
             started_at = run.started_at
             waited, took = started_at - lease.run_at, finished_at - started_at
             waits[bisect_left(BOUNDS, waited)] += 1

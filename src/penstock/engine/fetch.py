@@ -81,7 +81,7 @@ class JobFetch:
 def _check_answer(response: httpx2.Response, lane: str, most: int) -> None:
     status, host = response.status_code, response.request.url.host
     try:
-        raise_for_status(response, lane)
+        raise_for_status(response, lane, names_path=False)
     except AuthenticationError:
         # No credentials were sent: it is not for us, and stays so.
         raise FetchError(f"{host}: HTTP {status}: it is not open to everybody", status) from None

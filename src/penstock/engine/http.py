@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -20,6 +20,7 @@ from penstock.model.agent import user_agent
 from penstock.model.errors import (
     AuthenticationError,
     HttpError,
+    LaneBusy,
     RateLimited,
     Unavailable,
     ValidationError,
@@ -36,12 +37,17 @@ if TYPE_CHECKING:
 READ_TRIES = 3
 """Times an idempotent read is tried within one run; each with a permit of its own."""
 READ_PAUSE = 0.2
+RATE_LIMITED_TRIES = 8
+"""Times a request is sent within one run while it is answered 429. By then a lane is as slow as it
+gets, if the request was alone in it."""
 MOMENT = 0.001
 HOPS = 10
 BODY_LIMIT = 64 * 1024 * 1024
 TOLD_BYTES = 4096
 """Of the body of an answer that is raised as an error, kept with it as text."""
 TOLD_SECONDS = 2.0
+PATH_LIMIT = 100
+"""Characters of a path in an error's message; its `url` has all of it."""
 PARSED_BYTES = 65536
 """In JSON up to this size secrets are hidden by their names."""
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -121,7 +127,8 @@ class JobHttp:
     Each takes a permit: in `lane` if given, else in the job's own lane, else in the lane of
     the host. The job's first request in its own lane uses the permit it was started with.
     Errors are raised as what they mean: Unavailable, RateLimited, AuthenticationError, or
-    HttpError for other 4xx, which is not retried.
+    HttpError for other 4xx, which is not retried. With `again` a request that is answered 429 is
+    made again under a permit of that, up to RATE_LIMITED_TRIES times in all.
     """
 
     def __init__(
@@ -132,10 +139,12 @@ class JobHttp:
         *,
         probed: bool = True,
         told: frozenset[str] = frozenset(),
+        again: Lanes | None = None,
     ) -> None:
         self._client = client
         self._run = run
         self._lanes = lanes
+        self._again = again
         self._told = told
         """Hosts that are told which trace a request belongs to."""
         self._probed = probed
@@ -249,14 +258,48 @@ class JobHttp:
         patience: float | None = None,
     ) -> AsyncIterator[httpx2.Response]:
         """One request under a permit, its answer still to be read. What goes wrong until the
-        block ends is raised as what it means."""
+        block ends is raised as what it means.
+
+        A 429 says that nothing was done: where there is `again`, that request waits for another
+        permit and is made again, unless its body can be sent only once. RateLimited where that
+        permit would come too late, or the lane's breaker has opened.
+        """
+        tries = RATE_LIMITED_TRIES if self._again and _repeatable(options) else 1
+        lanes = self._lanes
+        limited: RateLimited | None = None
+        async with AsyncExitStack() as stack:
+            for tries_left in reversed(range(tries)):
+                asking = self._asking(method, url, lane, options, patience, lanes, tries_left > 0)
+                try:
+                    response = await stack.enter_async_context(asking)
+                except RateLimited as error:
+                    lanes, limited = self._again or lanes, error
+                except LaneBusy as busy:
+                    if limited is None:
+                        raise
+                    raise limited from busy
+                else:
+                    yield response
+                    return
+
+    @asynccontextmanager
+    async def _asking(
+        self,
+        method: str,
+        url: str,
+        lane: str,
+        options: dict[str, Any],
+        patience: float | None,
+        lanes: Lanes,
+        raises_429: bool,
+    ) -> AsyncIterator[httpx2.Response]:
         import httpx2
 
         client = await self._client()  # before the permit
         self._check_time()
         asked = time.monotonic()
         came, bug = False, None
-        async with self._lanes.request(lane, patience=patience):
+        async with lanes.request(lane, patience=patience):
             waited = time.monotonic() - asked
             try:
                 left = max(MOMENT, self._left())
@@ -268,6 +311,8 @@ class JobHttp:
                         client.stream(method, url, timeout=left, **options) as response,
                     ):
                         answered(span, response.status_code)
+                        if response.status_code == 429 and raises_429:
+                            raise_for_status(await _beginning(response, url), lane)
                         came = True
                         yield response
             except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
@@ -371,6 +416,21 @@ def _read(response: httpx2.Response, body: bytearray) -> httpx2.Response:
     )
 
 
+def _repeatable(options: dict[str, Any]) -> bool:
+    """Whether a request can be sent twice: of a file or a stream nothing is left then."""
+    return all(_kept(options.get(name)) for name in ("content", "data", "files"))
+
+
+def _kept(body: Any) -> bool:
+    match body:
+        case dict():
+            return all(map(_kept, body.values()))
+        case list() | tuple():
+            return all(map(_kept, body))
+        case _:
+            return body is None or isinstance(body, str | bytes | int | float)
+
+
 def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
     """What may go to another host than the caller named."""
     kept = {name: value for name, value in options.items() if name not in ("auth", "cookies")}
@@ -401,11 +461,14 @@ def _host(url: str) -> str:
     return host
 
 
-def raise_for_status(response: httpx2.Response, lane: str) -> None:
+def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool = True) -> None:
+    """Raise what a status from 400 on means. Unless it `names_path`, its message has the host of
+    the address alone: what others name may hold a secret."""
     status = response.status_code
     if status < 400:
         return
-    where = f"{response.request.url.host}: HTTP {status}"
+    url = response.request.url
+    where = f"{_place(url) if names_path else url.host}: HTTP {status}"
     problem: RateLimited | Unavailable | AuthenticationError | HttpError
     if status == 429:
         problem = RateLimited(where, retry_after(response.headers.get("retry-after")))
@@ -423,6 +486,14 @@ def raise_for_status(response: httpx2.Response, lane: str) -> None:
     problem.headers = hidden(dict(response.headers))
     problem.body = _told(response)[:TOLD_BYTES]
     raise problem
+
+
+def _place(url: httpx2.URL) -> str:
+    """Host, port and path: no password, and no parameters, in which keys are sent."""
+    path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
+    if len(path) > PATH_LIMIT:
+        path = path[:PATH_LIMIT] + "..."
+    return url.netloc.decode("ascii", "replace") + path
 
 
 def _told(response: httpx2.Response) -> str:

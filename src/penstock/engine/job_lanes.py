@@ -119,7 +119,7 @@ class JobLanes(Asker):
     def waits(self, lane: str) -> None:
         run = self._run
         self._lending.lend(run)
-        if lane != self.slot_lane:
+        if self.again or lane != self.slot_lane:
             run.for_permits += 1
             if run.in_lane and not run.slot_used:
                 self._lend_slot()
@@ -129,7 +129,7 @@ class JobLanes(Asker):
 
     async def back(self, lane: str) -> None:
         run = self._run
-        if lane != self.slot_lane:
+        if self.again or lane != self.slot_lane:
             run.for_permits -= 1
         cancelled: asyncio.CancelledError | None = None
         try:
@@ -178,3 +178,16 @@ class JobLanes(Asker):
                 self._desk.give_back(Returned(slot, None, 0, 0))
         finally:
             run.slot_coming = None
+
+
+class LanesAgain(JobLanes):
+    """For requests that were answered 429, and are made again: each waits for a new permit, in line
+    before those that have not been made. The job's own slot is given back meanwhile, also that in
+    the same lane: its parent's other children can use it."""
+
+    again = True
+
+    @asynccontextmanager
+    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
+        async with self.permit(name, patience=patience):
+            yield

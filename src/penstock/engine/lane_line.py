@@ -32,6 +32,8 @@ class Asker:
     """The lane that the slot is in which it holds already."""
     limit: float | None = None
     """Seconds a request may take where its lane says nothing."""
+    again = False
+    """Its request was answered 429 a moment ago: the lane learns of that before it is asked."""
 
     def take_slot(self, lane: str) -> bool:
         """Use the slot that the asker holds already for a request in `lane`, if it is of use there

@@ -173,6 +173,7 @@ class JobOrchestrator:
                 permits=PermitDesk(
                     lambda: bench.member,
                     settler.give_back,
+                    settler.told,
                     self._queue.lane_config,
                     self._settings.poll_seconds,
                 ),

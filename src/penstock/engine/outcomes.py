@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.engine.failure import described, formatted
 from penstock.engine.handlers import Handler
 from penstock.engine.reports import report_of
@@ -53,23 +55,23 @@ def failed(
     if isinstance(error, RunLater):
         late = lease.deadline is not None and now + error.delay >= lease.deadline
         if not late and lease.releases < RELEASE_LIMIT:
-            note = {"message": storable(error.reason)}
-            return Settlement(lease, Outcome.RELEASED, error=note, run_at=now + error.delay)
+            note = {"type": "RunLater", "message": storable(error.reason)}
+            return _released(run, note, now + error.delay)
         error = (
             DeadlineExceeded(f"asked to be run in {error.delay:g} s, past its deadline")
             if late
             else ReleasedTooOften(f"asked to be run later {RELEASE_LIMIT} times")
         )
     if isinstance(error, LaneBusy):
-        note = {"message": str(error)}
+        note = {"type": "LaneBusy", "message": str(error)}
         # It is queued when the lane recovers; the time is for the case that nobody notices.
         run_at = min(max(now, error.until), now + LONGEST_WAIT_SECONDS)
-        return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at, waits_lane=error.lane)
+        return _released(run, note, run_at)._replace(waits_lane=error.lane)
     if isinstance(error, QueueUnavailable):
         # Ours, not the job's. A moment later, because it may be another queue that is away.
-        note = {"message": storable(str(error))}
+        note = {"type": "QueueUnavailable", "message": storable(str(error))}
         run_at = now + settings.reconnect_cap_seconds
-        return Settlement(lease, Outcome.RELEASED, error=note, run_at=run_at)
+        return _released(run, note, run_at)
     report = None if _own_doing(run, error) else report_of(error)
     # Of a lane that the job has left it tells nothing.
     own = bool(lease.lane) and run.in_lane
@@ -97,6 +99,11 @@ def failed(
         description["message"] += " (no retry: its deadline comes first)"
         return ended
     return ended._replace(outcome=Outcome.RETRY, run_at=run_at)
+
+
+def _released(run: Run, why: dict[str, Any], run_at: float) -> Settlement:
+    times = run.started_at, run.member.now()
+    return Settlement(run.lease, Outcome.RELEASED, *times, error=why, run_at=run_at)
 
 
 def _own_doing(run: Run, error: BaseException) -> bool:

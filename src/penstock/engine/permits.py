@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from penstock.engine.lane_line import MOMENT, Asker, LaneLine, Turn
@@ -23,7 +24,11 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
 from penstock.ports.queue import Member
 
+log = logging.getLogger("penstock")
+
 LONGEST_LAG = 0.5
+LIMITED_LOG_SECONDS = 5.0
+"""Of the 429s of a lane one is logged, and then none for so long, or for as long as it pauses."""
 
 
 class PermitDesk:
@@ -34,11 +39,13 @@ class PermitDesk:
         self,
         member: Callable[[], Member],
         give_back: Callable[[Returned], None],
+        told: Callable[[], Awaitable[None]],
         lane_config: Callable[[str], LaneConfig],
         poll_seconds: float,
     ) -> None:
         self._member = member
         self._give_back = give_back
+        self._told = told
         self._lane_config = lane_config
         self._poll_seconds = poll_seconds
         self._refs = iter(new_ref, 0)  # which it never is
@@ -47,6 +54,8 @@ class PermitDesk:
         self._lag = 0.0
         """Seconds that the queue has lately taken to answer: a start that comes sooner is lost."""
         self._timer: asyncio.TimerHandle | None = None
+        self._limited: dict[str, float] = {}
+        """Lanes whose 429 was logged, and until when no other of theirs is."""
 
     async def take(self, lane: str, turn: Turn, *, slot_only: bool = False) -> Permit:
         """A permit whose start time has come. LaneBusy when that would be after the turn's end, or
@@ -108,6 +117,9 @@ class PermitDesk:
         turn = Turn(asker, end)
         try:
             try:
+                if asker.again:
+                    turn.wait(lane)
+                    await self._told()
                 permit = await self.take(lane, turn)
             finally:
                 if turn.waits:
@@ -121,6 +133,7 @@ class PermitDesk:
             except (Unavailable, AuthenticationError, HttpError) as error:
                 error.lane = error.lane or lane
                 report = report_of(error)
+                self._log_limited(lane, report)
                 error.told = True
                 raise
             except (ConnectionError, TimeoutError) as error:
@@ -148,8 +161,24 @@ class PermitDesk:
     def tell(self, run: Run, report: Report | None) -> None:
         """How a request went that was made with the permit of its job: that permit stays."""
         lease = run.lease
+        self._log_limited(lease.lane, report)
         nothing = Permit(lease.lane, next(self._refs), lease.start_at)
         self._give_back(Returned(nothing, report, lease.seq, lease.token, lease.id))
+
+    def _log_limited(self, lane: str, report: Report | None) -> None:
+        """Once for all requests that are told so while the lane pauses."""
+        if report is None or report.news is not News.RATE_LIMITED:
+            return
+        now, pause = self._member().now(), report.retry_after or report.resets_after or 0.0
+        if self._limited.get(lane, 0.0) <= now:
+            self._limited = {name: until for name, until in self._limited.items() if until > now}
+            log.warning(
+                "lane %r was answered 429 and pauses%s; 429s again and again slow it down, as "
+                "`penstock lanes` shows",
+                lane,
+                f" for {pause:g} s" if pause else "",
+            )
+        self._limited[lane] = now + max(pause, LIMITED_LOG_SECONDS)
 
     def family(self, lane: str) -> set[str]:
         """The lane and its parent: those whose slots a request in it takes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,6 +20,8 @@ class Load(NamedTuple):
     settlements: list[tuple[Settlement, Run | None]]
     progress: list[Progress]
     returned: list[Returned]
+    told: list[asyncio.Future[None]]
+    """Who waits until the queue knows."""
 
 
 class Settler:
@@ -32,6 +35,7 @@ class Settler:
         self._progress: dict[Ref, Progress] = {}
         self._progress_at = 0.0
         self._returned: list[Returned] = []
+        self._told: list[asyncio.Future[None]] = []
 
     @property
     def empty(self) -> bool:
@@ -59,9 +63,16 @@ class Settler:
         self._returned.append(returned)
         self._wake()
 
+    async def told(self) -> None:
+        """Wait until the queue knows of every permit that was given back so far."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._told.append(waiter)
+        self._wake()
+        await waiter
+
     def due(self, gather: float) -> bool:
         """Whether a trip is worth making, if outcomes may wait `gather` seconds for company."""
-        return bool(self._returned) or self.due_in(gather) <= 0
+        return bool(self._returned or self._told) or self.due_in(gather) <= 0
 
     def due_in(self, gather: float) -> float:
         """Seconds until a trip is worth making; infinite when there is nothing."""
@@ -76,8 +87,8 @@ class Settler:
     def take(self) -> Load:
         """Everything there is; progress at most every `progress_seconds`, but for the last word
         of those that have ended."""
-        load = Load(self._settlements, [], self._returned)
-        self._settlements, self._returned = [], []
+        load = Load(self._settlements, [], self._returned, self._told)
+        self._settlements, self._returned, self._told = [], [], []
         if not self._progress:
             return load
         now = time.monotonic()
@@ -98,6 +109,7 @@ class Settler:
             self._progress[ref] = note if newer is None else _both(note, newer)
         self._settlements[:0] = load.settlements
         self._returned[:0] = load.returned
+        self._told[:0] = load.told
 
     @staticmethod
     def stored(load: Load) -> None:
@@ -105,6 +117,9 @@ class Settler:
         for _, run in load.settlements:
             if run is not None:
                 run.unmark()
+        for waiter in load.told:
+            if not waiter.done():  # cancelled meanwhile
+                waiter.set_result(None)
 
     def forget(self) -> None:
         """The leases are lost; what was gathered under them is void."""

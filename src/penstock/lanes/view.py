@@ -22,6 +22,7 @@ def info(lane: LaneState, waiting: int, now: float) -> LaneInfo:
         name=lane.name,
         parent=lane.parent,
         spacing=lane.pace,
+        configured_spacing=lane.spacing if lane.slowdown > 1 else None,
         max_parallel=lane.max_parallel,
         in_flight=lane.in_flight,
         waiting=waiting,

@@ -115,8 +115,8 @@ class Job:
     """What ended it, or its last run if it waits for the next one. None while it runs: what ended
     earlier runs is in its history."""
     history: list[Record] = field(default_factory=list)
-    """A record per run that failed or was lost, and per redrive: attempt, outcome, started_at,
-    finished_at, process, error, traceback."""
+    """A record per run that did not complete, and per redrive: attempt, outcome (retry, failed,
+    lost, released, handed back, redriven), started_at, finished_at, process, error, traceback."""
     logs: list[Record] = field(default_factory=list)
     """What its handler has logged with `ctx.log`, the last 64 KiB: at, attempt, level, message."""
     waiting_for: str | None = None

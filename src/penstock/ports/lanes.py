@@ -122,6 +122,8 @@ class LaneInfo:
     """Whether there is anything of that kind."""
     probe_ok: bool | None = None
     """What the last probe found while it was in trouble; None: it was not probed."""
+    configured_spacing: float | None = None
+    """Seconds between starts without the slow-down; None: it is not slowed down."""
 
 
 class Steer(Enum):

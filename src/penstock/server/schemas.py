@@ -270,6 +270,9 @@ class LaneOut(BaseModel):
     name: str
     parent: str | None
     spacing: float = Field(description="Seconds from one start to the next.")
+    configured_spacing: float | None = Field(
+        description="Without the slow-down after repeated 429; null: it is not slowed down."
+    )
     max_parallel: int
     in_flight: int
     waiting: int

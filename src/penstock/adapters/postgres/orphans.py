@@ -18,6 +18,7 @@ from penstock.adapters.postgres.lanes import free_slots, lock_held
 from penstock.adapters.postgres.stop import cancel_requeued
 from penstock.adapters.postgres.takeover import IS_MEMBER
 from penstock.adapters.settlements import CANCELLED, Entry
+from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, Returned
 from penstock.ports.queue import Lease, Ref, Settlement, Topic
 
@@ -71,7 +72,8 @@ class Orphans:
         if lost:
             seqs, ids, tokens = zip(*lost, strict=True)
             nothing = [None] * len(lost)
-            await tx.fetch("handed_back", seqs, ids, tokens, nothing, nothing, self._number)
+            columns = (seqs, ids, tokens, nothing, nothing, nothing)
+            await tx.fetch("handed_back", *columns, HISTORY_LIMIT, self._number)
             await self._cancel_stopped(tx, seqs)
             tx.wake(Topic.READY)
         slots = await tx.fetch(

@@ -22,6 +22,7 @@ from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
 
 _ENDED_BADLY = (Outcome.RETRY, Outcome.FAILED)
+_GIVEN_BACK = (Outcome.RELEASED, Outcome.HANDED_BACK)
 
 
 def is_plain(s: Settlement) -> bool:
@@ -73,6 +74,9 @@ async def _settle(
         limit = []
         if outcome in _ENDED_BADLY:
             rows = [_with_text(row) for row in rows]
+        elif outcome in _GIVEN_BACK:
+            rows = [[*start, record and json.dumps(record)] for *start, record in rows]
+        if outcome in (*_ENDED_BADLY, *_GIVEN_BACK):
             limit = [HISTORY_LIMIT]
         found = await tx.fetch(outcome.name.lower(), *zip(*rows, strict=True), *limit, number)
         settled = {seq for (seq,) in found}

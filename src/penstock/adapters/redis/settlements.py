@@ -48,6 +48,8 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
             ask |= _ended_badly(s, member)
         case Outcome.RELEASED:
             ask["message"] = storable(s.error["message"]) if s.error else ""
+    if s.outcome in (Outcome.RELEASED, Outcome.HANDED_BACK) and s.started_at:
+        ask["record"] = json.dumps(record_of(s, member))
     if s.run_at:
         ask["run_at"] = s.run_at
     if lease.lane:

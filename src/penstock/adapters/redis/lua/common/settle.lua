@@ -63,11 +63,20 @@ function endings.failed(s, row)
   jobs.save(row, {holder = '', started_at = s.started_at, finished_at = s.finished_at})
 end
 
+-- The run whose attempt is returned; none where the job was not run. What its lane has made of a
+-- failure was not known when the record was written.
+local function remember_given_back(s, row)
+  if s.record then
+    jobs.remember(row, (s.record:gsub('"outcome": "[^"]*"', '"outcome": "' .. s.outcome .. '"', 1)))
+  end
+end
+
 function endings.released(s, row)
   requeue(row, {
     attempts = row.attempts - 1, releases = (row.releases or 0) + 1, run_at = s.run_at,
     message = s.message, waits_lane = s.waits_lane or ''})
   jobs.schedule(row)
+  remember_given_back(s, row)
 end
 
 endings['handed back'] = function(s, row)
@@ -81,6 +90,7 @@ endings['handed back'] = function(s, row)
     requeue(row, changes)
     jobs.stand(row)
   end
+  remember_given_back(s, row)
 end
 
 -- The job was cancelled, and its run has now ended.
