@@ -172,6 +172,11 @@ def test_reference_is_what_would_be_written(page: str, monkeypatch: pytest.Monke
     assert written == current, "run: .venv/bin/python -m tools.reference"
 
 
+def test_help_shows_no_marks_of_its_layout() -> None:
+    """A `\\b` keeps lines apart; escaped twice it would be shown."""
+    assert "\\b" not in (DOCS / "reference-cli.md").read_text()
+
+
 def test_reference_of_lanes_explains_every_key() -> None:
     assert list(LANE_KEYS) == CONFIGURABLE
 
