@@ -47,7 +47,9 @@ Each setting can be given in three places. The first that names it wins:
 
 `{file}` is looked for in the current folder. `PENSTOCK_CONFIG`, `--config` or
 `Penstock(config_file=...)` name another file. An unknown name or a wrong value is a `ConfigError`
-that says where it was found. `penstock config` shows every value and where it came from.
+that says where it was found. Of variables, only what is nearly the name of a setting is refused
+(`PENSTOCK_MAXWORKERS`): others may start with `PENSTOCK_` for reasons of their own.
+`penstock config` shows every value and where it came from.
 
 All times are in seconds.
 

@@ -38,6 +38,9 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
 }
 """Patterns by section. A page goes where it fits first, and the patterns give the order."""
 HOME = "README.md"
+INDEX = "docs/README.md"
+"""All pages, for who reads them where they are; in the site the navigation is that, and mkdocs.yml
+leaves it out."""
 
 FENCE = re.compile(r"^ *(```+)")
 LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
@@ -62,12 +65,13 @@ def navigation(pages: Iterable[str]) -> dict[str, list[str]]:
 def pages() -> list[str]:
     """The Markdown of the project that is for readers."""
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
-    return [path.relative_to(ROOT).as_posix() for path in found]
+    named = [path.relative_to(ROOT).as_posix() for path in found]
+    return [name for name in named if name != INDEX]
 
 
 def place(path: str) -> str:
     """Where in the site a file of the project is."""
-    if path == HOME:
+    if path in (HOME, INDEX):
         return "index.md"
     if path.startswith("docs/"):
         return path.removeprefix("docs/")

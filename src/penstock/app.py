@@ -73,7 +73,7 @@ class Penstock(Operating):
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
-        self.config = config.load(arguments, file=config_file)
+        self.config = config.load(arguments, file=config_file, lanes=lanes)
         self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
         weights = {**self.config.tenant_weights, **(tenant_weights or {})}
         self.queue = choose_queue(self.config.queue, self.settings, self.lanes, weights)

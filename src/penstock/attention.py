@@ -13,6 +13,10 @@ from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, Operated, ProcessInfo
 
+BUILT_IN_KINDS = ("ingest.", "research.", "answers.")
+"""How the kinds begin that every worker process handles, also one without an app."""
+NAMED_GROUPS = 3
+"""Groups of dead letters that are named; the others are counted."""
 RECENT_SECONDS = 3600.0
 """Dead letters are growing if the last came within this time."""
 
@@ -21,8 +25,8 @@ RECENT_SECONDS = 3600.0
 class Attention:
     what: str
     """One of a few words, for programs too: queue out of reach, credentials refused, breaker open,
-    kind without a worker, event loop blocked, worker stuck, worker gone, dead letters, daily limit,
-    rate limited, slowed down, paused."""
+    kind without a worker, event loop blocked, worker stuck, worker gone, event loop was blocked,
+    dead letters, daily limit, rate limited, slowed down, paused."""
     subject: str
     """The lane, the kind, the worker process (host and pid) it is about."""
     since: float | None
@@ -60,7 +64,7 @@ def needs_attention(
     found = [one for process in processes for one in _of_process(process, now)]
     found += [one for lane in lanes for one in _of_lane(lane)]
     found += [_without_worker(kind) for kind in unhandled(counts, processes, now)]
-    found += [_dead(group) for group in dead if group.last_at > now - RECENT_SECONDS]
+    found += _dead([group for group in dead if group.last_at > now - RECENT_SECONDS])
     return sorted(found, key=lambda one: ORDER.index(one.what))
 
 
@@ -72,6 +76,7 @@ ORDER = (
     "event loop blocked",
     "worker stuck",
     "worker gone",
+    "event loop was blocked",
     "dead letters",
     "daily limit",
     "rate limited",
@@ -107,6 +112,7 @@ def process_view(process: ProcessInfo, now: float) -> dict[str, Any]:
         "parked": process.status.get("parked", 0),
         "stuck": process.status.get("stuck", 0),
         "blocked_by": (process.status.get("blocked") or {}).get("job"),
+        "blocked_seconds": (process.status.get("blocked") or {}).get("seconds"),
         "joined_at": process.joined_at,
         "heartbeat_at": process.heartbeat_at,
         "lease_until": process.lease_until,
@@ -149,23 +155,20 @@ def _of_process(process: ProcessInfo, now: float) -> list[Attention]:
         )
         found.append(Attention("worker stuck", name, None, todo))
     if blocked := process.status.get("blocked"):
-        found.append(_blocked(name, blocked))
+        found.append(_blocked(name, blocked, now))
     return found
 
 
-def _blocked(process: str, blocked: dict[str, Any]) -> Attention:
+def _blocked(process: str, blocked: dict[str, Any], now: float) -> Attention:
     job, seconds = f"job {blocked['job']} ({blocked['kind']})", blocked["seconds"]
-    what = (
-        "blocks it, and no other job goes on there"
-        if seconds is None
-        else (f"has blocked it for {seconds:g} s")
-    )
-    todo = (
-        f"{job} {what}, at {blocked['where']}: await, use asyncio.to_thread, or write its handler "
-        "as a plain def"
-    )
-    since = blocked["since"] if seconds is None else None
-    return Attention("event loop blocked", process, since, todo)
+    what, since = "event loop blocked", blocked["since"]
+    told = f"{job} blocks it, and no other job goes on there"
+    if seconds is not None:
+        what, since = "event loop was blocked", None
+        ago = max(0.0, now - blocked["since"] - seconds)
+        told = f"{job} blocked it for {seconds:g} s, until {ago:.0f} s ago"
+    mend = "await, use asyncio.to_thread, or write its handler as a plain def"
+    return Attention(what, process, since, f"{told}, at {blocked['where']}: {mend}")
 
 
 def slowed(lane: LaneInfo) -> str | None:
@@ -207,16 +210,31 @@ def _of_lane(lane: LaneInfo) -> list[Attention]:
     return []
 
 
+def worker_command(kind: str) -> str:
+    """What starts a worker process that handles `kind`."""
+    built_in = kind.startswith(BUILT_IN_KINDS)
+    return "penstock worker" if built_in else "penstock worker MODULE:APP"
+
+
 def _without_worker(kind: KindCounts) -> Attention:
     queued = kind.states[JobState.QUEUED]
     waits = f"{queued:,} {'job waits' if queued == 1 else 'jobs wait'}"
-    todo = f"{waits}: start a worker process that has a handler, penstock worker MODULE:APP"
+    todo = f"{waits}: start a worker process that has a handler, {worker_command(kind.kind)}"
     return Attention("kind without a worker", kind.kind, kind.oldest_queued_at, todo)
 
 
-def _dead(group: DeadGroup) -> Attention:
+def _dead(groups: Sequence[DeadGroup]) -> list[Attention]:
+    """One for all of them: what to do is the same."""
+    if not groups:
+        return []
+    largest = sorted(groups, key=lambda group: -group.count)
+    named = [f"{group.kind}: {group.error_type}" for group in largest[:NAMED_GROUPS]]
+    if others := len(groups) - len(named):
+        named.append(f"{others} more")
+    count = sum(group.count for group in groups)
     todo = (
-        f"{group.count:,} failed for good, the last within an hour: see what it said "
+        f"{count:,} failed for good, the last within an hour: see what went wrong "
         "(penstock dead-letters groups), then redrive or discard them"
     )
-    return Attention("dead letters", f"{group.kind}: {group.error_type}", group.first_at, todo)
+    first_at = min(group.first_at for group in groups)
+    return [Attention("dead letters", ", ".join(named), first_at, todo)]

@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -81,12 +82,30 @@ def test_every_page_and_example_can_be_reached_from_the_readme() -> None:
     assert set(missing) <= own
 
 
+def test_page_of_all_pages_has_every_one() -> None:
+    index = DOCS / "README.md"
+    named = {(DOCS / link).resolve() for link in links(index) if "://" not in link}
+    assert set(DOCS.glob("*.md")) - {index} <= named
+
+
 def test_readme_is_short_and_shows_the_quickstart_example() -> None:
     readme = (ROOT / "README.md").read_text()
     assert readme.count("\n") < 120
     example = (ROOT / "examples" / "quickstart.py").read_text()
     body = example.split('"""\n\n', 1)[1]
     assert [text for language, text, _ in blocks(readme) if language == "python"] == [body]
+
+
+def test_every_extra_is_in_all_and_can_be_found_before_it_is_missed() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    [everything] = extras.pop("all")
+    assert everything == f"penstock[{','.join(sorted(extras))}]"
+    install = (ROOT / "README.md").read_text().partition("## Install")[2].partition("##")[0]
+    table = (DOCS / "quickstart.md").read_text().partition("### Extras")[2].partition("##")[0]
+    for text in (install, table):
+        assert set(extras) <= set(re.findall(r"`(\w+)`", text))
 
 
 def test_program_of_the_readme_runs(tmp_path: Path) -> None:
@@ -157,6 +176,11 @@ def test_reference_is_what_would_be_written(page: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(typer.main, "get_command", cache(typer.main.get_command))
     written, current = (DOCS / page).read_text(), REFERENCES[page]()
     assert written == current, "run: .venv/bin/python -m tools.reference"
+
+
+def test_help_shows_no_marks_of_its_layout() -> None:
+    """A `\\b` keeps lines apart; escaped twice it would be shown."""
+    assert "\\b" not in (DOCS / "reference-cli.md").read_text()
 
 
 def test_reference_of_lanes_explains_every_key() -> None:

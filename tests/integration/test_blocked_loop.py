@@ -11,18 +11,19 @@ from penstock import JobContext, JobState
 from tests.support.desk import error_of
 from tests.support.processes import Farm
 from tests.support.site import Site
+from tests.support.waiting import until
 
 NEVER = 3600.0
 """A lease that is renewed only where something is to be told."""
 TIMEOUT = 2.0
 
 
-def block(farm: Farm, until: float) -> str:
+def block(farm: Farm, end: float) -> str:
     """Block until a time, and until the queue's file has the job that does so; its id."""
     give_up = time.monotonic() + 60.0
     while time.monotonic() < give_up:
         (row,) = farm.query("SELECT status ->> '$.blocked.job' FROM processes")
-        if row[0] and time.time() > until:
+        if row[0] and time.time() > end:
             return str(row[0])
         time.sleep(0.05)
     raise AssertionError("nobody was named")
@@ -51,7 +52,12 @@ async def test_job_that_blocks_the_event_loop_is_named_and_its_timeout_holds(
         job = await app.enqueue("hog")
         done = await app.wait(job.id, timeout=60)
         async with await site.client() as client:
-            overview: dict[str, Any] = (await client.get("/v1/overview")).json()
+
+            async def over() -> dict[str, Any] | None:
+                seen: dict[str, Any] = (await client.get("/v1/overview")).json()
+                return seen if seen["processes"][0]["blocked_seconds"] else None
+
+            overview = await until(over, "it is told that it is over")
             page = (await client.get("/")).text
 
     assert seen == [job.id]
@@ -62,10 +68,11 @@ async def test_job_that_blocks_the_event_loop_is_named_and_its_timeout_holds(
     (said,) = [one.getMessage() for one in caplog.records if "event loop for" in one.getMessage()]
     assert f"job {job.id} (hog)" in said
     assert "test_blocked_loop.py:" in said
-    (one,) = [one for one in overview["attention"] if one["what"] == "event loop blocked"]
+    (one,) = [one for one in overview["attention"] if one["what"] == "event loop was blocked"]
     assert f"job {job.id} (hog)" in one["todo"]
     assert overview["processes"][0]["blocked_by"] == job.id
-    assert "event loop blocked" in page
+    assert "event loop was blocked" in page
+    assert "was blocked by a job" in page
     assert f"/jobs/{job.id}" in page
 
 

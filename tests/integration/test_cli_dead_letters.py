@@ -60,6 +60,15 @@ def test_redrive_by_id(cli: Cli, dead: list[str]) -> None:
     assert len(cli.job(dead[0]).history) == 3, "two runs, and that it was redriven"
 
 
+def test_the_beginning_or_end_of_an_id_will_do(cli: Cli, dead: list[str]) -> None:
+    assert cli("dead-letters", "show", dead[0][-8:], "--json").json["id"] == dead[0]
+    assert cli("dead-letters", "redrive", dead[0][-8:], "--json").json["ids"] == [dead[0]]
+    gone = cli("dead-letters", "discard", dead[1][-8:], "--yes", "--json").json
+    assert gone["ids"] == [dead[1]]
+    refused = cli("dead-letters", "redrive", dead[0][-8:], code=3)
+    assert "none of the newest 1,000 dead letters has" in refused.err, "it is queued again"
+
+
 def test_redrive_by_filter(cli: Cli, dead: list[str]) -> None:
     found = cli("dead-letters", "redrive", "--error", "ValueError", "--json").json
     assert found["redriven"] == 2

@@ -99,7 +99,9 @@ def test_a_foreign_or_missing_document_is_exit_code_3(cli: Cli) -> None:
 
 def test_a_failed_document_is_tried_again(cli: Cli) -> None:
     fail(cli)
-    assert "locked.pdf  processing\n" in cli("documents", "retry", "locked.pdf").out
+    done = cli("documents", "retry", "locked.pdf")
+    assert "locked.pdf  processing\n" in done.out
+    assert done.err == "no worker process works on documents yet; start one: penstock worker\n"
     cli("worker", "--drain")
     assert cli("documents", "show", "locked.pdf", "--json").json["state"] == "failed"
 

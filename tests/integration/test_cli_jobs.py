@@ -124,6 +124,18 @@ def test_show_takes_the_beginning_or_end_of_an_id(cli: Cli) -> None:
     assert "none of the newest 1,000 jobs" in cli("jobs", "show", "abcdefgh", code=3).err
 
 
+def test_every_command_for_jobs_takes_the_beginning_or_end_of_an_id(cli: Cli) -> None:
+    first, second = cli.enqueue("add"), cli.enqueue("add")
+    done = cli("jobs", "cancel", first[-8:], second[-8:], first)
+    assert done.out.splitlines() == [f"{first}  cancelled", f"{second}  cancelled"]
+    again = cli("jobs", "again", first[-8:]).out.strip()
+    assert cli.job(again).parent_id == first
+    assert f'"{first}"' in cli("jobs", "watch", first[-8:], "--json", code=1).out
+    refused = cli("jobs", "cancel", again, "abcdefgh", code=3)
+    assert refused.err == "error: none of the newest 1,000 jobs has 'abcdefgh' in its id\n"
+    assert cli.job(again).state == "queued", "nothing is done where an id is not understood"
+
+
 def test_cancel_says_what_became_of_each(cli: Cli) -> None:
     finished = cli.enqueue("add")
     cli("worker", "shop:app", "--drain")

@@ -15,8 +15,8 @@ from tests.docs.commands import follow
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
-HEAVY = {"browser", "names"}
-"""Extras that are large: Playwright, and Presidio with spaCy."""
+HEAVY = {"all", "browser", "names"}
+"""Extras that are large: Playwright, Presidio with spaCy, and the one that has both."""
 LIGHT_START = {"annotated_doc", "click", "penstock", "shellingham", "sitecustomize", "typer"}
 """All that `penstock --help` may load besides the standard library."""
 SLOW_START = {"asyncio", "sqlite3", "ssl"}

@@ -14,6 +14,7 @@ from penstock.attention import (
     slowed,
 )
 from penstock.cli.lane_view import as_dict
+from penstock.desk import RESERVED
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
@@ -22,6 +23,7 @@ NOW = 1_000_000.0
 LANE = LaneInfo("api", None, 1.0, 2, 0, 3, "closed", None, None, None, None, 0)
 PROCESS = ProcessInfo("p", "host", 7, ["work"], 10, NOW - 100, NOW - 1, NOW + 10, {})
 BLOCKED = {"job": "id", "kind": "work", "since": NOW - 3, "seconds": None, "where": "app.py:3 (f)"}
+OVER = {**BLOCKED, "since": NOW - 52.3, "seconds": 12.3}
 DEAD = DeadGroup("work", "Boom", 12, NOW - 9000, NOW - 60, "it broke", "id")
 
 
@@ -79,7 +81,7 @@ def test_a_suspicion_is_no_trouble_yet() -> None:
         ({"status": {"degraded": True}}, "queue out of reach", "degraded"),
         ({"status": {"stuck": 2}}, "worker stuck", "running"),
         ({"status": {"blocked": BLOCKED}}, "event loop blocked", "running"),
-        ({"status": {"blocked": {**BLOCKED, "seconds": 12.3}}}, "event loop blocked", "running"),
+        ({"status": {"blocked": OVER}}, "event loop was blocked", "running"),
         ({"lease_until": NOW - 5}, "worker gone", "gone"),
     ],
 )
@@ -97,6 +99,30 @@ def test_a_kind_whose_only_worker_is_gone_has_none() -> None:
         key=lambda one: one.what == "kind without a worker",
     )
     assert (one.what, one.subject, one.since) == ("kind without a worker", "work", NOW - 9)
+
+
+def test_an_event_loop_that_goes_on_again_is_told_in_the_past_tense() -> None:
+    (lasts,) = found(processes=[replace(PROCESS, status={"blocked": BLOCKED})])
+    assert (lasts.since, "blocks it, and no other job" in lasts.todo) == (NOW - 3, True)
+    (over,) = found(processes=[replace(PROCESS, status={"blocked": OVER})])
+    assert over.since is None
+    assert "job id (work) blocked it for 12.3 s, until 40 s ago, at app.py:3" in over.todo
+
+
+@pytest.mark.parametrize("kind", [f"{start}some" for start in RESERVED])
+def test_built_in_kinds_need_no_app_to_be_worked_on(kind: str) -> None:
+    (one,) = found(counts=[KindCounts(kind, {JobState.QUEUED: 1}, NOW)])
+    assert one.todo.endswith(", penstock worker")
+    (own,) = found(counts=[KindCounts("work", {JobState.QUEUED: 1}, NOW)])
+    assert own.todo.endswith(", penstock worker MODULE:APP")
+
+
+def test_groups_of_dead_letters_are_one_matter() -> None:
+    groups = [replace(DEAD, error_type=f"E{n}", count=n, first_at=NOW - n) for n in range(1, 9)]
+    (one,) = found(dead=groups)
+    assert one.subject == "work: E8, work: E7, work: E6, 5 more"
+    assert one.todo.startswith("36 failed for good")
+    assert one.since == NOW - 8
 
 
 def test_the_worst_comes_first() -> None:

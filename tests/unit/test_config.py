@@ -209,6 +209,94 @@ def test_impossible_value_is_refused_wherever_it_came_from() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "max_workers: -1",
+        "max_workers: 1001",
+        "reserved_workers: 10",
+        "lease_seconds: .inf",
+        "search_min_coverage: 2",
+        "scans: ocrr",
+        "log_format: xml",
+        "log_errors: none",
+        "contact: a b",
+        "ocr_languages: 'eng,jpn'",
+        "search_providers: openalx",
+        "search_providers: openalex,searxng",
+    ],
+)
+def test_impossible_value_is_refused_with_its_line(folder: Path, line: str) -> None:
+    write(folder, f"\n{line}\n")
+    name = line.partition(":")[0]
+    with pytest.raises(ConfigError, match=rf"^penstock\.yaml line 2: {name}\b"):
+        load(environment={})
+
+
+def test_every_search_provider_that_can_be_asked_may_be_named(folder: Path) -> None:
+    names = "openalex, searxng, corpus, browser.ddg"
+    engine = "{url: 'https://a.example/?q={query}', result: a, link: a, title: a}"
+    write(
+        folder,
+        f"search_providers: {names}\nproviders: {{searxng: {{base_url: 'http://a.example'}}}}\n"
+        f"browser: {{engines: {{ddg: {engine}}}}}\n",
+    )
+    assert load(environment={}).settings.search_providers == names
+
+
+@pytest.mark.parametrize(
+    ("lanes", "says"),
+    [
+        ("x: {parent: y}", "lane 'x': its parent 'y' is not configured"),
+        ("x: {parent: llm.plan}", "lane 'x': its parent 'llm.plan' has a parent itself"),
+        ("x: {requests_per_interval: 5}", "lane 'x': requests_per_interval and interval_seconds"),
+    ],
+)
+def test_lane_that_makes_no_sense_as_a_whole_is_refused_with_its_line(
+    folder: Path, lanes: str, says: str
+) -> None:
+    write(folder, f"lanes:\n  a: {{max_parallel: 1}}\n  {lanes}\n")
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'penstock.yaml line 3: {says}')}"):
+        load(environment={})
+    write(folder, "lanes: lanes.yaml\n")
+    write(folder, f"{lanes}\n", "lanes.yaml")
+    with pytest.raises(ConfigError, match=rf"^lanes\.yaml line 1: {re.escape(says)}"):
+        load(environment={})
+
+
+def test_lane_of_the_file_may_have_a_parent_that_the_program_gives(folder: Path) -> None:
+    write(folder, "lanes: {x: {parent: y}}")
+    assert load(environment={}, lanes={"y": {"max_parallel": 1}}).lanes == {"x": {"parent": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("PENSTOCK_MAXWORKERS", "PENSTOCK_MAX_WORKERS"),
+        ("PENSTOCK_QUEU", "PENSTOCK_QUEUE"),
+        ("PENSTOCK_CONFG", "PENSTOCK_CONFIG"),
+        ("PENSTOCK_LLM_BASEURL", "PENSTOCK_LLM_BASE_URL"),
+    ],
+)
+def test_variable_that_is_nearly_a_setting_is_refused(variable: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"^environment {variable}: .* did you mean {meant}"):
+        load(environment={variable: "3"})
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    """Of Kubernetes for services called penstock, penstock-queue and penstock-server; keys that
+    the config names; those of the tests."""
+    service = "PORT PORT_8321_TCP PORT_8321_TCP_ADDR PORT_8321_TCP_PROTO SERVICE_HOST SERVICE_PORT"
+    names = [
+        f"{prefix}_{name}"
+        for prefix in ("PENSTOCK", "PENSTOCK_QUEUE", "PENSTOCK_STORE", "PENSTOCK_SERVER")
+        for name in service.split()
+    ]
+    own = "API_KEY LLM_KEY OPENALEX_KEY TOKEN CHAOS RESUME EXPLORE NO_INOTIFY SCREENSHOTS"
+    names += [f"PENSTOCK_{name}" for name in own.split()]
+    assert load(environment=dict.fromkeys(names, "tcp://10.0.0.1:80")).settings == Settings()
+
+
+@pytest.mark.parametrize(
     ("url", "shown"),
     [
         ("sqlite:///jobs.db", "sqlite:///jobs.db"),

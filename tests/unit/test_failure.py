@@ -17,6 +17,7 @@ from penstock.engine.log_fields import tell
 from penstock.logs import told
 from penstock.model.in_words import in_words
 from penstock.model.job import Job, JobState, Record
+from penstock.model.payload import encode_result
 from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
 
 
@@ -133,6 +134,16 @@ def test_what_the_handler_was_handling_is_kept_behind_an_error_of_ours() -> None
     error, trace = kept(caught(work))
     assert (error["type"], error["context"]["message"]) == ("HttpError", "outer")
     assert "KeyError: 'missing'" in trace
+
+
+def test_place_of_what_we_refuse_of_a_handler_is_the_handler() -> None:
+    refusal = caught(lambda: encode_result(object()))
+    frame = refusal.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
+        frame = frame.tb_next  # after a run, there is no frame of the handler's any more
+    assert frame is not None
+    error, _ = kept(refusal.with_traceback(frame))
+    assert error["place"] == f"{HERE}{works.__code__.co_firstlineno}"
 
 
 def test_of_our_own_jobs_only_types_and_places_are_kept_of_the_causes() -> None:

@@ -1,21 +1,33 @@
 """What a server remembers of the last hour."""
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from penstock.model.errors import QueueUnavailable
 from penstock.model.tally import Ending, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
-from penstock.server.history import KEPT, LANES, History
+from penstock.server.history import KEPT, LANES, SAMPLE_SECONDS, SHARE, History
+
+LONG_AGO = -1000.0
 
 
-def process(name: str, heartbeat: float, completed: int, seconds: float = 0.1) -> ProcessInfo:
+def process(
+    name: str,
+    heartbeat: float,
+    completed: int,
+    seconds: float = 0.1,
+    joined: float = LONG_AGO,
+) -> ProcessInfo:
     tally = Tally()
     for _ in range(completed):
         one = tally.of("add")
         one.endings[list(Ending).index(Ending.COMPLETED)] += 1
         one.run.note(seconds)
     status = {"busy": 1, "tally": tally.as_status()}
-    return ProcessInfo(name, "host", 1, ["add"], 4, 0.0, heartbeat, heartbeat + 15, status)
+    return ProcessInfo(name, "host", 1, ["add"], 4, joined, heartbeat, heartbeat + 15, status)
 
 
 def lane(name: str, in_flight: int, waiting: int = 0) -> LaneInfo:
@@ -46,6 +58,37 @@ def test_what_a_process_did_before_it_was_first_seen_is_not_of_now() -> None:
     assert kept.as_dict()["run_p95"] == [None]
 
 
+def test_all_that_a_process_did_which_joined_since_the_last_look_is_of_now() -> None:
+    kept = history()
+    kept.note(10, [process("a", 9, 4, joined=7)], [])  # as this server has just started, too
+    kept.note(15, [process("b", 14, 3, joined=11), process("c", 14, 1000, joined=2)], [])
+    assert kept.as_dict()["completed"] == [2, 1]
+    assert kept.as_dict()["run_p95"][1] is not None
+
+
+async def test_a_first_look_that_is_slow_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks take half a second each, on a clock of their own."""
+    clock, waits = 0.0, list[float]()
+
+    class Slow:
+        async def processes(self) -> list[ProcessInfo]:
+            nonlocal clock
+            clock += 0.5
+            raise QueueUnavailable("away")
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            raise asyncio.CancelledError
+
+    app: Any = Slow()
+    monkeypatch.setattr("penstock.server.history.time.monotonic", lambda: clock)
+    monkeypatch.setattr("penstock.server.history.asyncio.sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await History(app).keep()
+    assert waits == [SAMPLE_SECONDS, SHARE * 0.5]
+
+
 def test_a_process_that_has_left_counts_no_more() -> None:
     kept = history()
     kept.note(10, [process("a", 8, 0)], [])
@@ -62,7 +105,7 @@ def test_times_are_of_the_runs_that_ended_meanwhile() -> None:
     for _ in range(10):
         tally.of("add").run.note(0.002)
     status = {**quick.status, "tally": tally.as_status()}
-    kept.note(15, [ProcessInfo("a", "host", 1, ["add"], 4, 0.0, 13, 28, status)], [])
+    kept.note(15, [ProcessInfo("a", "host", 1, ["add"], 4, LONG_AGO, 13, 28, status)], [])
     (_, newest) = kept.as_dict()["run_p95"]
     assert 0.001 <= newest <= 0.0025
 

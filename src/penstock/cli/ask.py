@@ -56,7 +56,7 @@ def ask_question(
     After Ctrl-C those go on with it; `penstock answers show ID` shows it. The exit code is 1 if it
     failed or somebody cancelled it.
 
-    \\b
+    \b
     penstock ask 'Where are the shear pins?' --collection manuals
     """
     import asyncio

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +21,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import Column, note, print_json, print_table, say
 from penstock.cli.session import Run, opened
+from penstock.cli.short_ids import whole_ids
 from penstock.cli.text import age, plural, printable
 from penstock.model.hidden import hidden, hidden_job
 from penstock.model.job import JobState
@@ -34,7 +35,9 @@ group = new_group("See, redrive and discard jobs that failed.")
 COUNTED = 100
 """Dead letters counted exactly when asking whether to discard them."""
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of dead letters.")]
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="ID", help="Ids of dead letters, or parts of them.")
+]
 AllOption = Annotated[bool, typer.Option("--all", help="All dead letters, or all that match.")]
 ErrorOption = Annotated[
     str | None, typer.Option("--error", metavar="TYPE", help="Only those with this error type.")
@@ -111,7 +114,9 @@ def list_groups(
 
 @group.command("show")
 def show(
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="A dead letter's id.")],
+    job_id: Annotated[
+        str, typer.Argument(metavar="ID", help="A dead letter's id, or the beginning or end of it.")
+    ],
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -120,7 +125,8 @@ def show(
     from penstock.cli.job_view import print_job
 
     with opened(queue, config) as (app, run):
-        job = run(app.get(job_id))
+        [whole] = run(whole_ids(app, [job_id], dead=True))
+        job = run(app.get(whole))
         names = app.settings.hidden
     if job.state is not JobState.FAILED:
         raise NotFound(f"job {job_id} is {job.state}, not a dead letter; see penstock jobs show")
@@ -142,8 +148,9 @@ def redrive(
     as_json: JsonOption = False,
 ) -> None:
     """Queue dead letters again, with fresh retries; their history is kept."""
-    where = _chosen("redrive", job_ids, every, kind, tenant, error)
+    chosen = _chosen("redrive", job_ids, every, kind, tenant, error)
     with opened(queue, config) as (app, run):
+        where = run(_whole(app, chosen))
         changed = run(app.queue.redrive(where))
     _report("redriven", changed, where, as_json=as_json)
 
@@ -161,8 +168,9 @@ def discard(
     as_json: JsonOption = False,
 ) -> None:
     """Delete dead letters for good; asks first."""
-    where = _chosen("discard", job_ids, every, kind, tenant, error)
+    chosen = _chosen("discard", job_ids, every, kind, tenant, error)
     with opened(queue, config) as (app, run):
+        where = run(_whole(app, chosen))
         if not yes:
             _confirm(app, run, where)
         changed = run(app.queue.discard(where))
@@ -187,9 +195,14 @@ def _chosen(
             f"which dead letters? Give ids, a filter (--kind, --tenant, --error) or --all: "
             f"penstock dead-letters {verb} --all"
         )
-    return JobFilter(
-        ids=list(dict.fromkeys(ids)) if ids else None, kind=kind, tenant=tenant, error_type=error
-    )
+    return JobFilter(ids=ids or None, kind=kind, tenant=tenant, error_type=error)
+
+
+async def _whole(app: Penstock, chosen: JobFilter) -> JobFilter:
+    """The same with ids in full."""
+    if chosen.ids is None:
+        return chosen
+    return replace(chosen, ids=await whole_ids(app, chosen.ids, dead=True))
 
 
 def _confirm(app: Penstock, run: Run, where: JobFilter) -> None:

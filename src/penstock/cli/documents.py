@@ -154,6 +154,9 @@ def retry(
 
     It only queues them: `penstock worker` does the work, or the next `penstock ingest`.
     """
+    from penstock.attention import live_kinds, worker_command
+    from penstock.ingest.jobs import PARSE
+
     with opened(queue, config, documents=True) as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         retried = {}
@@ -164,11 +167,14 @@ def retry(
                 )
             except DocumentNotFound:
                 continue  # said below, once the others are retried
+        worked_on = PARSE in live_kinds(run(app.processes()), app.queue.now())
     if as_json:
         print_json([document.as_dict() for document in retried.values()])
     else:
         for document in retried.values():
             say(f"{printable(document.ref.id)}  {document.state}")
+        if retried and not worked_on:
+            note(f"no worker process works on documents yet; start one: {worker_command(PARSE)}")
     _complain_of([one for one in ids if one not in retried], collection)
 
 

@@ -176,13 +176,13 @@ def _wait(
 ) -> list[Job]:
     import asyncio
 
-    from penstock.attention import live_kinds
+    from penstock.attention import live_kinds, worker_command
 
     async def wait() -> list[Job]:
         return list(await asyncio.gather(*(app.wait(job_id, timeout) for job_id in ids)))
 
     if not quiet and kind not in live_kinds(run(app.processes()), app.queue.now()):
-        note(f"no worker process handles {kind} yet; start one: penstock worker MODULE:APP")
+        note(f"no worker process handles {kind} yet; start one: {worker_command(kind)}")
     return run(wait())
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode, InputError, NotFound, UsageError
+from penstock.cli.errors import ExitCode, NotFound, UsageError
 from penstock.cli.options import (
     AfterOption,
     BeforeOption,
@@ -25,23 +25,16 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
+from penstock.cli.short_ids import whole_ids
 from penstock.cli.text import plural
-from penstock.model.errors import JobNotFound
 from penstock.model.hidden import hidden_job
 from penstock.model.job import JobState
 
-if TYPE_CHECKING:
-    from penstock.app import Penstock
-    from penstock.model.job import Job
-
 group = new_group("List, show, cancel, watch jobs, and run them again.")
 
-ID_DIGITS = 32
-LEAST_DIGITS = 6
-"""Of an id that is not given whole."""
-SEARCHED = 1000
-"""Newest jobs among which such an id is looked for."""
-
+JobArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="A job's id, or the beginning or end of it.")
+]
 StateOption = Annotated[
     list[JobState] | None,
     typer.Option(
@@ -98,9 +91,7 @@ def list_jobs(
 
 @group.command("show")
 def show(
-    job_id: Annotated[
-        str, typer.Argument(metavar="ID", help="A job's id, or the beginning or end of it.")
-    ],
+    job_id: JobArgument,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -113,7 +104,8 @@ def show(
     from penstock.cli.job_view import print_job
 
     with opened(queue, config) as (app, run):
-        job = run(_find(app, job_id))
+        [whole] = run(whole_ids(app, [job_id]))
+        job = run(app.get(whole))
         names = app.settings.hidden
     if as_json:
         print_json(job.as_dict())
@@ -121,26 +113,11 @@ def show(
         print_job(hidden_job(job, names))
 
 
-async def _find(app: Penstock, part: str) -> Job:
-    """The job with this id, or the one recent job whose id begins or ends with `part`."""
-    try:
-        return await app.get(part)
-    except JobNotFound:
-        if not LEAST_DIGITS <= len(part) < ID_DIGITS:
-            raise
-    recent = await app.jobs(limit=SEARCHED)
-    found = [job for job in recent if job.id.startswith(part) or job.id.endswith(part)]
-    if len(found) > 1:
-        raise InputError(f"{len(found)} jobs have {part!r} in their id; give more of it")
-    if not found:
-        raise NotFound(f"none of the newest {SEARCHED:,} jobs has {part!r} in its id")
-    return found[0]
-
-
 @group.command("cancel")
 def cancel(
     job_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs; or filters.")
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Ids of jobs, or parts of them; or filters."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All jobs that are not finished.")] = False,
     kind: KindOption = None,
@@ -184,13 +161,16 @@ def cancel(
         else:
             say(f"cancelled {plural(len(ids), 'job')}")
         return
-    _cancel_named(list(dict.fromkeys(job_ids)), queue, config, as_json=as_json)
+    _cancel_named(job_ids, queue, config, as_json=as_json)
 
 
-def _cancel_named(ids: list[str], queue: str | None, config: str | None, *, as_json: bool) -> None:
+def _cancel_named(
+    parts: list[str], queue: str | None, config: str | None, *, as_json: bool
+) -> None:
     from penstock.ports.queue import JobFilter
 
     with opened(queue, config) as (app, run):
+        ids = run(whole_ids(app, parts))
         cancelled = set(run(app.queue.cancel(JobFilter(ids=ids))))
         jobs = run(app.queue.get(ids))
     found = [jobs[job_id] for job_id in ids if job_id in jobs]
@@ -210,7 +190,7 @@ def _cancel_named(ids: list[str], queue: str | None, config: str | None, *, as_j
 
 @group.command("again")
 def again(
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="A job's id.")],
+    job_id: JobArgument,
     queue: QueueOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -223,8 +203,9 @@ def again(
     from penstock.desk import Desk
 
     with opened(queue, config) as (app, run):
-        old = run(app.get(job_id))
-        job = run(Desk(app, old.tenant).again(job_id))
+        [whole] = run(whole_ids(app, [job_id]))
+        old = run(app.get(whole))
+        job = run(Desk(app, old.tenant).again(whole))
     if as_json:
         print_json(job.as_dict())
     else:
@@ -234,7 +215,8 @@ def again(
 @group.command("watch")
 def watch(
     job_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs; none: count all.")
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Ids of jobs, or parts of them; none: count all."),
     ] = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Without ids: end when no work is left.")
@@ -258,6 +240,7 @@ def watch(
         if not job_ids:
             run(watch_counts(app, until_idle=until_idle, as_json=as_json))
             return
-        jobs = run(watch_jobs(app, list(dict.fromkeys(job_ids)), as_json=as_json))
+        ids = run(whole_ids(app, job_ids))
+        jobs = run(watch_jobs(app, ids, as_json=as_json))
     if any(job.state is not JobState.COMPLETED for job in jobs):
         raise typer.Exit(ExitCode.UNSUCCESSFUL)

@@ -65,7 +65,7 @@ def research(
     Ctrl-C leaves the task as it is: `penstock tasks resume ID --watch` goes on with it. The exit
     code is 1 if every search failed, or somebody stopped it.
 
-    \\b
+    \b
     penstock research 'How do water wheels age?' --query 'water wheel fatigue' --budget-pages 20
     """
     import asyncio

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from penstock.config.names import read_names
 from penstock.config.rate_limits import check_no_apis
 from penstock.config.sections import (
+    LLM_VARIABLES,
     read_browser,
     read_embedder,
     read_fetch,
@@ -32,11 +33,13 @@ from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import ConfigError
 from penstock.model.intake import KEYS as KAFKA_KEYS
 from penstock.model.intake import KafkaConfig
+from penstock.model.lane import LaneConfig
+from penstock.model.lane_table import resolve
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.llm import KEYS as LLM_KEYS
 from penstock.model.llm import MODEL_KEYS, LlmConfig
 from penstock.model.names import NamesConfig
-from penstock.model.providers import ProviderConfig
+from penstock.model.providers import ProviderConfig, check_search_providers, provider_names
 from penstock.model.server import ServerConfig
 from penstock.model.settings import Settings
 
@@ -55,6 +58,8 @@ SECTIONS = (
     "librarian",
     "intake",
 )
+NEARLY = 0.8
+"""How much alike two names are, as difflib counts, for one to be a slip of the other."""
 _TYPES = {"queue": "str"} | {f.name: str(f.type) for f in fields(Settings)}
 _DEFAULTS: dict[str, Any] = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(Settings)}
 
@@ -136,8 +141,10 @@ def load(
     *,
     file: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
+    lanes: Mapping[str, LaneConfig | Mapping[str, Any]] | None = None,
 ) -> Config:
-    """The effective settings. `arguments` that are None count as not given."""
+    """The effective settings. `arguments` that are None count as not given. `lanes` are those of a
+    program, which win over the file's: only together do they have to make sense."""
     environment = os.environ if environment is None else environment
     values, sources = dict(_DEFAULTS), dict.fromkeys(_DEFAULTS, "default")
     path = Path(file or environment.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
@@ -145,7 +152,7 @@ def load(
     given = read_mapping(path) if named or path.exists() else {}
     check_no_apis(given, path)
     sources |= {name: given[name].source for name in SECTIONS if name in given}
-    lanes = read_lanes(given.pop("lanes"), path.parent) if "lanes" in given else {}
+    own_lanes, places = read_lanes(given.pop("lanes", None), path.parent)
     weights = read_weights(given.pop("tenant_weights")) if "tenant_weights" in given else {}
     embedder = read_embedder(given.pop("embedder")) if "embedder" in given else EmbedderConfig()
     server = read_server(given.pop("server")) if "server" in given else ServerConfig()
@@ -163,8 +170,9 @@ def load(
     kafka, said = read_intake(given.pop("intake", None), environment)
     sources |= said
     if "browser" in sources:
-        with_tabs(lanes, browser)
+        with_tabs(own_lanes, browser)
         sources.setdefault("lanes", sources["browser"])
+    resolve({**own_lanes, **(lanes or {})}, environment, places)
     for name, (value, source) in given.items():
         if name not in _TYPES:
             raise ConfigError(_unknown(name, source))
@@ -179,12 +187,19 @@ def load(
             if name not in _TYPES:
                 raise ConfigError(_unknown(name, "argument"))
             values[name], sources[name] = _convert(name, value, "argument"), "argument"
+    _check_variables(environment)
     queue = values.pop("queue")
+    try:
+        settings = Settings(**values)
+        check_search_providers(settings.search_providers, provider_names(providers, browser))
+    except ConfigError as error:
+        name = str(error).split(maxsplit=1)[0].rstrip(":")  # which they all start with
+        raise ConfigError(f"{sources.get(name, 'settings')}: {error}") from None
     return Config(
         queue,
-        Settings(**values),
+        settings,
         sources,
-        lanes,
+        own_lanes,
         weights,
         embedder,
         names,
@@ -242,6 +257,20 @@ def _unknown(name: str, source: str) -> str:
     close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(known)}"
     return f"{source}: unknown setting {name!r}{hint}"
+
+
+def _check_variables(environment: Mapping[str, str]) -> None:
+    """ConfigError where the name of a variable is nearly that of a setting. Others may start with
+    PENSTOCK_ as well: keys that the config names, what Kubernetes sets for a service."""
+    variables = [*LLM_VARIABLES, *(f"PENSTOCK_{name.upper()}" for name in ("config", *_TYPES))]
+    known = [variable.removeprefix("PENSTOCK_") for variable in variables]
+    for variable in environment:
+        name = variable.removeprefix("PENSTOCK_")
+        if name == variable or name in known:
+            continue
+        if close := get_close_matches(name, known, n=1, cutoff=NEARLY):
+            hint = f"did you mean PENSTOCK_{close[0]}?"
+            raise ConfigError(f"environment {variable}: there is no such setting; {hint}")
 
 
 def _convert(name: str, value: Any, source: str) -> Any:

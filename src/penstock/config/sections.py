@@ -28,10 +28,22 @@ from penstock.model.server import KEYS as SERVER_KEYS
 from penstock.model.server import ServerConfig
 
 KAFKA_BOOTSTRAP = "KAFKA_BOOTSTRAP"
+LLM_VARIABLES = {
+    "_".join(filter(None, ("PENSTOCK_LLM", role.upper(), key.upper()))): (role, key)
+    for role in ("", *ROLES)
+    for key in (MODEL_KEYS if role else LLM_KEYS)
+    if key != "models"
+}
+"""variable -> (role, key); role '' is the section itself."""
 
 
-def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
-    """name -> what is configured, checked key by key. The section may name a file instead."""
+def read_lanes(
+    section: Located | None, folder: Path
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """name -> what is configured, checked key by key; and name -> where it stands. The section may
+    name a file instead."""
+    if section is None:
+        return {}, {}
     if isinstance(section.value, str):
         lanes = read_mapping(folder / section.value)
         check_no_apis(lanes, folder / section.value)
@@ -41,7 +53,8 @@ def read_lanes(section: Located, folder: Path) -> dict[str, dict[str, Any]]:
             lanes = _mapping(inner, "lanes", "a mapping of lanes")
     else:
         lanes = _mapping(section, "lanes", "a mapping of lanes, or the name of a file with one")
-    return {name: _read_lane(name, lane) for name, lane in lanes.items()}
+    read = {name: _read_lane(name, lane) for name, lane in lanes.items()}
+    return read, {name: lane.source for name, lane in lanes.items()}
 
 
 def _is_lane(one: Located) -> bool:
@@ -151,12 +164,10 @@ def read_llm(
     """The models, and where each value came from, by its name: `llm.models.plan.base_url`. The
     environment wins: `PENSTOCK_LLM_BASE_URL`, `PENSTOCK_LLM_PLAN_MODEL` and the like."""
     given = {} if section is None else _llm_of_file(section)
-    for role in ("", *ROLES):
-        for key in MODEL_KEYS if role else LLM_KEYS:
-            variable = "_".join(filter(None, ("PENSTOCK_LLM", role.upper(), key.upper())))
-            if key != "models" and environment.get(variable):
-                value = Located(environment[variable], f"environment {variable}")
-                given.setdefault(role, {})[key] = value
+    for variable, (role, key) in LLM_VARIABLES.items():
+        if environment.get(variable):
+            value = Located(environment[variable], f"environment {variable}")
+            given.setdefault(role, {})[key] = value
     sources = {
         ".".join(filter(None, ("llm", role and f"models.{role}", key))).removesuffix(".model"): (
             located.source

@@ -24,6 +24,7 @@ PARTS = dict.fromkeys(attention.ORDER, LANES) | {
     "queue out of reach": WORKERS,
     "kind without a worker": WORKERS,
     "event loop blocked": WORKERS,
+    "event loop was blocked": WORKERS,
     "worker stuck": WORKERS,
     "worker gone": WORKERS,
     "dead letters": DEAD_LETTERS,

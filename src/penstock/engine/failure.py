@@ -64,6 +64,7 @@ class _Frames:
         code = getattr(handler.function, "__code__", None)
         self._home = _package(code.co_filename) if code is not None else None
         """The package of the handler, where it is installed as a library."""
+        self._handler = None if code is None else (code.co_filename, code.co_firstlineno)
 
     def is_theirs(self, file: str) -> bool:
         if file.startswith((OURS, "<frozen ")):
@@ -87,11 +88,14 @@ class _Frames:
         return name, other
 
     def place(self, error: BaseException) -> str | None:
-        """The innermost line of the handler's code; of any code where it has no part in it."""
+        """The innermost line of the handler's code. Where it has no part in it: the handler
+        itself for what we have raised, such as of its result, else the line of a library."""
         lines = _files(error)
-        theirs = [one for one in lines if self.is_theirs(one[0])]
         if not lines:
             return None
+        theirs = [one for one in lines if self.is_theirs(one[0])]
+        if not theirs and self._handler is not None and lines[-1][0].startswith(OURS):
+            theirs = [self._handler]
         file, line = (theirs or lines)[-1]
         here = os.getcwd() + os.sep
         return storable(f"{file.removeprefix(here)}:{line}")

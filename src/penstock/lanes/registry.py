@@ -6,11 +6,11 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.model.errors import ConfigError, ValidationError
-from penstock.model.lane import BUILT_IN, LIMITS, PROFILES, RATE, LaneConfig, LaneLimits
+from penstock.model.lane import LIMITS, RATE, LaneConfig, LaneLimits
+from penstock.model.lane_table import find, resolve
 
 MOST_PACED = 10_000
 """Lanes whose pace is remembered; the newest."""
@@ -27,40 +27,9 @@ class LaneRegistry:
         lanes: Mapping[str, LaneConfig | Mapping[str, Any]] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        environment = os.environ if environment is None else environment
-        self._lanes = {name: replace(config, assumed=True) for name, config in BUILT_IN.items()}
-        # Patterns first, the widest first of all, so that others can build on them.
-        for name in sorted(lanes or {}, key=lambda name: ("*" not in name, len(name))):
-            given = (lanes or {})[name]
-            try:
-                if isinstance(given, LaneConfig):
-                    self._lanes[name] = given
-                else:
-                    self._lanes[name] = self._changed(name, given, environment)
-            except ConfigError as error:
-                raise ConfigError(f"lane {name!r}: {error}") from None
-        for name, config in self._lanes.items():
-            if config.parent is not None:
-                self._check_parent(name, config.parent)
+        self._lanes = resolve(lanes or {}, os.environ if environment is None else environment)
         self._warned: set[str] = set()
         self._paced: dict[str, LaneConfig] = {}
-
-    def _changed(
-        self, name: str, given: Mapping[str, Any], environment: Mapping[str, str]
-    ) -> LaneConfig:
-        changes = dict(given)
-        profiles = changes.pop(PROFILES, {})
-        config = (self._find(name) or LaneConfig()).with_changes(changes)
-        for variable, profile in profiles.items():
-            if environment.get(variable):
-                config = config.with_changes(profile)
-        return config
-
-    def _check_parent(self, name: str, parent: str) -> None:
-        if parent not in self._lanes:
-            raise ConfigError(f"lane {name!r}: its parent {parent!r} is not configured")
-        if self._lanes[parent].parent is not None:
-            raise ConfigError(f"lane {name!r}: its parent {parent!r} has a parent itself")
 
     def named(self) -> dict[str, LaneConfig]:
         """The lanes that are not patterns."""
@@ -117,7 +86,4 @@ class LaneRegistry:
             del self._paced[next(iter(self._paced))]
 
     def _find(self, name: str) -> LaneConfig | None:
-        if name in self._lanes:
-            return self._lanes[name]
-        patterns = [p for p in self._lanes if "*" in p and fnmatchcase(name, p)]
-        return self._lanes[max(patterns, key=len)] if patterns else None
+        return find(self._lanes, name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 
+from penstock.model.browser import BrowserConfig
 from penstock.model.endpoint import check_base_url, check_variable
 from penstock.model.errors import ConfigError
 
@@ -15,6 +17,8 @@ ADDRESSES: dict[str, str | None] = {
     "searxng": None,
 }
 """Of each provider; None: there is no public one, so it is asked only once it has a base_url."""
+CORPUS = "corpus"
+"""The provider that finds documents which are here."""
 KEYED = ("openalex", "semantic_scholar", "crossref")
 """Providers that take a key."""
 
@@ -45,3 +49,25 @@ def check_provider(name: str, config: ProviderConfig) -> None:
         raise ConfigError(f"there is no provider {name!r}; there are: {', '.join(ADDRESSES)}")
     if config.api_key is not None and name not in KEYED:
         raise ConfigError(f"{name} takes no key")
+
+
+def provider_names(
+    providers: Mapping[str, ProviderConfig], browser: BrowserConfig
+) -> tuple[str, ...]:
+    """Who can be asked: providers with an address, the documents here, engines of the browser."""
+    public = {name: one.base_url or ADDRESSES[name] for name, one in providers.items()}
+    addresses = {**ADDRESSES, **public}
+    engines = (f"browser.{name}" for name in browser.engines)
+    return (*(name for name in ADDRESSES if addresses[name]), CORPUS, *engines)
+
+
+def check_search_providers(setting: str, known: Collection[str]) -> tuple[str, ...]:
+    """The names in the setting `search_providers`. ConfigError unless all are among `known`."""
+    names = tuple(name.strip() for name in setting.split(",") if name.strip())
+    for name in names:
+        if name not in known:
+            there = ", ".join(known)
+            raise ConfigError(
+                f"search_providers: there is no provider {name!r} here; there are: {there}"
+            )
+    return names

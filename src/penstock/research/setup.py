@@ -9,12 +9,12 @@ from penstock.config import Config
 from penstock.ingest.jobs import Enqueue
 from penstock.ingest.library import Library
 from penstock.lanes.registry import LaneRegistry
-from penstock.model.errors import ConfigError
+from penstock.model.providers import check_search_providers
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 from penstock.research import course, jobs
 from penstock.research.jobs import Tools
-from penstock.research.providers import Providers, open_providers
+from penstock.research.providers import open_providers
 from penstock.research.robots import Robots
 from penstock.research.service import Research
 from penstock.research.tasks import SEARCH_LANE
@@ -52,17 +52,6 @@ def open_research(
     return Research(
         tools,
         enqueue,
-        _asked(settings.search_providers, providers),
+        check_search_providers(settings.search_providers, providers) or tuple(providers),
         lanes.config(SEARCH_LANE).parallel,
     )
-
-
-def _asked(setting: str, providers: Providers) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in setting.split(",") if name.strip())
-    for name in names:
-        if name not in providers:
-            there = ", ".join(providers)
-            raise ConfigError(
-                f"search_providers: there is no provider {name!r} here; there are: {there}"
-            )
-    return names or tuple(providers)

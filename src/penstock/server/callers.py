@@ -14,6 +14,7 @@ from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
 from penstock.model.errors import QueueUnavailable
 from penstock.model.server import Anonymous
 from penstock.ports.access import AccessStore
+from penstock.server.parameters import check_parameters
 from penstock.server.problems import Problem
 from penstock.server.ratelimit import Allowance, Limit, RateLimiter
 
@@ -140,13 +141,15 @@ Known = Annotated[Caller, Depends(known)]
 
 
 def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
-    """A dependency: the caller, who has these scopes and requests left."""
+    """A dependency: the caller, who has these scopes and requests left, and who gives no parameter
+    that the route does not have."""
 
     async def check(request: Request) -> Caller:
         caller = await known(request)
         for scope in scopes:
             if (lacks := caller.lacks(scope)) is not None:
                 raise Problem(403, "forbidden", lacks)
+        check_parameters(request)
         return caller
 
     return check

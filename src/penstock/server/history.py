@@ -27,6 +27,8 @@ log = logging.getLogger("penstock.server")
 SAMPLE_SECONDS = 5.0
 KEPT = 720
 """Samples: an hour."""
+NEW_SECONDS = 30.0
+"""A process that joined so shortly before the first sample has done all it did about now."""
 SHARE = 20
 """With many lanes a look takes longer, and is made less often: so many times as long is waited."""
 LANES = 50
@@ -70,6 +72,7 @@ class History:
 
     async def keep(self) -> None:
         """Sample until cancelled."""
+        before = 0.0
         while True:
             begun = time.monotonic()
             try:
@@ -77,11 +80,15 @@ class History:
                 self.note(self._app.queue.now(), processes, lanes)
             except PenstockError as error:
                 log.info("nothing is added to the history now: %s", type(error).__name__)
-            await asyncio.sleep(max(SAMPLE_SECONDS, SHARE * (time.monotonic() - begun)))
+            took = time.monotonic() - begun
+            # One look that is slow by itself, as the first often is, leaves no gap.
+            await asyncio.sleep(max(SAMPLE_SECONDS, SHARE * min(took, before)))
+            before = took
 
     def note(self, at: float, processes: Sequence[ProcessInfo], lanes: Sequence[LaneInfo]) -> None:
         """Add a sample."""
-        self._paces = {one.id: _pace(one, self._paces.get(one.id)) for one in processes}
+        looked_at = self.samples[-1].at if self.samples else at - NEW_SECONDS
+        self._paces = {one.id: _pace(one, self._paces.get(one.id), looked_at) for one in processes}
         speeds, done = dict.fromkeys(Ending, 0.0), Tally()
         for pace in self._paces.values():
             done += pace.done
@@ -140,11 +147,13 @@ class History:
         }
 
 
-def _pace(process: ProcessInfo, before: Pace | None) -> Pace:
+def _pace(process: ProcessInfo, before: Pace | None, looked_at: float) -> Pace:
     heartbeat = process.heartbeat_at
     if before is not None and before.heartbeat_at == heartbeat:
         return before
     tally = Tally.from_status(process.status)
+    if before is None and process.joined_at >= looked_at:
+        return Pace(heartbeat, heartbeat - process.joined_at, tally, tally)
     if before is None:  # what it did before we looked is not of now
         return Pace(heartbeat, 0.0, tally, Tally())
     return Pace(heartbeat, heartbeat - before.heartbeat_at, tally, tally - before.tally)

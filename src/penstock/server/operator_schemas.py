@@ -28,6 +28,9 @@ class ProcessOut(BaseModel):
     blocked_by: str | None = Field(
         description="The job that blocks its event loop, or has done so within the last minute."
     )
+    blocked_seconds: float | None = Field(
+        description="For how long it did; null while it lasts, or where none did."
+    )
     joined_at: float
     heartbeat_at: float
     lease_until: float

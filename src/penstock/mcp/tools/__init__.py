@@ -23,8 +23,8 @@ INSTRUCTIONS = flowing("""
 
     For a question about what is stored already, ask gives an answer with citations, and
     search_corpus the passages alone. If ask does not answer in time, get_answer has it later.
-    list_collections and list_documents tell what is stored; ingest stores a page, a file or a text
-    of your own. Cite document, source and pages of what you use.
+    list_collections and list_documents tell what is stored; ingest stores the page or file at an
+    address, or a text of your own. Cite document, source and pages of what you use.
 
     If something takes long, waiting_for in get_status says why: providers have limits, and what is
     down is tried again by itself.

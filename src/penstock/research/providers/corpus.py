@@ -9,6 +9,7 @@ from urllib.parse import quote
 from penstock.corpus.search import MOST_HITS, Passage
 from penstock.model.errors import ValidationError
 from penstock.model.finding import Finding, Page
+from penstock.model.providers import CORPUS
 from penstock.ports.provider import Asking
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import known, line
@@ -25,7 +26,7 @@ class CorpusProvider:
     """Finds documents of the tenant that asks, each once, by its best passage. They are all on one
     page, and their text is here already: `extra` says where."""
 
-    name = lane = "corpus"
+    name = lane = CORPUS
 
     def __init__(self, library: Library) -> None:
         self._library = library
