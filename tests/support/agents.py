@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, Self
@@ -15,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from tests.support import forks
 from tests.support.cli import Cli, Done
 from tests.support.serving import PATIENCE, Host, Served
 
@@ -47,11 +47,9 @@ class Agents:
     @asynccontextmanager
     async def on_stdio(self, era: str, *arguments: str) -> AsyncIterator[Client]:
         cli = self.host.cli
+        program, *words = forks.command("penstock.cli", *self.command(*arguments))
         server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "penstock.cli", *self.command(*arguments)],
-            env=cli.environment,
-            cwd=cli.folder,
+            command=program, args=words, env=cli.environment, cwd=cli.folder
         )
         with self.errors.open("a") as errors:
             transport = stdio_client(server, errlog=errors)
@@ -202,7 +200,7 @@ class Talk:
     @classmethod
     async def start(cls, cli: Cli, *arguments: str) -> Self:
         process = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-m", "penstock.cli", *arguments],
+            *forks.command("penstock.cli", *arguments),
             cwd=cli.folder,
             env=cli.environment,
             stdin=asyncio.subprocess.PIPE,

@@ -30,11 +30,12 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, mkdtemp
 from typing import Any
 
 import penstock.cli
 from tests.support import parsers
+from tests.support.run import run_folder
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
@@ -193,6 +194,36 @@ def server() -> socket.socket:
     return ours
 
 
+def command(module: str, *arguments: str) -> list[str]:
+    """A command line that does the same as `start`, for others to run. Its environment must be as
+    that of the tests in what Python reads when it starts."""
+    launch = str(Path(__file__).with_name("launch.py"))
+    return [sys.executable, "-IS", launch, _listening(), module, *arguments]
+
+
+@cache
+def _listening() -> str:
+    """Where `launch.py` asks for forks."""
+    server()  # now, and not in the thread at the same time as elsewhere
+    path = f"{mkdtemp(dir=run_folder())}/forks"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen()
+    threading.Thread(target=_pass_on, args=[listener], name="forks", daemon=True).start()
+    return path
+
+
+def _pass_on(listener: socket.socket) -> None:
+    """Ask for what comes in. The server tells the end of a fork to whoever asked for it."""
+    while True:
+        with listener.accept()[0] as asking:
+            text, files, _, _ = socket.recv_fds(asking, LARGEST, 3)
+            if text:  # else it has been killed already
+                socket.send_fds(server(), [text], [*files, asking.fileno()])
+            for file in files:
+                os.close(file)
+
+
 def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
     """Fork whenever asked to, until the tests cannot ask. In a fork: what it is to do, and whom it
     may ask in its turn."""
@@ -202,11 +233,17 @@ def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
     alive: dict[int, socket.socket] = {}
+    tied: dict[socket.socket, int] = {}
+    """Forks that are killed with whoever asked for them."""
     while True:
-        ready = select.select([asking, of_forks, ended], [], [])[0]
+        tied = {one: pid for one, pid in tied.items() if pid in alive}
+        ready = select.select([asking, of_forks, ended, *tied], [], [])[0]
         if ended in ready:
             ended.recv(1000)
             _tell_of_ends(alive)
+            continue  # what was ready may be closed now
+        for gone in tied.keys() & set(ready):
+            os.kill(tied.pop(gone), signal.SIGKILL)
         for one in {asking, of_forks}.intersection(ready):
             text, files, _, _ = socket.recv_fds(one, LARGEST, 4)
             if not text:
@@ -223,10 +260,12 @@ def _serve(asking: socket.socket) -> tuple[list[Any], socket.socket] | None:
                     os.close(file)
                 for mine in (asking, of_forks, ended, wake, *alive.values()):
                     mine.close()
-                return list(json.loads(text)), for_forks
+                return list(json.loads(text))[:4], for_forks
             for file in files[:3]:
                 os.close(file)
             alive[pid] = socket.socket(fileno=files[3])
+            if len(json.loads(text)) > 4:
+                tied[alive[pid]] = pid
             with contextlib.suppress(ConnectionError):  # who asked may have been killed
                 alive[pid].send(str(pid).encode())
 

@@ -14,8 +14,9 @@ def test_first_lines_begin_with_a_verb_or_with_the_name_of_the_thing() -> None:
     riddles = []
     for file in SOURCE.rglob("*.py"):
         tree = ast.parse(file.read_text())
-        classes = [one for one in tree.body if isinstance(one, ast.ClassDef)]
-        for node in (tree, *classes):
+        described: list[ast.Module | ast.ClassDef] = [tree]
+        described += [one for one in tree.body if isinstance(one, ast.ClassDef)]
+        for node in described:
             first = (ast.get_docstring(node) or "").split("\n")[0]
             if RIDDLE.match(first):
                 riddles.append(f"{file.relative_to(SOURCE)}: {first}")
