@@ -118,11 +118,11 @@ async def test_4xx_is_the_end_and_says_nothing_of_the_lane(
     server.answers["/"] = Answer(status)
 
     async def work(ctx: JobContext) -> None:
-        await ctx.http.get(server.url("/v1/things?key=secret"))
+        await ctx.http.get(server.url("/v1/bot12345:ABCDEFGHIJKLMNOP/things?key=secret"))
 
     done = await desk.run(work, max_retries=3)
     assert (done.state, done.attempts) == (JobState.FAILED, 1)
-    place = f"127.0.0.1:{server.port}/v1/things"
+    place = f"127.0.0.1:{server.port}/v1/bot1.../things"
     assert error_of(done) == ("HttpError", f"{place}: HTTP {status}")
     rows = desk.farm.query("SELECT step, suspect, blocked_until FROM lanes WHERE name = 'api'")
     assert rows == [(0, None, 0.0)]

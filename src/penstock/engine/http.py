@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
@@ -46,6 +47,7 @@ BODY_LIMIT = 64 * 1024 * 1024
 TOLD_BYTES = 4096
 """Of the body of an answer that is raised as an error, kept with it as text."""
 TOLD_SECONDS = 2.0
+LONG_PART = re.compile(r"(?<=/)([^/]{4})[^/]{16,}")
 PATH_LIMIT = 100
 """Characters of a path in an error's message; its `url` has all of it."""
 PARSED_BYTES = 65536
@@ -489,8 +491,10 @@ def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool =
 
 
 def _place(url: httpx2.URL) -> str:
-    """Host, port and path: no password, and no parameters, in which keys are sent."""
+    """Host, port and path: no password, and no parameters, in which keys are sent. Of a long part
+    of the path, which may be a token, only its beginning."""
     path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
+    path = LONG_PART.sub(r"\1...", path)
     if len(path) > PATH_LIMIT:
         path = path[:PATH_LIMIT] + "..."
     return url.netloc.decode("ascii", "replace") + path
