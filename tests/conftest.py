@@ -14,6 +14,22 @@ from tests.support.run import run_folder
 
 CHAOS = Path(__file__).parent / "chaos"
 LONG = Path(__file__).parent / "long.txt"
+EARLY = (
+    "tests/chaos/test_gone.py",
+    "tests/conformance/test_life_cycle.py",
+    "tests/docs/test_answers_guide.py",
+    "tests/docs/test_research_guide.py",
+    "tests/integration/test_api_description.py",
+    "tests/integration/test_examples.py",
+    "tests/integration/test_ingest_seams.py",
+    "tests/integration/test_mcp_conformance.py",
+    "tests/integration/test_mcp_inspector.py",
+    "tests/integration/test_postgres_trouble.py",
+    "tests/integration/test_retrieval.py",
+    "tests/integration/test_wheel.py",
+)
+"""The longest tests are in these: begun last, one process would still wait for them when the others
+have nothing left to do."""
 
 
 def long_patterns() -> list[str]:
@@ -54,6 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if named.fullmatch(item.nodeid):
             item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: not item.nodeid.startswith(EARLY))
     if os.environ.get("PENSTOCK_CHAOS") == "1":
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -135,7 +135,8 @@ def test_without_the_extra_the_whole_text_is_used_and_says_what_to_install(
 def test_what_is_no_html_is_read_as_ever() -> None:
     for name, make in documents.MAKERS.items():
         if name != "html":
-            assert from_web(make()) == read(make(), LIMITS)
+            content = make()
+            assert from_web(content) == read(content, LIMITS)
 
 
 @pytest.mark.parametrize(
