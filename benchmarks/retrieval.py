@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks.report import AtLeast, Better, Figure, Result
 from benchmarks.sizes import Sizes
 from penstock.adapters.embedders.offline import OfflineEmbedder
-from penstock.corpus.fusion import DEPTH, Hit, fuse
+from penstock.corpus.fusion import DEPTH, RankedHit, fuse
 from penstock.corpus.query import WeighedQuery, match_expression, query_terms, weigh
 from penstock.corpus.relevance import Cutoff, relevant
 from penstock.corpus.terms import FTS5_TOKENIZER, index_terms, script
@@ -128,7 +128,7 @@ class Corpus:
         )
         return weigh(query, dict(rows.fetchall()), len(self._documents))
 
-    def by_words(self, query: WeighedQuery) -> list[Hit]:
+    def by_words(self, query: WeighedQuery) -> list[RankedHit]:
         expression = match_expression(query)
         if expression is None:
             return []
@@ -139,15 +139,15 @@ class Corpus:
         )
         return [self._hit(at, score) for at, score in rows]
 
-    def by_vectors(self, question: str) -> list[Hit]:
+    def by_vectors(self, question: str) -> list[RankedHit]:
         scores = self._matrix @ self._vectors.of([question])[0]
         return [self._hit(int(at), float(scores[at])) for at in numpy.argsort(-scores)[:DEPTH]]
 
     def terms_of(self, id_: str) -> set[str]:
         return self._terms[id_]
 
-    def _hit(self, at: int, score: float) -> Hit:
-        return Hit(self._documents[at].id, score, self._scripts[at])
+    def _hit(self, at: int, score: float) -> RankedHit:
+        return RankedHit(self._documents[at].id, score, self._scripts[at])
 
 
 def text(corpus: Corpus, question: str) -> list[str]:

@@ -12,7 +12,7 @@ from mcp.client.extension import ClaimContext, ResultClaim
 from mcp_types import CallToolResult, Request, RequestParams, Result
 
 from penstock import Penstock
-from penstock.mcp.desk import Service
+from penstock.mcp.desk import McpServices
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.stopping import Stopping
 from penstock.model.access import EVERYTHING, Caller
@@ -64,7 +64,7 @@ async def main() -> None:
         _ = app.answers
         caller = Caller("default", EVERYTHING)
         async with app.running():
-            server = PenstockMCP(Service(app, lambda request: caller, Stopping()))
+            server = PenstockMCP(McpServices(app, lambda request: caller, Stopping()))
             async with Client(server, extensions=[Tasks()]) as client:
                 text = "An overshot wheel is turned by the weight of water in its buckets."
                 await client.call_tool("ingest", {"text": text, "wait": 50})

@@ -46,7 +46,7 @@ class TextLines(logging.Formatter):
         return told(ei[1])
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A JSON object for each entry, on a line of its own. `context` tells of the job that is
     running where the entry is made."""
 

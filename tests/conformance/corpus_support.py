@@ -22,7 +22,7 @@ from penstock.model.document import (
     Staged,
     Upload,
 )
-from penstock.ports.corpus import Corpus, Findings, Scope, Version, Wanted
+from penstock.ports.corpus import Corpus, CorpusQuery, Findings, Scope, Version
 from tests.support.servers import postgres_url
 
 MODEL = "toy-1"
@@ -136,9 +136,9 @@ def wanted(
     vector: bytes | None,
     model: str = MODEL,
     limit: int = 10,
-) -> Wanted:
+) -> CorpusQuery:
     """All terms that are asked for are looked for."""
-    return Wanted(scope, terms, lambda frequencies, total: terms, vector, model, limit)
+    return CorpusQuery(scope, terms, lambda frequencies, total: terms, vector, model, limit)
 
 
 def texts(findings: Findings) -> list[str]:

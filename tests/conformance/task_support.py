@@ -10,8 +10,8 @@ from penstock.model.finding import Finding
 from penstock.model.ids import new_id
 from penstock.model.job import Priority
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
@@ -102,12 +102,14 @@ async def page_there(store: TaskStore, ref: SearchRef, key: str) -> TaskPage:
     return page
 
 
-def answer_of(search: Search, provider: str = "openalex", titles: Sequence[str] = ()) -> Answer:
+def answer_of(
+    search: Search, provider: str = "openalex", titles: Sequence[str] = ()
+) -> ProviderReply:
     findings = tuple(
         Finding(provider, f"id{n}", title, f"https://example.org/{n}")
         for n, title in enumerate(titles)
     )
-    return Answer(search.ref.id, provider, findings, at=NOW)
+    return ProviderReply(search.ref.id, provider, findings, at=NOW)
 
 
 def new_pages(*keys: str) -> list[NewPage]:

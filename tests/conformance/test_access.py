@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.access import Action, Ending, KeyScope, hash_of, new_key
+from penstock.model.access import Action, ActionOutcome, KeyScope, hash_of, new_key
 from penstock.model.errors import ValidationError
 from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done
@@ -331,7 +331,7 @@ def action(tenant: str = "default", at: float = 0.0, **values: Any) -> Action:
         "action": "lane.pause",
         "subject": "openalex",
         "detail": {"changed": 3, "ids": ["a", "b"]},
-        "outcome": Ending.DONE,
+        "outcome": ActionOutcome.DONE,
     }
     return Action(id=new_id(), at=at or time.time(), tenant=tenant, **{**told, **values})
 
@@ -352,10 +352,10 @@ async def test_actions_are_kept_and_read_newest_first(
 
 
 async def test_the_end_of_an_action_takes_the_place_of_its_beginning(access: AccessStore) -> None:
-    begun = action(outcome=Ending.BEGUN, detail={})
+    begun = action(outcome=ActionOutcome.BEGUN, detail={})
     await access.record(begun)
     assert await access.actions(10) == [begun]
-    ended = replace(begun, outcome=Ending.FAILED, subject="?", detail={"code": "not-found"})
+    ended = replace(begun, outcome=ActionOutcome.FAILED, subject="?", detail={"code": "not-found"})
     await access.record(ended)
     assert await access.actions(10) == [ended]
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.model.document import DocumentState
 from penstock.model.errors import PenstockError
-from penstock.ports.corpus import Corpus, Scope, Wanted
+from penstock.ports.corpus import Corpus, CorpusQuery, Scope
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -427,7 +427,7 @@ async def test_terms_are_chosen_by_how_many_chunks_hold_them(corpus: Corpus) -> 
         return ["rain"]
 
     found = await corpus.find(
-        Wanted(Scope(TENANT), ["sun", "moon", "rain", "snow"], rarest, None, MODEL, 10)
+        CorpusQuery(Scope(TENANT), ["sun", "moon", "rain", "snow"], rarest, None, MODEL, 10)
     )
     assert texts(found) == ["sun moon rain"]
     assert told == [({"sun": 3, "moon": 2, "rain": 1}, 3)]

@@ -9,8 +9,8 @@ from penstock.model.finding import Finding
 from penstock.model.ids import new_ids
 from penstock.model.job import Priority
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     SearchRef,
     SearchState,
@@ -222,7 +222,7 @@ async def test_an_answer_is_kept_whole_and_in_place_of_the_one_before(store: Tas
         open_access_url="https://example.org/1.pdf",
         extra={"cited_by": 3, "venue": {"name": "Über"}, "tags": ["a", None, 1.5, True]},
     )
-    first = Answer(search.ref.id, "openalex", (finding,), 2, False, "page2", "slow", NOW + 1)
+    first = ProviderReply(search.ref.id, "openalex", (finding,), 2, False, "page2", "slow", NOW + 1)
     other = answer_of(search, "arxiv", ["B"])
     for answer in (first, other, first):
         assert await store.answer(search.ref, search.run, answer)

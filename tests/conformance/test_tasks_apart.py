@@ -7,8 +7,8 @@ import pytest
 from penstock.model.finding import Finding
 from penstock.model.ids import new_ids
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     SearchRef,
     SearchState,
@@ -44,7 +44,7 @@ async def test_any_text_can_be_stored(store: TaskStore) -> None:
     assert search.query == CLEAN
     assert (await add(store, task, new_search(DIRTY, key=DIRTY * 3000))).skipped == [search]
     finding = Finding("p", "1", DIRTY, "u", (DIRTY,), extra={DIRTY: [DIRTY, {"x": DIRTY}]})
-    answer = Answer(search.ref.id, "p", (finding,), next=DIRTY, error=DIRTY, at=NOW)
+    answer = ProviderReply(search.ref.id, "p", (finding,), next=DIRTY, error=DIRTY, at=NOW)
     assert await store.answer(search.ref, search.run, answer)
     clean = Finding("p", "1", CLEAN, "u", (CLEAN,), extra={CLEAN: [CLEAN, {"x": CLEAN}]})
     pages = [NewPage(DIRTY, DIRTY), NewPage(LONG, LONG), NewPage(LONG + "#", LONG)]
@@ -112,7 +112,7 @@ async def test_tenants_with_the_same_ids_are_apart(store: TaskStore) -> None:
 async def nothing_to_be_had(store: TaskStore, ref: SearchRef, run: int) -> None:
     """Every method that takes a search finds nothing; if its task is not there either, so do
     those that take a task."""
-    answer = Answer(ref.id, "arxiv", ())
+    answer = ProviderReply(ref.id, "arxiv", ())
     assert await store.start(ref, run, NOW) is None
     assert not await store.answer(ref, run, answer)
     assert await store.grant(ref, run, new_pages("a.org", "z.org"), NOW) is None

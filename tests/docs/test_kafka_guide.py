@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.intake import dead_letters
-from penstock.intake.record import ID_LIMIT, Record
+from penstock.intake.record import ID_LIMIT, MessageRecord
 from penstock.intake.requests import KINDS, read
 from penstock.model.intake import KafkaConfig
 from tests.docs.run_blocks import blocks
@@ -20,7 +20,7 @@ FILES = sorted((ROOT / "examples" / "kafka").glob("*.json"))
 
 def kind_of(text: str) -> str:
     """What a message asks for; fails where it cannot be read."""
-    record = Record("requests", 0, 0, 0, None, text.encode())
+    record = MessageRecord("requests", 0, 0, 0, None, text.encode())
     return read(record, list(KINDS), KafkaConfig().message_bytes).kind
 
 

@@ -77,7 +77,7 @@ def _codes() -> set[str]:
         for node in ast.walk(ast.parse(file.read_text())):
             match node:
                 case ast.Call(
-                    func=ast.Name(id="Failure" | "Refused"),
+                    func=ast.Name(id="ToolFailure" | "CallRefused"),
                     args=[ast.Constant(value=str() as code), *_],
                 ):
                     found.add(code)

@@ -14,7 +14,7 @@ from penstock.doctor import disk, extras
 from penstock.doctor.case import Case, DiskLimits, in_thread
 from penstock.doctor.checks import Check
 from penstock.doctor.examine import run
-from penstock.doctor.finding import Finding, ok
+from penstock.doctor.finding import Diagnosis, ok
 from tests.support.buckets import GcsBucket
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
@@ -209,14 +209,14 @@ def case(folder: Path) -> Case:
 
 
 async def test_a_check_that_hangs_or_fails_hides_no_other(tmp_path: Path) -> None:
-    async def hangs(case: Case) -> list[Finding]:
+    async def hangs(case: Case) -> list[Diagnosis]:
         await in_thread(time.sleep, 30)
         return []
 
-    async def fails(case: Case) -> list[Finding]:
+    async def fails(case: Case) -> list[Diagnosis]:
         raise ZeroDivisionError("oh")
 
-    async def is_fine(case: Case) -> list[Finding]:
+    async def is_fine(case: Case) -> list[Diagnosis]:
         return [ok("c", "fine")]
 
     began = time.monotonic()
@@ -237,7 +237,7 @@ async def test_secrets_are_hidden_whoever_quotes_them(
     queue = {"queue": "postgresql://u:p%40ss-word@h/d"}
     loaded = load(queue, file=tmp_path / "penstock.yaml", environment={})
 
-    async def quotes(case: Case) -> list[Finding]:
+    async def quotes(case: Case) -> list[Diagnosis]:
         return [ok("x", f"p@ss-word and p%40ss-word and {KEY}")]
 
     (said,) = await run(Case(loaded, tmp_path), [Check("x", quotes)])

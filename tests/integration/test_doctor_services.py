@@ -12,7 +12,7 @@ from penstock import JobContext, Penstock, PermanentError
 from penstock.attention import Outlook, needs_attention
 from penstock.cli import main
 from penstock.doctor import work
-from penstock.doctor.finding import Finding
+from penstock.doctor.finding import Diagnosis
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
 from tests.support.clinic import Clinic
@@ -210,7 +210,7 @@ def lane(**given: object) -> LaneInfo:
 
 def judged(
     lanes: Sequence[LaneInfo] = (), processes: Sequence[ProcessInfo] = (), now: float = 0.0
-) -> dict[str, Finding]:
+) -> dict[str, Diagnosis]:
     """By part."""
     found = needs_attention(now, [], processes, lanes, [])
     outlook = Outlook([], list(processes), list(lanes), [], found)

@@ -10,7 +10,7 @@ import pytest
 from penstock import Job, Penstock
 from penstock.ingest.jobs import FETCH, PARSE
 from penstock.ingest.pii.presidio import PresidioNames
-from penstock.ingest.pii.span import Span
+from penstock.ingest.pii.span import PiiSpan
 from penstock.model.document import DocumentState
 from penstock.model.errors import DocumentNotFound, QueueUnavailable
 from penstock.model.ids import new_id
@@ -82,7 +82,7 @@ async def test_names_are_never_searched_for_on_the_event_loop(
     configure(web.shelf, f"names:\n  models: {{xx: {model}}}\n")
     find, here, wrong = PresidioNames._find, threading.current_thread(), []
 
-    def noted(self: PresidioNames, piece: str) -> list[Span]:
+    def noted(self: PresidioNames, piece: str) -> list[PiiSpan]:
         if threading.current_thread() is here:
             wrong.append(piece)
         return find(self, piece)

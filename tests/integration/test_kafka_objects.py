@@ -11,7 +11,7 @@ import pytest
 
 from penstock.adapters.blobs.address import bucket_address
 from penstock.adapters.blobs.bucket import BucketBlobs
-from penstock.adapters.blobs.services import Service
+from penstock.adapters.blobs.services import BlobService
 from penstock.cli.serve import pass_on_uploads
 from penstock.ingest import reconcile
 from penstock.ingest.jobs import FETCH, PARSE
@@ -160,8 +160,8 @@ class Closed:
 async def test_an_object_that_is_not_for_us_is_told_from_an_outage(
     monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
-    async def opened(self: BucketBlobs) -> Service:
-        return Service(Closed(error), (OSError,), "mtime")
+    async def opened(self: BucketBlobs) -> BlobService:
+        return BlobService(Closed(error), (OSError,), "mtime")
 
     monkeypatch.setattr(BucketBlobs, "_open", opened)
     with pytest.raises(PermissionError):

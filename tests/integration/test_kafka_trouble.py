@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 
 from penstock import Penstock
 from penstock.intake.receive import Receiver
-from penstock.intake.record import Record, Refused
+from penstock.intake.record import MessageRecord, MessageRefused
 from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.errors import IntakeError, Unavailable
 from penstock.model.intake import KafkaConfig
@@ -151,10 +151,10 @@ async def test_nothing_is_committed_past_a_dead_letter_that_cannot_be_published(
 class Closed:
     """A broker that takes no dead letters."""
 
-    async def origin(self, record: Record) -> str:
+    async def origin(self, record: MessageRecord) -> str:
         return "cluster/topic"
 
-    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+    async def bury(self, record: MessageRecord, refused: MessageRefused, key: str) -> None:
         raise Unavailable("the dead-letter topic is not there")
 
 
@@ -164,11 +164,11 @@ async def test_message_that_waits_is_told_of_although_other_partitions_go_on(
     app = new_app(url)
     receiver = Receiver(app, KafkaConfig(accept=("job",)), Closed())
     async with app, asyncio.timeout(60):
-        poison, number, never = Record("t", 0, 0, 0, None, b"poison"), 0, asyncio.Event()
+        poison, number, never = MessageRecord("t", 0, 0, 0, None, b"poison"), 0, asyncio.Event()
         waiting = asyncio.create_task(receiver.receive(poison, never))
         while "degraded, t[0]@0 waits" not in caplog.text:
             (value,) = map(raw, jobs(1, number))
-            await receiver.receive(Record("t", 1, number, 0, None, value), never)
+            await receiver.receive(MessageRecord("t", 1, number, 0, None, value), never)
             number += 1
         waiting.cancel()
     assert receiver.tally.stored == number > 0

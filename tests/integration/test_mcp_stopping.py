@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from penstock import Penstock
-from penstock.mcp.desk import Service
+from penstock.mcp.desk import McpServices
 from penstock.mcp.http import Endpoint
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.stopping import Stopping
@@ -61,7 +61,7 @@ async def test_old_clients_leave_nothing_behind(cli: Cli) -> None:
     """No session, no task: each of their requests is over when it is answered."""
     app = Penstock(cli.url, durable=False)
     _ = app.research
-    service = Service(app, lambda request: Caller("default", EVERYTHING), Stopping())
+    service = McpServices(app, lambda request: Caller("default", EVERYTHING), Stopping())
     endpoint = Endpoint(PenstockMCP(service), 1_000_000)
     message = envelope("tools/call", "old", name="list_tasks", arguments={})
     headers = headers_for(message, "old")

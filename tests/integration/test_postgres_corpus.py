@@ -20,7 +20,7 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.corpus import PostgresCorpus, documents
 from penstock.adapters.postgres.database import Transaction
 from penstock.model.errors import ConfigError, QueueError, QueueUnusable
-from penstock.ports.corpus import Scope, Version, Wanted
+from penstock.ports.corpus import CorpusQuery, Scope, Version
 from tests.conformance.corpus_support import (
     MODEL,
     TENANT,
@@ -272,7 +272,7 @@ async def test_counts_are_those_of_the_tenant_alone() -> None:
             return ["sun"]
 
         for tenant in ("ada", "bob", "eve"):
-            asked = Wanted(Scope(tenant), ["sun", "moon", "tide"], listen, None, MODEL, 10)
+            asked = CorpusQuery(Scope(tenant), ["sun", "moon", "tide"], listen, None, MODEL, 10)
             await corpus.find(asked)
         assert told == [({"sun": 2, "moon": 1}, 2), ({"sun": 1, "tide": 2}, 3)]
 

@@ -16,7 +16,7 @@ from penstock.adapters.postgres.corpus.vectors import floats
 from penstock.adapters.postgres.database import Database, statement
 from penstock.corpus.bm25 import bm25
 from penstock.corpus.query import weight
-from penstock.ports.corpus import Findings, Scope, Wanted
+from penstock.ports.corpus import CorpusQuery, Findings, Scope
 from tests.conformance.corpus_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
 from tests.support.postgres import Psql, corpus_at, new_url, psql
 
@@ -82,7 +82,7 @@ class Watched:
 
         return explained
 
-    async def find(self, url: str, what: Wanted) -> Findings:
+    async def find(self, url: str, what: CorpusQuery) -> Findings:
         self.plans.clear()
         return await searching.find(Database(parse(url)), self, what)
 

@@ -14,7 +14,7 @@ from penstock.adapters.sqlite.corpus import SqliteCorpus, find
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.corpus.search import search
 from penstock.model.document import Hit
-from penstock.ports.corpus import Scope, Wanted
+from penstock.ports.corpus import CorpusQuery, Scope
 from tests.conformance.corpus_support import (
     MODEL,
     TENANT,
@@ -59,7 +59,7 @@ class Endless:
         monkeypatch.setattr(find, "by_text", self)
 
     def __call__(
-        self, connection: sqlite3.Connection, wanted: Wanted, documents: Sequence[int] | None
+        self, connection: sqlite3.Connection, wanted: CorpusQuery, documents: Sequence[int] | None
     ) -> list[Hit]:
         self.times += 1
         if self.times == 1:

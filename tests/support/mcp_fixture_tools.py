@@ -28,9 +28,9 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from penstock.mcp.desk import Service
+from penstock.mcp.desk import McpServices
 
-Call = Context[Service, Any]
+Call = Context[McpServices, Any]
 
 PICTURE = ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")
 SOUND = AudioContent(type="audio", data="UklGRgAAAABXQVZF", mime_type="audio/wav")

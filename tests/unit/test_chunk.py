@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.ingest.chunk import Chunk, ChunkSettings, chunk
 from penstock.ingest.mask import mask
-from penstock.ingest.parsed import Heading, Page
+from penstock.ingest.parsed import Heading, PageSpan
 from penstock.ingest.tokens import count_tokens, is_apart
 from penstock.model.errors import ConfigError
 
@@ -188,7 +188,7 @@ def test_a_chunk_ends_before_a_heading_and_knows_its_section() -> None:
 
 def test_a_chunk_knows_its_pages() -> None:
     page = ENGLISH * 20
-    pages = [Page(n + 1, n * len(page), (n + 1) * len(page)) for n in range(5)]
+    pages = [PageSpan(n + 1, n * len(page), (n + 1) * len(page)) for n in range(5)]
 
     chunks = chunk(page * 5, pages=pages)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.corpus.fusion import Fused, Hit, Weights, fuse
+from penstock.corpus.fusion import Fused, RankedHit, Weights, fuse
 from penstock.corpus.query import Query, WeighedQuery, weigh
 
 QUESTION = weigh(Query("old pump", ("old", "pump"), "latin"), {"old": 10, "pump": 10}, 1000)
@@ -18,12 +18,12 @@ QUESTION = weigh(Query("old pump", ("old", "pump"), "latin"), {"old": 10, "pump"
 ONE_TERM = QUESTION.ideal / 2
 
 
-def text(*scores: float, script: str = "latin") -> list[Hit]:
-    return [Hit(f"t{at}", score, script) for at, score in enumerate(scores)]
+def text(*scores: float, script: str = "latin") -> list[RankedHit]:
+    return [RankedHit(f"t{at}", score, script) for at, score in enumerate(scores)]
 
 
-def vector(*scores: float, script: str = "latin") -> list[Hit]:
-    return [Hit(f"v{at}", score, script) for at, score in enumerate(scores)]
+def vector(*scores: float, script: str = "latin") -> list[RankedHit]:
+    return [RankedHit(f"v{at}", score, script) for at, score in enumerate(scores)]
 
 
 def order(hits: Sequence[Fused]) -> list[str]:
@@ -33,7 +33,7 @@ def order(hits: Sequence[Fused]) -> list[str]:
 SCRIPTS = ("latin", "han", "hangul", "")
 hits = st.lists(
     st.builds(
-        lambda number, score: Hit(f"c{number}", score, SCRIPTS[number % 4]),
+        lambda number, score: RankedHit(f"c{number}", score, SCRIPTS[number % 4]),
         st.integers(0, 11),
         st.floats(0, 50) | st.sampled_from([math.nan, math.inf]),
     ),
@@ -42,13 +42,17 @@ hits = st.lists(
 
 
 def test_full_match_of_words_beats_the_nearest_vector() -> None:
-    found = fuse([Hit("words", QUESTION.ideal, "latin")], vector(0.9, 0.5, 0.1), QUESTION)
+    found = fuse([RankedHit("words", QUESTION.ideal, "latin")], vector(0.9, 0.5, 0.1), QUESTION)
     assert order(found)[0] == "words"
 
 
 def test_vectors_order_what_words_leave_open() -> None:
-    texts = [Hit("a", ONE_TERM, "latin"), Hit("b", ONE_TERM, "latin")]
-    vectors = [Hit("b", 0.8, "latin"), Hit("a", 0.4, "latin"), Hit("c", 0.3, "latin")]
+    texts = [RankedHit("a", ONE_TERM, "latin"), RankedHit("b", ONE_TERM, "latin")]
+    vectors = [
+        RankedHit("b", 0.8, "latin"),
+        RankedHit("a", 0.4, "latin"),
+        RankedHit("c", 0.3, "latin"),
+    ]
     assert order(fuse(texts, vectors, QUESTION)) == ["b", "a", "c"]
 
 
@@ -56,15 +60,21 @@ def test_share_of_one_rare_name_does_not_outweigh_the_vectors() -> None:
     """A Japanese question about Linux: of its terms the English chunks hold only that one."""
     terms = ("linux", *(f"t{number}" for number in range(20)))
     question = weigh(Query("", terms, "han"), {"linux": 200}, 1000)
-    name = Hit("name", question.weights["linux"], "latin")
-    found = fuse([name], [Hit("near", 0.7, "latin"), Hit("far", 0.2, "latin")], question)
+    name = RankedHit("name", question.weights["linux"], "latin")
+    found = fuse(
+        [name], [RankedHit("near", 0.7, "latin"), RankedHit("far", 0.2, "latin")], question
+    )
     assert order(found)[0] == "near"
 
 
 def test_passage_in_another_script_is_not_punished_for_lacking_the_words() -> None:
     """Some passages share the question's common words, and none of them stands out."""
     texts = text(*(share * QUESTION.ideal for share in (0.42, 0.4, 0.38)))
-    vectors = [Hit("near", 0.8, "han"), Hit("mid", 0.5, "latin"), Hit("t0", 0.3, "latin")]
+    vectors = [
+        RankedHit("near", 0.8, "han"),
+        RankedHit("mid", 0.5, "latin"),
+        RankedHit("t0", 0.3, "latin"),
+    ]
     found = fuse(texts, vectors, QUESTION)
     assert order(found) == ["near", "t0", "t1", "t2", "mid"]
     assert [hit.other_script for hit in found] == [True, False, False, False, False]
@@ -72,18 +82,18 @@ def test_passage_in_another_script_is_not_punished_for_lacking_the_words() -> No
 
 def test_passage_that_stands_out_by_its_words_beats_a_near_vector_in_another_script() -> None:
     texts = text(*(share * QUESTION.ideal for share in (0.9, 0.4, 0.38)))
-    vectors = [Hit("near", 0.8, "han"), Hit("t0", 0.3, "latin")]
+    vectors = [RankedHit("near", 0.8, "han"), RankedHit("t0", 0.3, "latin")]
     assert order(fuse(texts, vectors, QUESTION)) == ["t0", "near", "t1", "t2"]
 
 
 def test_text_hit_in_another_script_is_not_lifted_where_vectors_do_not_know_it() -> None:
-    texts = [*text(3.0, 2.9), Hit("name", 0.1, "han")]
+    texts = [*text(3.0, 2.9), RankedHit("name", 0.1, "han")]
     assert order(fuse(texts, vector(0.5, 0.1), QUESTION))[-1] != "t0"
     assert order(fuse(texts, [], QUESTION)) == ["t0", "t1", "name"]
 
 
 def test_without_vectors_the_order_is_that_of_the_words() -> None:
-    texts = [Hit("a", 3.0, "latin"), Hit("b", 2.0, "han"), Hit("c", 1.0, "latin")]
+    texts = [RankedHit("a", 3.0, "latin"), RankedHit("b", 2.0, "han"), RankedHit("c", 1.0, "latin")]
     found = fuse(texts, [], QUESTION)
     assert order(found) == ["a", "b", "c"]
     assert all(hit.vector_rank is None and hit.vector_score is None for hit in found)
@@ -102,8 +112,8 @@ def test_nothing_found_is_nothing() -> None:
 
 def test_both_ranks_and_scores_are_told() -> None:
     found = fuse(
-        [Hit("a", 2.0, "latin"), Hit("b", 4.0, "latin")],
-        [Hit("a", 0.5, "latin"), Hit("c", 0.25, "latin")],
+        [RankedHit("a", 2.0, "latin"), RankedHit("b", 4.0, "latin")],
+        [RankedHit("a", 0.5, "latin"), RankedHit("c", 0.25, "latin")],
         QUESTION,
     )
     by_id = {hit.id: hit for hit in found}
@@ -115,7 +125,7 @@ def test_both_ranks_and_scores_are_told() -> None:
 
 
 def test_ties_are_broken_the_same_way_whatever_the_order_of_hits() -> None:
-    texts = [Hit(name, 1.0, "latin") for name in "dacb"]
+    texts = [RankedHit(name, 1.0, "latin") for name in "dacb"]
     assert order(fuse(texts, [], QUESTION)) == order(fuse(texts[::-1], [], QUESTION))
 
 
@@ -127,7 +137,7 @@ def test_weights_decide_who_leads() -> None:
 
 def test_scale_of_an_embedder_does_not_matter() -> None:
     """Some give cosines from 0.2 to 0.6, others from 0.80 to 0.84."""
-    texts = [Hit("v2", ONE_TERM / 4, "latin")]
+    texts = [RankedHit("v2", ONE_TERM / 4, "latin")]
     wide = fuse(texts, vector(0.6, 0.4, 0.2), QUESTION)
     narrow = fuse(texts, vector(0.84, 0.82, 0.80), QUESTION)
     assert order(wide) == order(narrow)
@@ -140,7 +150,7 @@ def test_negated_scores_are_refused() -> None:
 
 @given(hits, hits, st.integers(0, 19), st.floats(0, 20))
 def test_more_evidence_by_words_never_lowers_a_hit(
-    texts: list[Hit], vectors: list[Hit], which: int, more: float
+    texts: list[RankedHit], vectors: list[RankedHit], which: int, more: float
 ) -> None:
     texts = list({hit.id: hit for hit in texts if math.isfinite(hit.score)}.values())
     if not texts:
@@ -154,7 +164,7 @@ def test_more_evidence_by_words_never_lowers_a_hit(
 
 
 @given(hits)
-def test_side_that_finds_nothing_changes_nothing(found: list[Hit]) -> None:
+def test_side_that_finds_nothing_changes_nothing(found: list[RankedHit]) -> None:
     alone = {hit.id: hit for hit in sorted(found, key=_score) if math.isfinite(hit.score)}
     by_score = sorted(alone.values(), key=lambda hit: (-hit.score, hit.id))
     wanted = [hit.id for hit in by_score]
@@ -162,20 +172,24 @@ def test_side_that_finds_nothing_changes_nothing(found: list[Hit]) -> None:
     assert order(fuse([], found, QUESTION, 40)) == wanted
 
 
-def _score(hit: Hit) -> float:
+def _score(hit: RankedHit) -> float:
     return hit.score if math.isfinite(hit.score) else -1
 
 
 def test_only_near_vectors_count_where_words_leave_little_open() -> None:
     """Half way between the worst and the best is a quarter of the way up."""
-    texts = [Hit("words", 0.1 * QUESTION.ideal, "latin")]
-    vectors = [Hit("best", 0.8, "latin"), Hit("half", 0.5, "latin"), Hit("worst", 0.2, "latin")]
+    texts = [RankedHit("words", 0.1 * QUESTION.ideal, "latin")]
+    vectors = [
+        RankedHit("best", 0.8, "latin"),
+        RankedHit("half", 0.5, "latin"),
+        RankedHit("worst", 0.2, "latin"),
+    ]
     assert order(fuse(texts, vectors, QUESTION)) == ["best", "words", "half", "worst"]
 
 
 @given(hits, hits, st.integers(0, 30))
 def test_whatever_comes_in_each_chunk_comes_out_once_with_a_score(
-    texts: list[Hit], vectors: list[Hit], limit: int
+    texts: list[RankedHit], vectors: list[RankedHit], limit: int
 ) -> None:
     found = fuse(texts, vectors, QUESTION, limit)
     sound = {hit.id for hit in (*texts, *vectors) if math.isfinite(hit.score)}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.model.errors import QueueUnavailable
-from penstock.model.tally import Ending, Tally
+from penstock.model.tally import RunOutcome, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
 from penstock.server.history import KEPT, LANES, SAMPLE_SECONDS, SHARE, History
@@ -24,7 +24,7 @@ def process(
     tally = Tally()
     for _ in range(completed):
         one = tally.of("add")
-        one.endings[list(Ending).index(Ending.COMPLETED)] += 1
+        one.endings[list(RunOutcome).index(RunOutcome.COMPLETED)] += 1
         one.run.note(seconds)
     status = {"busy": 1, "tally": tally.as_status()}
     return ProcessInfo(name, "host", 1, ["add"], 4, joined, heartbeat, heartbeat + 15, status)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.logs import JsonLines, Seldom, TextLines
+from penstock.logs import JsonFormatter, Seldom, TextLines
 
 HUSH = "sk-hush-4792"
 
@@ -29,7 +29,7 @@ def failing() -> Any:
 
 
 def test_entry_is_one_line_of_json_with_what_is_known_of_the_job() -> None:
-    lines = JsonLines(lambda: {"job": "1", "kind": "mail", "attempt": 2, "lane": None})
+    lines = JsonFormatter(lambda: {"job": "1", "kind": "mail", "attempt": 2, "lane": None})
     text = lines.format(record("a\nb %s", "c", kind="other", created=0.0, msecs=7.0))
     assert "\n" not in text
     told = json.loads(text)
@@ -45,7 +45,7 @@ def test_entry_is_one_line_of_json_with_what_is_known_of_the_job() -> None:
     }
 
 
-@pytest.mark.parametrize("lines", [JsonLines(dict), TextLines()], ids=["json", "text"])
+@pytest.mark.parametrize("lines", [JsonFormatter(dict), TextLines()], ids=["json", "text"])
 def test_of_an_exception_its_type_and_place_are_told_and_not_what_it_says(
     lines: logging.Formatter,
 ) -> None:
@@ -64,7 +64,7 @@ def test_what_is_repeated_is_let_through_seldom() -> None:
     assert all(seldom.filter(record()) for _ in range(5))
 
 
-@pytest.mark.parametrize("lines", [JsonLines(dict), TextLines()], ids=["json", "text"])
+@pytest.mark.parametrize("lines", [JsonFormatter(dict), TextLines()], ids=["json", "text"])
 @pytest.mark.parametrize(
     ("message", "kept"),
     [

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.ingest.mask import LABELS, Masked, Masker, mask
-from penstock.ingest.parsed import Heading, Page, Parsed
-from penstock.ingest.pii import Kind, Span
+from penstock.ingest.parsed import Heading, PageSpan, Parsed
+from penstock.ingest.pii import Kind, PiiSpan
 from penstock.model.errors import ConfigError
 from tests.support.pii import LANGUAGES, Figures, figures, labelled
 
@@ -205,7 +205,7 @@ def test_all_that_is_derived_from_a_document_is_masked() -> None:
         text,
         "For a@example.jp",
         "text/plain",
-        (Page(1, 0, second), Page(2, second, len(text))),
+        (PageSpan(1, 0, second), PageSpan(2, second, len(text))),
         (Heading(1, 0, "Call 010-1234-5678"), Heading(1, second, "Ask a@example.jp")),
         {"author": "b@example.jp"},
     )
@@ -242,8 +242,8 @@ def test_a_label_that_could_be_masked_again_is_refused(label: str) -> None:
 
 
 def test_a_finder_of_ones_own_finds_names_in_the_text_as_it_was() -> None:
-    def names(text: str) -> list[Span]:
-        return [Span(text.index("Ｙａｍａｄａ"), text.index("Ｙａｍａｄａ") + 6, "name")]
+    def names(text: str) -> list[PiiSpan]:
+        return [PiiSpan(text.index("Ｙａｍａｄａ"), text.index("Ｙａｍａｄａ") + 6, "name")]
 
     masked = Masker(finders=[names])("Mr Ｙａｍａｄａ, a@example.jp")
 
@@ -252,8 +252,8 @@ def test_a_finder_of_ones_own_finds_names_in_the_text_as_it_was() -> None:
 
 
 def test_claims_that_overlap_leave_no_rest() -> None:
-    def greedy(text: str) -> list[Span]:
-        return [Span(0, 8, "name")]
+    def greedy(text: str) -> list[PiiSpan]:
+        return [PiiSpan(0, 8, "name")]
 
     masked = Masker(finders=[greedy])("Kim a.b@example.jp")
 
@@ -262,7 +262,7 @@ def test_claims_that_overlap_leave_no_rest() -> None:
 
 def test_a_finder_that_points_outside_the_text_is_an_error() -> None:
     with pytest.raises(ValueError, match="outside"):
-        Masker(finders=[lambda text: [Span(0, len(text) + 1, "name")]])("Kim")
+        Masker(finders=[lambda text: [PiiSpan(0, len(text) + 1, "name")]])("Kim")
 
 
 HOSTILE = {

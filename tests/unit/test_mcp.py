@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from penstock.app import Penstock
 from penstock.mcp.cutting import MOST_CHARACTERS, fitting
-from penstock.mcp.desk import Service
-from penstock.mcp.errors import Refused, failure_of
+from penstock.mcp.desk import McpServices
+from penstock.mcp.errors import CallRefused, failure_of
 from penstock.mcp.server import PenstockMCP
 from penstock.mcp.stopping import Stopping
 from penstock.mcp.tools import INSTRUCTIONS, all_tools, instructions
@@ -64,7 +64,7 @@ def test_addresses_and_what_nobody_foresaw_are_not_told(caplog: pytest.LogCaptur
 
 
 def test_a_failure_is_told_to_programs_and_in_words() -> None:
-    result = failure_of("tool", Refused("queue-full", "wait")).result()
+    result = failure_of("tool", CallRefused("queue-full", "wait")).result()
     assert result.is_error
     assert result.structured_content == {"code": "queue-full", "message": "wait"}
 
@@ -145,7 +145,7 @@ async def test_tools_of_operators_are_offered_where_that_is_set() -> None:
 
 def served(**settings: Any) -> PenstockMCP:
     app = Penstock("sqlite:///unused.db", **settings)
-    return PenstockMCP(Service(app, lambda _: Caller("default", EVERYTHING), Stopping()))
+    return PenstockMCP(McpServices(app, lambda _: Caller("default", EVERYTHING), Stopping()))
 
 
 def test_what_is_told_of_arguments_and_answers() -> None:

@@ -10,7 +10,7 @@ from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
 
-from penstock.ingest.lines import Gap, Line, gaps, soft_breaks
+from penstock.ingest.lines import Gap, TextLine, gaps, soft_breaks
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pdf_lines import Hyphens
 from penstock.ingest.parse.read import read
@@ -68,9 +68,9 @@ def test_rows_items_and_short_lines_stay_lines() -> None:
 
 def test_lines_of_a_script_without_spaces_are_joined_without_one() -> None:
     lines = [
-        Line("水門は夜明けに開く。番人は時刻を", 0, 160, 40, 10),
-        Line("帳面に書く。", 0, 60, 26, 10),
-        Line("終わり", 0, 30, 0, 10),
+        TextLine("水門は夜明けに開く。番人は時刻を", 0, 160, 40, 10),
+        TextLine("帳面に書く。", 0, 60, 26, 10),
+        TextLine("終わり", 0, 30, 0, 10),
     ]
     assert gaps(lines) == [Gap.NONE, Gap.PARAGRAPH]
 
@@ -130,7 +130,7 @@ def test_headings_and_pages_are_found_in_the_joined_text() -> None:
 
 NUMBERS = st.floats(0, 600, allow_nan=False)
 LINES = st.builds(
-    Line,
+    TextLine,
     st.text("aA1-. |水", min_size=1).filter(str.strip),
     NUMBERS,
     NUMBERS,
@@ -142,7 +142,7 @@ LINES = st.builds(
 
 
 @given(st.lists(LINES, max_size=30))
-def test_there_is_a_gap_between_any_two_lines(lines: list[Line]) -> None:
+def test_there_is_a_gap_between_any_two_lines(lines: list[TextLine]) -> None:
     assert len(gaps(lines)) == max(0, len(lines) - 1)
 
 

@@ -11,8 +11,8 @@ import pytest
 from penstock.model.finding import Finding
 from penstock.model.job import Priority
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
@@ -80,9 +80,9 @@ def test_each_work_is_told_once_with_all_who_found_it() -> None:
         TASK,
         [search(1, limit=2), search(2)],
         [
-            Answer("s1", "openalex", (finding(1, doi="10.5555/a"), finding(2), finding(3))),
-            Answer("s1", "searxng", (finding(2, "searxng"),)),
-            Answer("s2", "crossref", (finding(1, "crossref", doi="10.5555/a"),)),
+            ProviderReply("s1", "openalex", (finding(1, doi="10.5555/a"), finding(2), finding(3))),
+            ProviderReply("s1", "searxng", (finding(2, "searxng"),)),
+            ProviderReply("s2", "crossref", (finding(1, "crossref", doi="10.5555/a"),)),
         ],
         [
             TaskPage(
@@ -105,7 +105,7 @@ def test_each_work_is_told_once_with_all_who_found_it() -> None:
 
 def test_what_the_corpus_has_is_read_already() -> None:
     here = finding(1, "corpus", extra={"collection": "default", "document": "mill.pdf"})
-    record = TaskRecord(TASK, [search()], [Answer("s1", "corpus", (here,))], [])
+    record = TaskRecord(TASK, [search()], [ProviderReply("s1", "corpus", (here,))], [])
     (work,) = results_of(record).works
     assert (work.page, work.collection, work.document) == ("read", "default", "mill.pdf")
 
@@ -115,7 +115,10 @@ def test_troubles_are_in_the_order_of_the_searches() -> None:
     record = TaskRecord(
         TASK,
         [search(1, reason="the budget of 1 pages is used up"), search(2, FAILED)],
-        [Answer("s2", "arxiv", (), error="HTTP 500"), Answer("s1", "crossref", (), error="slow")],
+        [
+            ProviderReply("s2", "arxiv", (), error="HTTP 500"),
+            ProviderReply("s1", "crossref", (), error="slow"),
+        ],
         [replace(failed, reason="HTTP 404")],
     )
     assert [(one.query, one.provider, one.url, one.reason) for one in troubles_of(record)] == [
@@ -171,7 +174,7 @@ def test_estimate_is_bounded_by_the_slowest_lane_and_by_turns() -> None:
 
 
 def view(*findings: Finding, **changes: object) -> TaskView:
-    record = TaskRecord(TASK, [search()], [Answer("s1", "openalex", findings)], [])
+    record = TaskRecord(TASK, [search()], [ProviderReply("s1", "openalex", findings)], [])
     results = results_of(record)
     base = TaskView(
         task_id=TASK.id,

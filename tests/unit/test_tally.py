@@ -10,7 +10,7 @@ from penstock.adapters.life import print_of
 from penstock.adapters.takeover import take_back
 from penstock.engine.counting import ENDING_OF, count_runs
 from penstock.engine.run import Run
-from penstock.model.tally import BOUNDS, MOST_KINDS, OTHER, Ending, KindTally, Spread, Tally
+from penstock.model.tally import BOUNDS, MOST_KINDS, OTHER, KindTally, RunOutcome, Spread, Tally
 from penstock.ports.queue import Exchange, Outcome, Settlement
 from tests.support.leases import lease
 
@@ -122,4 +122,4 @@ def test_however_many_kinds_there_are_a_status_stays_small() -> None:
     assert len(counted.kinds) == MOST_KINDS + 1
     assert counted.count(kind=OTHER) == 9 * MOST_KINDS
     assert len(json.dumps(counted.as_status())) < 20_000
-    assert counted.count(Ending.COMPLETED, "kind-0") == 1
+    assert counted.count(RunOutcome.COMPLETED, "kind-0") == 1

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model.access import Action, ApiKey, Ending, KeyScope
+from penstock.model.access import Action, ActionOutcome, ApiKey, KeyScope
 from penstock.model.errors import ValidationError
 from penstock.ports.access import Beginning, Conflict, Done, InProgress
 
@@ -96,5 +96,5 @@ def action_of(row: Sequence[Any]) -> Action:
         action=row[5],
         subject=row[6],
         detail=json.loads(row[7]),
-        outcome=Ending(row[8]),
+        outcome=ActionOutcome(row[8]),
     )

@@ -21,7 +21,7 @@ OVERFLOW = -1
 """Told instead of a watch when the kernel could not keep up: then anything may have changed."""
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     watch: int
     name: str
     """Of what changed in a folder that is watched; else empty."""
@@ -57,7 +57,7 @@ class Inotify:
             raise OSError(code, os.strerror(code) + hint, str(path))
         return watch
 
-    def read(self) -> list[Change]:
+    def read(self) -> list[FileChange]:
         """What has changed, as far as one read tells."""
         try:
             data = os.read(self._fd, 4096)
@@ -67,7 +67,7 @@ class Inotify:
         while at < len(data):
             watch = int.from_bytes(data[at : at + 4], sys.byteorder, signed=True)
             end = at + 16 + int.from_bytes(data[at + 12 : at + 16], sys.byteorder)
-            changes.append(Change(watch, os.fsdecode(data[at + 16 : end].rstrip(b"\0"))))
+            changes.append(FileChange(watch, os.fsdecode(data[at + 16 : end].rstrip(b"\0"))))
             at = end
         return changes
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Literal
 
 
-class Places(asyncio.Semaphore):
+class CountingSemaphore(asyncio.Semaphore):
     """A semaphore that knows how many wait for it."""
 
     waiting = 0

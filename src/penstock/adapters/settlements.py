@@ -13,7 +13,7 @@ from penstock.ports.queue import Outcome, Progress, Settlement
 CANCELLED = "cancelled"
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A change to be appended to a task's log."""
 
     tenant: str
@@ -32,7 +32,7 @@ REQUEUED = (Outcome.RETRY, Outcome.RELEASED, Outcome.HANDED_BACK)
 
 def settled_entries(
     settlements: Sequence[Settlement], settled: Container[int], cancelled: Container[int]
-) -> list[Entry]:
+) -> list[LogEntry]:
     """What the logs of tasks are told of those that were settled (by seq), some of them
     cancelled because their task is stopped."""
     entries = []
@@ -41,7 +41,9 @@ def settled_entries(
         if lease.seq in cancelled:
             what = CANCELLED
         if lease.task is not None and lease.seq in settled and what is not None:
-            entries.append(Entry(lease.tenant, lease.task, what, lease.id, settled_data(s, what)))
+            entries.append(
+                LogEntry(lease.tenant, lease.task, what, lease.id, settled_data(s, what))
+            )
     return entries
 
 
@@ -50,10 +52,10 @@ def progress_row(note: Progress) -> list[Any]:
     return [*note.lease.ref, note.fraction, storable(note.message), note.lines]
 
 
-def progress_entries(notes: Sequence[Progress], noted: Container[int]) -> list[Entry]:
+def progress_entries(notes: Sequence[Progress], noted: Container[int]) -> list[LogEntry]:
     """What the logs of tasks are told of those that were noted (by seq)."""
     return [
-        Entry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
+        LogEntry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
         for note in notes
         if (lease := note.lease).task is not None
         and note.fraction is not None

@@ -41,7 +41,7 @@ class PageMoved(PenstockError):
 
 
 @dataclass(slots=True)
-class Answer:
+class PageResponse:
     """The HTTP response to the newest page."""
 
     status: int = 0
@@ -59,7 +59,7 @@ class Tab:
         self._hops = 0
         self._newest: Request | None = None
         self._failure: LoadFailed | None = None
-        self.answer = Answer()
+        self.answer = PageResponse()
 
     @classmethod
     async def open(cls, context: BrowserContext, hosts: Collection[str]) -> Tab:
@@ -83,7 +83,7 @@ class Tab:
 
     def forget(self) -> None:
         """What comes next is about another page."""
-        self._hops, self._failure, self.answer = 0, None, Answer()
+        self._hops, self._failure, self.answer = 0, None, PageResponse()
 
     async def load(self, url: str) -> None:
         """Go to a page, until all of its own text is there. Raises LoadFailed."""
@@ -151,7 +151,7 @@ class Tab:
 
     def _note_answer(self, response: Response) -> None:
         if self._is_page(response.request):
-            self.answer = Answer(response.status, response.headers)
+            self.answer = PageResponse(response.status, response.headers)
 
     def _note_failure(self, request: Request) -> None:
         if request == self._newest:  # one that another took the place of has not failed

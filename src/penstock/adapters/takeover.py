@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.adapters.life import SUFFIX, Started, print_of, proven_dead
-from penstock.adapters.settlements import CANCELLED, Entry
+from penstock.adapters.settlements import CANCELLED, LogEntry
 from penstock.model.job import DEFAULT_MAX_RETRIES
 
 log = logging.getLogger("penstock")
@@ -28,9 +28,9 @@ class TakenBack(NamedTuple):
     error: dict[str, Any] | None
     finished_at: float | None
     record: dict[str, Any] | None
-    entry: Entry | None
+    entry: LogEntry | None
     """What its task's log is told."""
-    farewell: Entry | None
+    farewell: LogEntry | None
     """What it is told instead if the task is stopped, and the job is cancelled."""
 
 
@@ -65,7 +65,7 @@ def take_back(
     entry = farewell = None
     if task is not None:
         data = {"kind": kind, "attempt": attempts, "error": error}
-        farewell = Entry(tenant, task, CANCELLED, job_id, data)
+        farewell = LogEntry(tenant, task, CANCELLED, job_id, data)
         if ran:
             entry = farewell._replace(what="failed" if buried else "retry")
     return TakenBack(
@@ -82,7 +82,7 @@ def take_back(
     )
 
 
-def told(backs: Sequence[TakenBack], cancelled: Container[int]) -> list[Entry]:
+def told(backs: Sequence[TakenBack], cancelled: Container[int]) -> list[LogEntry]:
     """What the logs are told of jobs taken back, some of them (by seq) cancelled instead."""
     entries = [back.farewell if back.seq in cancelled else back.entry for back in backs]
     return [entry for entry in entries if entry is not None]

@@ -14,8 +14,8 @@ from penstock.model.errors import ValidationError
 from penstock.model.finding import Finding
 from penstock.model.job import Priority
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
@@ -177,9 +177,9 @@ def plan_searches(
     return SearchPlan(added, fresh)
 
 
-def answer_of(row: Row) -> Answer:
+def answer_of(row: Row) -> ProviderReply:
     """The answer in a row of ANSWER_COLUMNS."""
-    return Answer(
+    return ProviderReply(
         search=row[0],
         provider=row[1],
         skipped=row[2],
@@ -199,7 +199,7 @@ def _finding_of(values: dict[str, Any]) -> Finding:
     return Finding(**(values | {"authors": tuple(values["authors"])}))
 
 
-def answer_values(answer: Answer) -> dict[str, Any]:
+def answer_values(answer: ProviderReply) -> dict[str, Any]:
     """An answer, by column, in the order of ANSWER_COLUMNS."""
     return {
         "provider": storable(answer.provider),
@@ -214,7 +214,7 @@ def answer_values(answer: Answer) -> dict[str, Any]:
     }
 
 
-async def answers_of(rows: Sequence[Row]) -> list[Answer]:
+async def answers_of(rows: Sequence[Row]) -> list[ProviderReply]:
     """The answers in rows of ANSWER_COLUMNS. They can be megabytes, which the event loop is not to
     read while others wait."""
     if not rows:

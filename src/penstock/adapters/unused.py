@@ -24,7 +24,7 @@ class Looked(NamedTuple):
     """When it was first seen that nothing needs it; None: that was not noted."""
 
 
-class Plan(NamedTuple):
+class VectorPlan(NamedTuple):
     delete: list[Key]
     note: list[Key]
     """Found unused for the first time."""
@@ -35,8 +35,8 @@ class Plan(NamedTuple):
         return any(self[:])
 
 
-def plan(looked: Iterable[Looked], now: float, keep_seconds: float) -> Plan:
-    made = Plan([], [], [])
+def plan(looked: Iterable[Looked], now: float, keep_seconds: float) -> VectorPlan:
+    made = VectorPlan([], [], [])
     for key, used, since in looked:
         if used:
             if since is not None:

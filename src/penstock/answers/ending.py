@@ -22,7 +22,7 @@ from penstock.answers.jobs import (
     log_of,
 )
 from penstock.answers.phases import LOST, MOST_SECONDS, Phases
-from penstock.answers.tools import Tools
+from penstock.answers.tools import AnswerDeps
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, AnswerState, Phase
 from penstock.model.job import JobState
@@ -40,8 +40,8 @@ LATE = {
 }
 
 
-class Ending:
-    def __init__(self, tools: Tools, phases: Phases) -> None:
+class AnswerEnding:
+    def __init__(self, tools: AnswerDeps, phases: Phases) -> None:
         self._tools = tools
         self._phases = phases
 

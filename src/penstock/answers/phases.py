@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from penstock.answers import prompts
 from penstock.answers.asking import asked_twice
 from penstock.answers.jobs import PLAN, SEARCH, WRITE
-from penstock.answers.tools import Tools, with_note
+from penstock.answers.tools import AnswerDeps, with_note
 from penstock.answers.write import Writer
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, Phase, Plan
@@ -52,7 +52,7 @@ _PASSING = (LaneBusy, RunLater)
 
 
 class Phases:
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: AnswerDeps) -> None:
         self._tools = tools
 
     def register(self, job: Callable[..., Callable[[Any], Any]]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.answers.jobs import clock_id, ids_of
-from penstock.answers.tools import Tools
+from penstock.answers.tools import AnswerDeps
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.job import Job, JobState, Priority
 
@@ -26,10 +26,10 @@ PAGE = 100
 _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
-class Reconciler:
+class AnswerReconciler:
     """Done by every process that answers, and harmless when several do it at once."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: AnswerDeps) -> None:
         self._tools = tools
         self._after: tuple[str, str] | None = None
 

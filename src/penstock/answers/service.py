@@ -9,9 +9,9 @@ from dataclasses import replace
 from penstock.answers.ending import TERMINAL
 from penstock.answers.jobs import CLOCK, PLAN, SEARCH, WRITE, log_of
 from penstock.answers.phases import MOST_SECONDS
-from penstock.answers.reconcile import Reconciler
-from penstock.answers.snapshots import AnswerView, Snapshots
-from penstock.answers.tools import Tools
+from penstock.answers.reconcile import AnswerReconciler
+from penstock.answers.snapshots import AnswerSnapshots, AnswerView
+from penstock.answers.tools import AnswerDeps
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.model.answer import Answer, AnswerState, Phase, Sources
@@ -37,11 +37,11 @@ class Answers:
     ValidationError, with a sentence that says what can be.
     """
 
-    def __init__(self, tools: Tools, logs: LogWaiters, seconds: float) -> None:
+    def __init__(self, tools: AnswerDeps, logs: LogWaiters, seconds: float) -> None:
         self._tools = tools
         self._logs = logs
         self._seconds = seconds
-        self._snapshots = Snapshots(tools.queue, tools.store)
+        self._snapshots = AnswerSnapshots(tools.queue, tools.store)
 
     async def open(self) -> None:
         """Nothing of its own: queue, store, corpus and research are open by now."""
@@ -56,7 +56,7 @@ class Answers:
         for kind, phase in ((PLAN, Phase.PLAN), (SEARCH, Phase.SEARCH), (WRITE, Phase.ANSWER)):
             if kind in kinds and phase in self._tools.models:
                 self._tools.models[phase].check()
-        return [Reconciler(self._tools)] if CLOCK in kinds else []
+        return [AnswerReconciler(self._tools)] if CLOCK in kinds else []
 
     async def ask(
         self,

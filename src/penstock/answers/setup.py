@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.adapters.chat import open_models
 from penstock.answers import web
-from penstock.answers.ending import Ending
+from penstock.answers.ending import AnswerEnding
 from penstock.answers.jobs import Enqueue
 from penstock.answers.librarian import LocalLibrarian
 from penstock.answers.phases import Phases
 from penstock.answers.service import Answers
-from penstock.answers.tools import Tools
+from penstock.answers.tools import AnswerDeps
 from penstock.config import Config
 from penstock.engine.waiters import LogWaiters
 from penstock.ingest.library import Library
@@ -56,7 +56,7 @@ def open_answers(
     settings = config.settings
     models = open_models(config.llm)
     tokens = settings.evidence_tokens
-    tools = Tools(
+    tools = AnswerDeps(
         queue=queue,
         store=store.answers(),
         library=library,
@@ -70,6 +70,6 @@ def open_answers(
     )
     phases = Phases(tools)
     phases.register(job)
-    Ending(tools, phases).register(job)
+    AnswerEnding(tools, phases).register(job)
     web.register(tools, job)
     return Answers(tools, logs, settings.answer_seconds)

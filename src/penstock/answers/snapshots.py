@@ -44,7 +44,7 @@ class AnswerView:
         }
 
 
-class Snapshots:
+class AnswerSnapshots:
     def __init__(self, queue: JobQueue, store: AnswerStore) -> None:
         self._queue = queue
         self._store = store

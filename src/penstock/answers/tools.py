@@ -22,7 +22,7 @@ REASON_LIMIT = 500
 
 
 @dataclass(slots=True, frozen=True)
-class Tools:
+class AnswerDeps:
     queue: JobQueue
     store: AnswerStore
     library: Library

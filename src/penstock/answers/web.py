@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.answers.jobs import SEARCH, WEB, hand_on
 from penstock.answers.phases import MOST_SECONDS
-from penstock.answers.tools import Tools, with_note
+from penstock.answers.tools import AnswerDeps, with_note
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, Phase
 from penstock.model.errors import PenstockError, PermanentError, TaskStopped
@@ -29,7 +29,7 @@ MOST_PAGES = 20
 ENDED = (TaskStatus.COMPLETED, TaskStatus.FAILED)
 
 
-def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(tools: AnswerDeps, job: Callable[..., Callable[[Any], Any]]) -> None:
     @job(WEB, timeout=MOST_SECONDS)
     async def web(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
         found = await tools.store.get(ctx.tenant, answer)
@@ -43,7 +43,7 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
         return {"task": after.task}
 
 
-async def _ask(tools: Tools, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
+async def _ask(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: float) -> Answer | None:
     """The answer with what is to be known of its research task; None: it was changed by others."""
     named = replace(answer, task=task_id(answer))
     if answer.collections is not None:
@@ -65,7 +65,7 @@ async def _ask(tools: Tools, ctx: JobContext, answer: Answer, until: float) -> A
     return await tools.store.save(replace(answer, notes=with_note(answer.notes, note)))
 
 
-async def _research(tools: Tools, ctx: JobContext, answer: Answer, until: float) -> str:
+async def _research(tools: AnswerDeps, ctx: JobContext, answer: Answer, until: float) -> str:
     """What the reader should know of it."""
     research, tenant = tools.research, answer.tenant
     assert answer.plan is not None

@@ -10,7 +10,7 @@ from penstock.answers import prompts
 from penstock.answers.evidence import within
 from penstock.answers.extract import extract
 from penstock.answers.sentences import cited, sentences, unsupported
-from penstock.answers.tools import Tools, with_note
+from penstock.answers.tools import AnswerDeps, with_note
 from penstock.engine.context import JobContext
 from penstock.model.answer import Answer, AnswerState, Phase
 from penstock.model.errors import CutShort, ModelError
@@ -29,7 +29,7 @@ class Writer:
     """One run of writing. `ctx` tells runs apart: whoever follows forgets what an earlier one
     wrote."""
 
-    def __init__(self, tools: Tools, ctx: JobContext, answer: Answer) -> None:
+    def __init__(self, tools: AnswerDeps, ctx: JobContext, answer: Answer) -> None:
         self._tools = tools
         self._ctx = ctx
         self._answer = answer

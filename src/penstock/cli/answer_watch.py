@@ -13,7 +13,7 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 
 
-class Show(Protocol):
+class AnswerDisplay(Protocol):
     def begin(self, answer: Answer) -> None:
         """Told what was asked."""
         ...
@@ -31,7 +31,7 @@ class Show(Protocol):
         ...
 
 
-class JsonLines:
+class AnswerJsonLines:
     def begin(self, answer: Answer) -> None:
         print_json_line({"event": "asked", **answer.as_line()})
 
@@ -126,7 +126,7 @@ def _aside(words: str) -> None:
         note(printable(words))
 
 
-def show_for(*, as_json: bool, stream: bool) -> Show:
+def show_for(*, as_json: bool, stream: bool) -> AnswerDisplay:
     if as_json:
-        return JsonLines() if stream else JsonWhole()
+        return AnswerJsonLines() if stream else JsonWhole()
     return Reading(stream=stream)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.app import Penstock
-    from penstock.cli.answer_watch import Show
+    from penstock.cli.answer_watch import AnswerDisplay
     from penstock.model.answer import Answer
     from penstock.model.change import Change
 
@@ -78,7 +78,7 @@ def ask_question(
     raise typer.Exit(code)
 
 
-async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Show) -> int:
+async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: AnswerDisplay) -> int:
     """Ask, work on it and show it; the exit code."""
     import asyncio
 
@@ -111,7 +111,7 @@ async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Sho
     return code
 
 
-async def _follow(app: Penstock, answer: Answer, show: Show) -> Answer:
+async def _follow(app: Penstock, answer: Answer, show: AnswerDisplay) -> Answer:
     """Show what happens until it is over; the answer then."""
     async for change in _changes(app, answer):
         show.tell(change)

@@ -20,7 +20,7 @@ from penstock.cli.options import (
     new_group,
 )
 from penstock.cli.output import Column, note, print_json, print_table, say
-from penstock.cli.session import Run, opened
+from penstock.cli.session import Runner, opened
 from penstock.cli.short_ids import whole_ids
 from penstock.cli.text import age, plural, printable
 from penstock.model.hidden import hidden, hidden_job
@@ -205,7 +205,7 @@ async def _whole(app: Penstock, chosen: JobFilter) -> JobFilter:
     return replace(chosen, ids=await whole_ids(app, chosen.ids, dead=True))
 
 
-def _confirm(app: Penstock, run: Run, where: JobFilter) -> None:
+def _confirm(app: Penstock, run: Runner, where: JobFilter) -> None:
     """Ask whoever sits at the terminal; Exit when they say no."""
     if not sys.stdin.isatty():
         raise UsageError("discarding cannot be undone: say --yes to do it without being asked")

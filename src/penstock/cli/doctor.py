@@ -15,7 +15,7 @@ from penstock.cli.output import Column, console, is_terminal, print_json, rich_t
 from penstock.cli.text import printable
 
 if TYPE_CHECKING:
-    from penstock.doctor.finding import Finding
+    from penstock.doctor.finding import Diagnosis
 
 END_SECONDS = 1.0
 """After all is said, how long the process may take to end."""
@@ -60,7 +60,7 @@ def run_doctor(
     raise typer.Exit(code)
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[Diagnosis]) -> None:
     """A table for people, a line each for programs."""
     rows = [(one.status, one.part, printable(one.found), printable(one.advice)) for one in findings]
     if is_terminal():

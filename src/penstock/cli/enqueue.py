@@ -11,7 +11,7 @@ import typer
 from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import ConfigOption, JsonOption, QueueOption, time_of
 from penstock.cli.output import note, print_json, say
-from penstock.cli.session import Run, opened
+from penstock.cli.session import Runner, opened
 from penstock.cli.telemetry import traced
 from penstock.cli.text import duration, plural, pretty, problem
 from penstock.model.errors import KeyConflict, PenstockError
@@ -136,7 +136,7 @@ def enqueue_jobs(
 
 def _store_file(
     app: Penstock,
-    run: Run,
+    run: Runner,
     kind: str,
     source: str,
     keyed: bool,
@@ -148,7 +148,7 @@ def _store_file(
     from penstock.cli import jsonl
 
     ids: list[str] = []
-    batch: list[jsonl.Line] = []
+    batch: list[jsonl.InputLine] = []
     with jsonl.open_source(source) as file, jsonl.meter(file, quiet=quiet) as advance:
         try:
             for batch in jsonl.batches(file, keyed=keyed):
@@ -172,7 +172,7 @@ def _store_file(
 
 
 def _wait(
-    app: Penstock, run: Run, kind: str, ids: Sequence[str], timeout: float | None, *, quiet: bool
+    app: Penstock, run: Runner, kind: str, ids: Sequence[str], timeout: float | None, *, quiet: bool
 ) -> list[Job]:
     import asyncio
 

@@ -210,11 +210,11 @@ async def _ingest(
     from contextlib import nullcontext
 
     from penstock.cli.ingest_run import KINDS, Ingest
-    from penstock.cli.ingest_view import Tally, summarise, view_for
+    from penstock.cli.ingest_view import IngestTotals, summarise, view_for
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
     from penstock.cli.worker import working
 
-    signals, tally = Signals(), Tally()
+    signals, tally = Signals(), IngestTotals()
     view = view_for(tally, as_json=as_json, wait=wait)
     ingest = Ingest(app, given, view, tally, signals.stop)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.app import Penstock
 from penstock.cli.errors import InputError
 from penstock.cli.folders import Gone
-from penstock.cli.ingest_view import Active, Tally, View, failure_of
+from penstock.cli.ingest_view import Active, IngestTotals, View, failure_of
 from penstock.cli.sources import Item, file_id, is_address, parts_of
 from penstock.cli.watch import POLL_SECONDS, looks
 from penstock.ingest.jobs import EMBED
@@ -56,7 +56,7 @@ class Ingest:
     """`stop` ends it early; what was accepted by then is in the queue."""
 
     def __init__(
-        self, app: Penstock, given: Given, view: View, tally: Tally, stop: asyncio.Event
+        self, app: Penstock, given: Given, view: View, tally: IngestTotals, stop: asyncio.Event
     ) -> None:
         self._app = app
         self._given = given

@@ -33,7 +33,7 @@ class Active(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class IngestTotals:
     """Counts of the documents of one command, by result."""
 
     completed: int = 0
@@ -149,7 +149,7 @@ class AcceptedLines(LineView):
 class BarView:
     """A bar for each document being worked on, and one for all of them."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: IngestTotals) -> None:
         from rich.live import Live
 
         self._tally = tally
@@ -211,7 +211,7 @@ class BarView:
         self._live.stop()
 
 
-def view_for(tally: Tally, *, as_json: bool, wait: bool) -> View:
+def view_for(tally: IngestTotals, *, as_json: bool, wait: bool) -> View:
     if as_json:
         return JsonView()
     if not wait:
@@ -224,7 +224,7 @@ def failure_of(error: Exception) -> dict[str, Any]:
     return describe(error, retryable=False)
 
 
-def summarise(tally: Tally, *, as_json: bool, interrupted: bool) -> None:
+def summarise(tally: IngestTotals, *, as_json: bool, interrupted: bool) -> None:
     """The last words of the command."""
     if as_json:
         print_json_line(
@@ -266,7 +266,7 @@ def _print_failures(failures: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         say(f"  and {more:,} more: penstock documents list --state failed")
 
 
-def _work(tally: Tally) -> str:
+def _work(tally: IngestTotals) -> str:
     if not tally.completed:
         return ""
     labels = f"; masked: {masked(tally.masked)}" if tally.masked else ""

@@ -17,7 +17,7 @@ from penstock.model.errors import ConfigError
 if TYPE_CHECKING:
     from penstock.app import Penstock
     from penstock.cli.stopping import Signals
-    from penstock.intake.kafka import Reader
+    from penstock.intake.kafka import TopicReader
     from penstock.model.intake import KafkaConfig
 
 group = new_group("Take in requests that come as messages.")
@@ -111,7 +111,7 @@ async def _redrive(app: Penstock, *, as_json: bool) -> int:
     return _end(signals, said, done.as_dict(), as_json=as_json)
 
 
-async def _mind(signals: Signals, reader: Reader, *, as_json: bool) -> None:
+async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None:
     """What signals mean, said and done."""
     await signals.stop.wait()
     if as_json:

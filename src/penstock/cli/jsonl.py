@@ -16,7 +16,7 @@ from penstock.model.payload import encode_payload
 BATCH = 1000
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     number: int
     payload: dict[str, Any]
     key: str | None
@@ -52,10 +52,10 @@ def parse_payload(text: str | bytes) -> dict[str, Any]:
     return payload  # type: ignore[no-any-return]  # encode_payload takes nothing but a dict
 
 
-def batches(file: Iterable[bytes], *, keyed: bool) -> Iterator[list[Line]]:
+def batches(file: Iterable[bytes], *, keyed: bool) -> Iterator[list[InputLine]]:
     """The lines of `file` in batches. Before InputError names a bad line, all lines in front
     of it have been given; empty lines are skipped."""
-    batch: list[Line] = []
+    batch: list[InputLine] = []
     for number, text in enumerate(file, 1):
         if not text.strip():
             continue
@@ -72,16 +72,16 @@ def batches(file: Iterable[bytes], *, keyed: bool) -> Iterator[list[Line]]:
         yield batch
 
 
-def _line(number: int, text: bytes, *, keyed: bool) -> Line:
+def _line(number: int, text: bytes, *, keyed: bool) -> InputLine:
     if not keyed:
-        return Line(number, parse_payload(text), None)
+        return InputLine(number, parse_payload(text), None)
     whole = parse_payload(text)
     if not whole.keys() <= {"key", "payload"} or not isinstance(whole.get("key"), str):
         raise InputError('with --keyed a line is {"key": "...", "payload": {...}}')
     payload = whole.get("payload", {})
     if not isinstance(payload, dict):
         raise InputError(f"payload is a JSON object, not {json.dumps(payload)[:40]}")
-    return Line(number, payload, whole["key"])
+    return InputLine(number, payload, whole["key"])
 
 
 @contextmanager

@@ -83,7 +83,7 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
     import asyncio
 
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
-    from penstock.mcp.desk import Service
+    from penstock.mcp.desk import McpServices
     from penstock.mcp.server import PenstockMCP
     from penstock.mcp.stdio import Stdio
     from penstock.mcp.stopping import Stopping
@@ -98,7 +98,7 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
             orchestrator = app.orchestrator()
             await orchestrator.start()
         _announce(app, tenant, workers=workers)
-        server = PenstockMCP(Service(app, lambda request: caller, stopping))
+        server = PenstockMCP(McpServices(app, lambda request: caller, stopping))
         serving = asyncio.create_task(Stdio(server, stopping, pipes).serve())
         told = asyncio.create_task(signals.stop.wait())
         ends: list[asyncio.Future[Any]] = [told, serving]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.cli.stopping import Signals
     from penstock.engine.orchestrator import JobOrchestrator
     from penstock.model.server import ServerConfig
-    from penstock.server.run import Serving
+    from penstock.server.run import HttpServing
 
 
 def run_server(
@@ -141,7 +141,7 @@ async def _stop(orchestrator: JobOrchestrator | None, signals: Signals) -> None:
         await stop_workers(orchestrator, signals.hasten)
 
 
-async def _hasten(signals: Signals, serving: Serving) -> None:
+async def _hasten(signals: Signals, serving: HttpServing) -> None:
     await signals.hasten.wait()
     serving.hasten()
 

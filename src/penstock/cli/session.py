@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class Runner(Protocol):
     """Waits for a coroutine, as asyncio.run does."""
 
     def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> T: ...
@@ -30,7 +30,7 @@ def opened(
     keys: bool = False,
     research: bool = False,
     answers: bool = False,
-) -> Iterator[tuple[Penstock, Run]]:
+) -> Iterator[tuple[Penstock, Runner]]:
     """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
     looking at a queue must not make one. `documents`, `keys`, `research`, `answers`: with its
     corpus, its API keys, its research tasks, its answers."""

@@ -9,7 +9,7 @@ from penstock.cli.errors import ExitCode
 from penstock.cli.output import note, print_json_line, say
 from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
 from penstock.cli.task_view import print_troubles, print_works, results
-from penstock.cli.task_watch import Show, show_for
+from penstock.cli.task_watch import TaskDisplay, show_for
 from penstock.cli.watch import looks
 from penstock.cli.worker import working
 from penstock.model.job import JobState
@@ -56,7 +56,7 @@ async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) ->
     return code
 
 
-async def _follow(app: Penstock, task_id: str, tenant: str, show: Show) -> None:
+async def _follow(app: Penstock, task_id: str, tenant: str, show: TaskDisplay) -> None:
     """Show the task until there is nothing more to see."""
     since: int | None = None
 

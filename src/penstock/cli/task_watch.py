@@ -23,7 +23,7 @@ AROUND = 12
 """Lines of the screen that are not for searches."""
 
 
-class Show(Protocol):
+class TaskDisplay(Protocol):
     def look(self, view: TaskView) -> None:
         """Told how the task stands, again and again."""
         ...
@@ -31,7 +31,7 @@ class Show(Protocol):
     def close(self) -> None: ...
 
 
-class News(NamedTuple):
+class TaskNews(NamedTuple):
     """Changes since the last look."""
 
     searches: list[SearchView]
@@ -42,7 +42,7 @@ class News(NamedTuple):
     """None: nothing else than before."""
 
 
-class Seen:
+class ShownTask:
     """State of a task as last shown, so that nothing is shown twice."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Seen:
         self._errors: set[Trouble] = set()
         self._waiting_for: tuple[str, ...] = ()
 
-    def news(self, view: TaskView) -> News:
+    def news(self, view: TaskView) -> TaskNews:
         searches = [one for one in view.searches if self._searches.get(one.id) != one]
         works = [one for one in view.results if self._pages.get(_key(one)) != one.page]
         errors = [one for one in view.errors if one not in self._errors]
@@ -60,7 +60,7 @@ class Seen:
         self._pages.update((_key(one), one.page) for one in works)
         self._errors.update(errors)
         self._waiting_for = view.waiting_for
-        return News(searches, works, errors, view.waiting_for if changed else None)
+        return TaskNews(searches, works, errors, view.waiting_for if changed else None)
 
 
 def _key(work: Work) -> str:
@@ -70,7 +70,7 @@ def _key(work: Work) -> str:
 
 class JsonShow:
     def __init__(self) -> None:
-        self._seen = Seen()
+        self._seen = ShownTask()
 
     def look(self, view: TaskView) -> None:
         from dataclasses import asdict
@@ -93,7 +93,7 @@ class LineShow:
     """A line when a search changes its state, for each result and for each error."""
 
     def __init__(self) -> None:
-        self._seen = Seen()
+        self._seen = ShownTask()
         self._states: dict[str, str] = {}
         self._waits: set[str] = set()
 
@@ -136,7 +136,7 @@ class LiveShow:
         from rich.live import Live
 
         self._began = time.monotonic()
-        self._seen = Seen()
+        self._seen = ShownTask()
         self._newest: dict[str, Work] = {}
         self._screen = console()
         self._live = Live(console=self._screen, auto_refresh=False, transient=True)
@@ -204,7 +204,7 @@ def _searches(searches: Sequence[SearchView], room: int) -> RenderableType:
     return table
 
 
-def show_for(*, as_json: bool) -> Show:
+def show_for(*, as_json: bool) -> TaskDisplay:
     if as_json:
         return JsonShow()
     return LiveShow() if is_terminal() else LineShow()

@@ -90,11 +90,11 @@ def _set_up_logs(settings: Settings, level: int) -> None:
     import logging
 
     from penstock.engine.log_fields import of_running_job
-    from penstock.logs import JsonLines, Seldom, TextLines
+    from penstock.logs import JsonFormatter, Seldom, TextLines
 
     handler = logging.StreamHandler()
     json = settings.log_format == "json"
-    handler.setFormatter(JsonLines(of_running_job) if json else TextLines())
+    handler.setFormatter(JsonFormatter(of_running_job) if json else TextLines())
     handler.addFilter(Seldom("opentelemetry"))
     logging.basicConfig(level=level, handlers=[handler])
 

@@ -27,7 +27,7 @@ OTHER_SCRIPT = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class RankedHit:
     """A chunk found by one side. Scores: BM25 (not negated) or cosine; higher is better."""
 
     id: str
@@ -60,8 +60,8 @@ class Fused:
 
 
 def fuse(
-    text_hits: Sequence[Hit],
-    vector_hits: Sequence[Hit],
+    text_hits: Sequence[RankedHit],
+    vector_hits: Sequence[RankedHit],
     query: WeighedQuery,
     limit: int = 10,
     weights: Weights | None = None,
@@ -108,7 +108,7 @@ def fuse(
     return fused[:limit]
 
 
-def _places(vector: Mapping[str, tuple[int, Hit]]) -> dict[str, float]:
+def _places(vector: Mapping[str, tuple[int, RankedHit]]) -> dict[str, float]:
     """Where each vector score is between the worst (0) and the best (1), because embedders differ
     in the range of their cosines."""
     scores = [hit.score for _, hit in vector.values()]
@@ -117,7 +117,7 @@ def _places(vector: Mapping[str, tuple[int, Hit]]) -> dict[str, float]:
     return {id_: (hit.score - worst) / spread for id_, (_, hit) in vector.items()}
 
 
-def _foreign(hit: Hit, query: WeighedQuery) -> bool:
+def _foreign(hit: RankedHit, query: WeighedQuery) -> bool:
     """Whether both have a script, and not the same."""
     return bool(hit.script and query.query.script) and hit.script != query.query.script
 
@@ -131,12 +131,12 @@ def _order(hit: Fused) -> tuple[float, float, float, str]:
     return (-hit.score, hit.text_rank or math.inf, hit.vector_rank or math.inf, hit.id)
 
 
-def _ranked(hits: Iterable[Hit]) -> dict[str, tuple[int, Hit]]:
+def _ranked(hits: Iterable[RankedHit]) -> dict[str, tuple[int, RankedHit]]:
     """Hits by id with their rank, best first; each id once."""
     sound = sorted(
         (hit for hit in hits if math.isfinite(hit.score)), key=lambda hit: (-hit.score, hit.id)
     )
-    best: dict[str, Hit] = {}
+    best: dict[str, RankedHit] = {}
     for hit in sound:
         best.setdefault(hit.id, hit)
     return {id_: (rank, hit) for rank, (id_, hit) in enumerate(best.items(), 1)}

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from penstock.corpus.fusion import DEPTH, Fused, Hit, Weights, fuse
+from penstock.corpus.fusion import DEPTH, Fused, RankedHit, Weights, fuse
 from penstock.corpus.query import Query, WeighedQuery, query_terms, weigh
 from penstock.corpus.relevance import Cutoff, relevant
 from penstock.corpus.snippet import snippet
@@ -16,7 +16,7 @@ from penstock.corpus.terms import index_terms
 from penstock.model import document as model
 from penstock.model.document import DocumentRef
 from penstock.model.errors import PenstockError, ValidationError
-from penstock.ports.corpus import Corpus, Findings, Place, Scope, Wanted
+from penstock.ports.corpus import Corpus, CorpusQuery, Findings, Place, Scope
 
 MOST_HITS = 100
 
@@ -95,7 +95,7 @@ async def search(
         note = f"without vectors: {error}"
     weighing = _Weighing(query)
     left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
-    wanted = Wanted(scope, query.terms, weighing, vector, model, DEPTH, left)
+    wanted = CorpusQuery(scope, query.terms, weighing, vector, model, DEPTH, left)
     findings = await corpus.find(wanted)
     weighed = weighing.weighed
     ranked = fuse(
@@ -134,10 +134,10 @@ class _Weighing:
         return self.weighed.asked
 
 
-def _hits(hits: Sequence[model.Hit], findings: Findings, least: float) -> list[Hit]:
+def _hits(hits: Sequence[model.Hit], findings: Findings, least: float) -> list[RankedHit]:
     # FTS5 gives a little less than nothing to terms that nearly every chunk holds.
     return [
-        Hit(str(hit.chunk), max(least, hit.score), findings.places[hit.chunk].chunk.script)
+        RankedHit(str(hit.chunk), max(least, hit.score), findings.places[hit.chunk].chunk.script)
         for hit in hits
     ]
 

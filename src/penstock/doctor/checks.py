@@ -19,13 +19,13 @@ from penstock.doctor import (
     work,
 )
 from penstock.doctor.case import Case
-from penstock.doctor.finding import Finding
+from penstock.doctor.finding import Diagnosis
 
 
 class Check(NamedTuple):
     part: str
     """What is said to be broken if the check itself comes to nothing."""
-    look: Callable[[Case], Awaitable[list[Finding]]]
+    look: Callable[[Case], Awaitable[list[Diagnosis]]]
 
 
 CHECKS = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from penstock.adapters.facts import ClockSkew
-from penstock.doctor.finding import Finding, ok, warning
+from penstock.doctor.finding import Diagnosis, ok, warning
 
 MOST_SECONDS = 1.0
 
 
-def judge_clock(part: str, clock: ClockSkew) -> Finding:
+def judge_clock(part: str, clock: ClockSkew) -> Diagnosis:
     """Jobs go by the server's clock, so a wrong one here hurts only whoever compares times:
     `run_at` and deadlines of callers, logs, and people."""
     name = f"{part} clock"

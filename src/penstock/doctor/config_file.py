@@ -10,14 +10,14 @@ from typing import Any
 
 from penstock.config import hide_secrets
 from penstock.doctor.case import Case, in_thread, is_secret
-from penstock.doctor.finding import Finding, ok, warning
+from penstock.doctor.finding import Diagnosis, ok, warning
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     return await in_thread(_look, case)
 
 
-def _look(case: Case) -> list[Finding]:
+def _look(case: Case) -> list[Diagnosis]:
     path, config = case.file, case.config
     said = [warning("config", one, "make sure that this is meant") for one in config.warnings]
     if not path.exists():

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from penstock.adapters.facts import Schema
 from penstock.config import hide_secrets
 from penstock.doctor.case import Case
-from penstock.doctor.finding import Finding, broken, ok, skipped
+from penstock.doctor.finding import Diagnosis, broken, ok, skipped
 from penstock.model.errors import ConfigError, PenstockError, QueueUnavailable
-from penstock.ports.corpus import Serving
+from penstock.ports.corpus import ServingModel
 
 _DRIVERS = {
     "sqlite": None,
@@ -23,12 +23,12 @@ _DRIVERS = {
 }
 
 
-async def look_at_queue(case: Case) -> list[Finding]:
+async def look_at_queue(case: Case) -> list[Diagnosis]:
     shared = case.store == case.config.queue
     return await _look("queue", case.config.queue, case, documents=shared)
 
 
-async def look_at_store(case: Case) -> list[Finding]:
+async def look_at_store(case: Case) -> list[Diagnosis]:
     if case.store is None and case.config.settings.store:
         found = f"`store` is {hide_secrets(case.config.settings.store)}, which cannot be one"
         return [broken("store", found, "set it to sqlite:///corpus.db or postgresql://...")]
@@ -45,7 +45,7 @@ async def look_at_store(case: Case) -> list[Finding]:
     return await _look("store", case.store, case, documents=True)
 
 
-async def _look(part: str, url: str, case: Case, *, documents: bool) -> list[Finding]:
+async def _look(part: str, url: str, case: Case, *, documents: bool) -> list[Diagnosis]:
     try:
         match _kind(url):
             case "sqlite":
@@ -97,7 +97,7 @@ async def schemas(url: str) -> list[Schema]:
             return [(await postgres.facts(url)).queue]
 
 
-async def serving_at(url: str) -> Serving | None:
+async def serving_at(url: str) -> ServingModel | None:
     """Which model's vectors the store at `url` is searched by."""
     if _kind(url) == "sqlite":
         from penstock.doctor import sqlite

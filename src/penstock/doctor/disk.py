@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.doctor.case import SQLITE, Case, DiskLimits, in_thread
-from penstock.doctor.finding import Finding, broken, ok, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, warning
 
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     said = await in_thread(_look, list(_folders(case)), case.disk)
     return said + await in_thread(_open_to_all, list(_kept(case)))
 
@@ -44,7 +44,7 @@ def _kept(case: Case) -> Iterator[tuple[str, Path]]:
         yield "originals", case.blobs
 
 
-def _open_to_all(kept: list[tuple[str, Path]]) -> list[Finding]:
+def _open_to_all(kept: list[tuple[str, Path]]) -> list[Diagnosis]:
     """What every user of this machine can read, made before Penstock saw to that or by others."""
     said = []
     for part, path in kept:
@@ -57,7 +57,7 @@ def _open_to_all(kept: list[tuple[str, Path]]) -> list[Finding]:
     return said
 
 
-def _look(folders: list[tuple[str, Path]], limits: DiskLimits) -> list[Finding]:
+def _look(folders: list[tuple[str, Path]], limits: DiskLimits) -> list[Diagnosis]:
     said = []
     for part, folder in folders:
         said.append(judge_space(part, folder, limits))
@@ -66,7 +66,7 @@ def _look(folders: list[tuple[str, Path]], limits: DiskLimits) -> list[Finding]:
     return said
 
 
-def judge_space(part: str, folder: Path, limits: DiskLimits) -> Finding:
+def judge_space(part: str, folder: Path, limits: DiskLimits) -> Diagnosis:
     name, place = f"{part} disk", _existing(folder)
     disk = os.statvfs(place)
     free = disk.f_bavail * disk.f_frsize
@@ -79,7 +79,7 @@ def judge_space(part: str, folder: Path, limits: DiskLimits) -> Finding:
     return ok(name, found)
 
 
-def _permissions(part: str, folder: Path) -> Finding | None:
+def _permissions(part: str, folder: Path) -> Diagnosis | None:
     if not folder.exists():
         return None
     name = f"{part} folder"

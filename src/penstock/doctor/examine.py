@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.config import DEFAULT_FILE, load
 from penstock.doctor.case import Case, DiskLimits
 from penstock.doctor.checks import CHECKS, Check
-from penstock.doctor.finding import Finding, broken, skipped
+from penstock.doctor.finding import Diagnosis, broken, skipped
 from penstock.model.errors import ConfigError
 
 CHECK_SECONDS = 8.0
@@ -25,7 +25,7 @@ async def examine(
     *,
     network: bool = False,
     disk: DiskLimits | None = None,
-) -> list[Finding]:
+) -> list[Diagnosis]:
     """Everything that can be said of what is configured. Never raises for what it finds."""
     path = Path(file or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
     try:
@@ -41,13 +41,13 @@ async def examine(
 
 async def run(
     case: Case, checks: Sequence[Check], *, seconds: float = CHECK_SECONDS
-) -> list[Finding]:
+) -> list[Diagnosis]:
     """What `checks` find, in their order."""
     found = await asyncio.gather(*(_bounded(check, case, seconds) for check in checks))
     return _without_secrets([one for findings in found for one in findings], case.secrets())
 
 
-async def _bounded(check: Check, case: Case, seconds: float) -> list[Finding]:
+async def _bounded(check: Check, case: Case, seconds: float) -> list[Diagnosis]:
     try:
         async with asyncio.timeout(seconds):
             return await check.look(case)
@@ -64,7 +64,7 @@ async def _bounded(check: Check, case: Case, seconds: float) -> list[Finding]:
         return [broken(check.part, f"could not be looked at: {what}", "mend what the error names")]
 
 
-def _without_secrets(findings: list[Finding], secrets: Iterable[str]) -> list[Finding]:
+def _without_secrets(findings: list[Diagnosis], secrets: Iterable[str]) -> list[Diagnosis]:
     """A net under messages of others: drivers and servers may quote what they were given."""
     for secret in sorted({one for one in secrets if one}, key=len, reverse=True):
         findings = [

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.config import Config
 from penstock.doctor.case import Case, in_thread
-from penstock.doctor.finding import Finding, broken, ok
+from penstock.doctor.finding import Diagnosis, broken, ok
 
 
 class Extra(NamedTuple):
@@ -56,11 +56,11 @@ EXTRAS = (
 )
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     return await in_thread(_look, case.config)
 
 
-def _look(config: Config) -> list[Finding]:
+def _look(config: Config) -> list[Diagnosis]:
     needed = [extra for extra in EXTRAS if extra.needed(config)]
     missing = [extra for extra in needed if not all(map(_installed, extra.modules))]
     said = [

@@ -17,7 +17,7 @@ class Status(StrEnum):
 
 
 @dataclass(slots=True, frozen=True)
-class Finding:
+class Diagnosis:
     part: str
     status: Status
     found: str
@@ -25,23 +25,23 @@ class Finding:
     """What to do; empty where nothing is to be done."""
 
 
-def ok(part: str, found: str) -> Finding:
-    return Finding(part, Status.OK, found)
+def ok(part: str, found: str) -> Diagnosis:
+    return Diagnosis(part, Status.OK, found)
 
 
-def warning(part: str, found: str, advice: str) -> Finding:
-    return Finding(part, Status.WARNING, found, advice)
+def warning(part: str, found: str, advice: str) -> Diagnosis:
+    return Diagnosis(part, Status.WARNING, found, advice)
 
 
-def broken(part: str, found: str, advice: str) -> Finding:
-    return Finding(part, Status.BROKEN, found, advice)
+def broken(part: str, found: str, advice: str) -> Diagnosis:
+    return Diagnosis(part, Status.BROKEN, found, advice)
 
 
-def skipped(part: str, found: str, advice: str = "") -> Finding:
-    return Finding(part, Status.SKIPPED, found, advice)
+def skipped(part: str, found: str, advice: str = "") -> Diagnosis:
+    return Diagnosis(part, Status.SKIPPED, found, advice)
 
 
-def worst(findings: list[Finding]) -> Status:
+def worst(findings: list[Diagnosis]) -> Status:
     """Of all of them; skipped ones do not count."""
     for status in (Status.BROKEN, Status.WARNING):
         if any(finding.status is status for finding in findings):

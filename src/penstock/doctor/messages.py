@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.doctor.case import Case, in_thread
-from penstock.doctor.finding import Finding, broken, ok, skipped, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
 from penstock.model.errors import ConfigError
 from penstock.model.intake import KafkaConfig
 
@@ -11,7 +11,7 @@ PART = "kafka"
 ANSWER_SECONDS = 5.0
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     config = case.config.kafka
     if not config.bootstrap and not config.topics:
         return [skipped(PART, "no requests are taken in from it")]
@@ -23,7 +23,7 @@ async def look(case: Case) -> list[Finding]:
         return [skipped(PART, "its library is not installed", "see extras")]
 
 
-def _look(config: KafkaConfig) -> list[Finding]:
+def _look(config: KafkaConfig) -> list[Diagnosis]:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.adapters.chat_server import ChatServer
 from penstock.config import hide_secrets
 from penstock.doctor.case import Case
-from penstock.doctor.finding import Finding, broken, ok, skipped, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
 from penstock.model.errors import ConfigError
 from penstock.model.llm import ROLES, ServedModel
 
@@ -20,7 +20,7 @@ SHOWN = 5
 """Models that are named where one is not known."""
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     used: dict[ServedModel, list[str]] = {}
     for role in ROLES:
         if (served := case.config.llm.model(role)) is not None:
@@ -31,7 +31,7 @@ async def look(case: Case) -> list[Finding]:
     return list(await asyncio.gather(*asked))
 
 
-async def _ask(part: str, served: ServedModel) -> Finding:
+async def _ask(part: str, served: ServedModel) -> Diagnosis:
     import httpx2
 
     place = hide_secrets(served.base_url)
@@ -64,7 +64,7 @@ async def _complete(
     return await client.post(server.url, json=question)
 
 
-def _asked(part: str, served: ServedModel, answer: httpx2.Response) -> Finding:
+def _asked(part: str, served: ServedModel, answer: httpx2.Response) -> Diagnosis:
     """What came of a question: its server has no list of models."""
     if (trouble := _refused(part, served, answer)) is not None:
         return trouble
@@ -76,7 +76,7 @@ def _asked(part: str, served: ServedModel, answer: httpx2.Response) -> Finding:
     return ok(part, f"{served.name} at {place} answers")
 
 
-def _listed(part: str, served: ServedModel, answer: httpx2.Response) -> Finding:
+def _listed(part: str, served: ServedModel, answer: httpx2.Response) -> Diagnosis:
     if (trouble := _refused(part, served, answer)) is not None:
         return trouble
     place = hide_secrets(served.base_url)
@@ -93,7 +93,7 @@ def _listed(part: str, served: ServedModel, answer: httpx2.Response) -> Finding:
     return broken(part, found, "correct the name under llm.models")
 
 
-def _refused(part: str, served: ServedModel, answer: httpx2.Response) -> Finding | None:
+def _refused(part: str, served: ServedModel, answer: httpx2.Response) -> Diagnosis | None:
     status, place = answer.status_code, hide_secrets(served.base_url)
     if status in (401, 403):
         found = f"{place} refuses the key (HTTP {status})"

@@ -10,7 +10,7 @@ from penstock.adapters.postgres.facts import look as look_at_server
 from penstock.adapters.postgres.schema import OLDEST_SERVER
 from penstock.doctor.case import Case
 from penstock.doctor.clock import judge_clock
-from penstock.doctor.finding import Finding, broken, ok, skipped, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
 from penstock.doctor.schema import judge_schema
 
 
@@ -18,7 +18,7 @@ async def facts(url: str) -> PostgresFacts:
     return await look_at_server(Database(parse(url), poll_only=True))
 
 
-async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Finding]:
+async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Diagnosis]:
     found = await facts(url)
     said = [judge_server(part, parse(url).shown, found), judge_schema(part, found.queue)]
     said += [judge_durability(part, found), judge_clock(part, found.clock)]
@@ -29,7 +29,7 @@ async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Find
     return said
 
 
-def judge_server(part: str, place: str, facts: PostgresFacts) -> Finding:
+def judge_server(part: str, place: str, facts: PostgresFacts) -> Diagnosis:
     if facts.major < OLDEST_SERVER:
         found = f"{place} is PostgreSQL {facts.version}"
         return broken(part, found, f"upgrade the server to {OLDEST_SERVER} or newer")
@@ -39,7 +39,7 @@ def judge_server(part: str, place: str, facts: PostgresFacts) -> Finding:
     return ok(part, f"{place}, PostgreSQL {facts.version}")
 
 
-def judge_durability(part: str, facts: PostgresFacts) -> Finding:
+def judge_durability(part: str, facts: PostgresFacts) -> Diagnosis:
     name, on = f"{part} durability", facts.settings
     if on["fsync"] != "on":
         found = "fsync is off: a power loss may destroy the whole database"
@@ -54,7 +54,7 @@ def judge_durability(part: str, facts: PostgresFacts) -> Finding:
     return ok(name, "every commit waits for the disk")
 
 
-def judge_pgvector(facts: PostgresFacts, *, wanted: bool) -> Finding:
+def judge_pgvector(facts: PostgresFacts, *, wanted: bool) -> Diagnosis:
     """`wanted`: documents are to be here, and not just could be."""
     vector, oldest = facts.pgvector, ".".join(map(str, OLDEST_PGVECTOR))
     if vector.installed is not None:

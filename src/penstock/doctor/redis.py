@@ -8,14 +8,14 @@ from penstock.adapters.redis.facts import RedisFacts
 from penstock.adapters.redis.facts import look as look_at_server
 from penstock.doctor.case import Case
 from penstock.doctor.clock import judge_clock
-from penstock.doctor.finding import Finding, broken, ok, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, warning
 
 
 async def facts(url: str) -> RedisFacts:
     return await look_at_server(parse(url))
 
 
-async def look(part: str, url: str, case: Case) -> list[Finding]:
+async def look(part: str, url: str, case: Case) -> list[Diagnosis]:
     found = await facts(url)
     settings = case.config.settings
     volatile = settings.allow_volatile
@@ -27,7 +27,7 @@ async def look(part: str, url: str, case: Case) -> list[Finding]:
     ]
 
 
-def judge_server(part: str, place: str, facts: RedisFacts) -> Finding:
+def judge_server(part: str, place: str, facts: RedisFacts) -> Diagnosis:
     if facts.version is not None and facts.version < OLDEST:
         return broken(part, f"{place} is {facts.name}", "use Redis 7.0 or Valkey 7.2, or newer")
     if facts.replica:
@@ -40,7 +40,7 @@ def judge_server(part: str, place: str, facts: RedisFacts) -> Finding:
 
 def judge_durability(
     part: str, facts: RedisFacts, *, volatile: bool, wait_aof: bool = False
-) -> Finding:
+) -> Diagnosis:
     name = f"{part} durability"
     can_wait = facts.version is None or facts.version >= WAITAOF
     if wait_aof and not can_wait:
@@ -70,7 +70,7 @@ def judge_durability(
     return warning(name, found, advice)
 
 
-def judge_eviction(part: str, facts: RedisFacts, *, volatile: bool) -> Finding:
+def judge_eviction(part: str, facts: RedisFacts, *, volatile: bool) -> Diagnosis:
     name = f"{part} eviction"
     if facts.eviction is None:
         found = "the server does not tell this user its maxmemory-policy"

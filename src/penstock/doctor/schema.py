@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.adapters.facts import Schema
-from penstock.doctor.finding import Finding, broken, ok, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, warning
 
 
-def judge_schema(part: str, schema: Schema) -> Finding:
+def judge_schema(part: str, schema: Schema) -> Diagnosis:
     """Whether this code and the tables fit."""
     name = f"{part} schema"
     if schema.missing:

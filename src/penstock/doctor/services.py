@@ -9,14 +9,14 @@ from contextlib import AbstractAsyncContextManager
 
 from penstock.config import Config, hide_secrets
 from penstock.doctor.case import Case
-from penstock.doctor.finding import Finding, broken, ok, skipped, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
 from penstock.model.errors import AuthenticationError, ConfigError, PenstockError
 from penstock.model.providers import ADDRESSES, ProviderConfig
 
 ANSWER_SECONDS = 5.0
 
 
-async def look_at_librarian(case: Case) -> list[Finding]:
+async def look_at_librarian(case: Case) -> list[Diagnosis]:
     config = case.config.librarian
     if config.address is None:
         return [skipped("librarian", "each process that answers searches by itself")]
@@ -43,7 +43,7 @@ async def look_at_librarian(case: Case) -> list[Finding]:
     return [ok("librarian", f"{config.address} is ready, and takes what it is shown")]
 
 
-async def look_at_browser(case: Case) -> list[Finding]:
+async def look_at_browser(case: Case) -> list[Diagnosis]:
     config = case.config.browser
     if not config.engines:
         return [skipped("browser", "no search engine is read in one")]
@@ -80,7 +80,7 @@ def _no_proxy() -> AbstractAsyncContextManager[str]:
     raise AssertionError("the doctor opens no page")
 
 
-async def look_at_providers(case: Case) -> list[Finding]:
+async def look_at_providers(case: Case) -> list[Diagnosis]:
     settings, config = case.config.settings, case.config
     asked = [one.strip() for one in settings.search_providers.split(",") if one.strip()]
     names = [one for one in asked or ADDRESSES if one in ADDRESSES and _address(config, one)]
@@ -102,7 +102,7 @@ def _address(config: Config, name: str) -> str | None:
     return config.providers.get(name, ProviderConfig()).base_url or ADDRESSES[name]
 
 
-def _key(name: str, config: Config) -> Finding | None:
+def _key(name: str, config: Config) -> Diagnosis | None:
     part, variable = f"provider {name}", config.providers.get(name, ProviderConfig()).api_key
     if variable is not None and not os.environ.get(variable, "").strip():
         found = f"{variable}, which is to hold its key, is not set"
@@ -113,7 +113,7 @@ def _key(name: str, config: Config) -> Finding | None:
     return None
 
 
-async def _reach(name: str, config: Config) -> Finding:
+async def _reach(name: str, config: Config) -> Diagnosis:
     import httpx2
 
     address = _address(config, name)

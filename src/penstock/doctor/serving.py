@@ -6,14 +6,14 @@ import errno
 import socket
 
 from penstock.doctor.case import Case, in_thread
-from penstock.doctor.finding import Finding, broken, ok, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, warning
 from penstock.model.server import ServerConfig
 
 ANSWER_SECONDS = 3.0
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (to ask, not to listen)
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     config = case.config.server
     place = f"{config.host}:{config.port}"
     trouble = await in_thread(_trouble, config)

@@ -11,7 +11,7 @@ from penstock.adapters.sqlite.facts import look as look_at_file
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.doctor.case import Case, in_thread
 from penstock.doctor.disk import file_system, unwritable
-from penstock.doctor.finding import Finding, broken, ok, warning
+from penstock.doctor.finding import Diagnosis, broken, ok, warning
 from penstock.doctor.schema import judge_schema
 
 NETWORKED = frozenset(
@@ -27,7 +27,7 @@ async def facts(url: str) -> SqliteFacts:
     return await in_thread(look_at_file, SqliteFile(url).path)
 
 
-async def look(part: str, url: str, case: Case) -> list[Finding]:
+async def look(part: str, url: str, case: Case) -> list[Diagnosis]:
     path = SqliteFile(url).path
     found = await facts(url)
     system = await in_thread(file_system, path)
@@ -40,7 +40,7 @@ async def look(part: str, url: str, case: Case) -> list[Finding]:
     ]
 
 
-def _usable(part: str, path: Path, readonly: str | None) -> Finding:
+def _usable(part: str, path: Path, readonly: str | None) -> Diagnosis:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE))
         found = f"Python's SQLite is {sqlite3.sqlite_version}"
@@ -51,7 +51,7 @@ def _usable(part: str, path: Path, readonly: str | None) -> Finding:
     return ok(part, f"{path}, SQLite {sqlite3.sqlite_version}")
 
 
-def judge_durability(part: str, facts: SqliteFacts, *, durable: bool, system: str) -> Finding:
+def judge_durability(part: str, facts: SqliteFacts, *, durable: bool, system: str) -> Diagnosis:
     name = f"{part} durability"
     if system in NETWORKED:
         found = f"it is on a network file system ({system}), where SQLite's locks do not hold"

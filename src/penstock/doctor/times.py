@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from penstock.doctor.case import Case
-from penstock.doctor.finding import Finding, ok, warning
+from penstock.doctor.finding import Diagnosis, ok, warning
 
 SHORT_LEASE, LONG_LEASE = 3.0, 120.0
 LONG_POLL = 60.0
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     one, server = case.config.settings, case.config.server
     said = [
         (

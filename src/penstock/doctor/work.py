@@ -9,7 +9,7 @@ from penstock import attention
 from penstock.attention import Outlook
 from penstock.doctor.case import Case
 from penstock.doctor.databases import schemas
-from penstock.doctor.finding import Finding, Status, broken, ok, skipped
+from penstock.doctor.finding import Diagnosis, Status, broken, ok, skipped
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.errors import PenstockError, QueueError
 from penstock.model.job import JobState
@@ -32,7 +32,7 @@ PARTS = dict.fromkeys(attention.ORDER, LANES) | {
 """Of what is told as needing attention."""
 
 
-async def look(case: Case) -> list[Finding]:
+async def look(case: Case) -> list[Diagnosis]:
     if (why := await _closed(case)) is not None:
         return [skipped("work", why)]
     try:
@@ -42,15 +42,15 @@ async def look(case: Case) -> list[Finding]:
         return [broken("work", f"the queue cannot be used: {error}", "mend it first")]
 
 
-async def _look(case: Case, queue: JobQueue, access: AccessStore | None) -> list[Finding]:
+async def _look(case: Case, queue: JobQueue, access: AccessStore | None) -> list[Diagnosis]:
     outlook = await attention.look(queue, queue.now())
     return [*judge(outlook, queue.now()), await _keys(case.config.server, access)]
 
 
-def judge(outlook: Outlook, now: float) -> list[Finding]:
+def judge(outlook: Outlook, now: float) -> list[Diagnosis]:
     """What needs attention, as `penstock status` says it too; or that nothing does."""
     said = [
-        Finding(
+        Diagnosis(
             PARTS[one.what],
             Status.BROKEN if one.what == "credentials refused" else Status.WARNING,
             f"{one.what}: {one.subject}",
@@ -101,7 +101,7 @@ async def _opened(case: Case) -> AsyncIterator[tuple[JobQueue, AccessStore | Non
         yield queue, access
 
 
-async def _keys(server: ServerConfig, access: AccessStore | None) -> Finding:
+async def _keys(server: ServerConfig, access: AccessStore | None) -> Diagnosis:
     match server.anonymous:
         case Anonymous.OWN_USER:
             return ok("keys", f"none is needed on {server.host} by the user who runs the server")

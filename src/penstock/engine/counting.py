@@ -7,21 +7,21 @@ from collections.abc import Iterable
 
 from penstock.engine.run import Run
 from penstock.model.job import parse_history
-from penstock.model.tally import BOUNDS, ENDINGS, Ending, KindTally, Tally
+from penstock.model.tally import BOUNDS, ENDINGS, KindTally, RunOutcome, Tally
 from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
 
 ENDING_OF = {
-    Outcome.COMPLETED: Ending.COMPLETED,
-    Outcome.RETRY: Ending.RETRY,
-    Outcome.FAILED: Ending.FAILED,
-    Outcome.RELEASED: Ending.RELEASED,
-    Outcome.HANDED_BACK: Ending.HANDED_BACK,
-    Outcome.CANCEL_SEEN: Ending.CANCELLED,
+    Outcome.COMPLETED: RunOutcome.COMPLETED,
+    Outcome.RETRY: RunOutcome.RETRY,
+    Outcome.FAILED: RunOutcome.FAILED,
+    Outcome.RELEASED: RunOutcome.RELEASED,
+    Outcome.HANDED_BACK: RunOutcome.HANDED_BACK,
+    Outcome.CANCEL_SEEN: RunOutcome.CANCELLED,
 }
 PLACE = {outcome: ENDINGS.index(ending) for outcome, ending in ENDING_OF.items()}
-COMPLETED = ENDINGS.index(Ending.COMPLETED)
-REFUSED = ENDINGS.index(Ending.REFUSED)
-HANDED_BACK = ENDINGS.index(Ending.HANDED_BACK)
+COMPLETED = ENDINGS.index(RunOutcome.COMPLETED)
+REFUSED = ENDINGS.index(RunOutcome.REFUSED)
+HANDED_BACK = ENDINGS.index(RunOutcome.HANDED_BACK)
 
 
 def count_runs(

@@ -28,7 +28,7 @@ from penstock.model.errors import (
 )
 from penstock.model.hidden import HIDDEN, hidden
 from penstock.model.retry_after import LONGEST_RETRY_AFTER, retry_after
-from penstock.ports.provider import Lanes
+from penstock.ports.provider import ProviderLanes
 
 if TYPE_CHECKING:
     import httpx2
@@ -137,11 +137,11 @@ class JobHttp:
         self,
         client: Callable[[], Awaitable[httpx2.AsyncClient | GuardedClient]],
         run: Ongoing,
-        lanes: Lanes,
+        lanes: ProviderLanes,
         *,
         probed: bool = True,
         told: frozenset[str] = frozenset(),
-        again: Lanes | None = None,
+        again: ProviderLanes | None = None,
     ) -> None:
         self._client = client
         self._run = run
@@ -292,7 +292,7 @@ class JobHttp:
         lane: str,
         options: dict[str, Any],
         patience: float | None,
-        lanes: Lanes,
+        lanes: ProviderLanes,
         raises_429: bool,
     ) -> AsyncIterator[httpx2.Response]:
         import httpx2

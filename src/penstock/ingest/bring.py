@@ -17,7 +17,7 @@ from penstock.engine.web_address import WebAddress
 from penstock.ingest.jobs import BUCKET_LANE
 from penstock.ingest.mask import Masker
 from penstock.ingest.names import Names
-from penstock.ingest.pipeline import Tools
+from penstock.ingest.pipeline import IngestDeps
 from penstock.model.errors import (
     BlobMissing,
     FetchError,
@@ -48,7 +48,7 @@ class Brought(NamedTuple):
 
 
 async def bring(
-    tools: Tools, ctx: JobContext, url: str, *, most: int, before: Before | None = None
+    tools: IngestDeps, ctx: JobContext, url: str, *, most: int, before: Before | None = None
 ) -> Brought:
     """Raises what `ctx.fetch` raises; ParserError for what is no document by its type; Unavailable
     where the server with the originals is away."""
@@ -71,7 +71,7 @@ async def bring(
 
 
 async def bring_object(
-    tools: Tools, ctx: JobContext, address: ObjectAddress, *, most: int
+    tools: IngestDeps, ctx: JobContext, address: ObjectAddress, *, most: int
 ) -> Brought:
     """The same for an object in a bucket, in a job of that bucket's lane. FetchError where it is
     not there or not for us; DocumentTooLarge; Unavailable."""
@@ -82,7 +82,7 @@ async def bring_object(
     return Brought(stored, address.url, name, "", "")
 
 
-async def _content(tools: Tools, address: ObjectAddress) -> AsyncIterator[bytes]:
+async def _content(tools: IngestDeps, address: ObjectAddress) -> AsyncIterator[bytes]:
     bucket = address.bucket.bucket
     try:
         async for piece in tools.objects.content(address):
@@ -98,7 +98,7 @@ async def _content(tools: Tools, address: ObjectAddress) -> AsyncIterator[bytes]
         raise away from error
 
 
-async def lane_of_host(tools: Tools, host: str) -> str:
+async def lane_of_host(tools: IngestDeps, host: str) -> str:
     """A host can be personal data, too: its lane has the masked name."""
     return host_lane(await tools.masked(lambda: Names(tools.mask).host(host)))
 

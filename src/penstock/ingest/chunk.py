@@ -26,7 +26,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from penstock.ingest.boundaries import Boundaries
-from penstock.ingest.parsed import Heading, Page, Table
+from penstock.ingest.parsed import Heading, PageSpan, Table
 from penstock.ingest.tokens import CountTokens, count_tokens, is_apart
 from penstock.model.errors import ConfigError
 
@@ -78,7 +78,7 @@ def chunk(
     *,
     count: CountTokens = count_tokens,
     keep: Sequence[tuple[int, int]] = (),
-    pages: Sequence[Page] = (),
+    pages: Sequence[PageSpan] = (),
     headings: Sequence[Heading] = (),
     tables: Sequence[Table] = (),
 ) -> list[Chunk]:
@@ -267,7 +267,7 @@ class _Heads:
 class _Places:
     """Pages and sections by offset."""
 
-    def __init__(self, pages: Sequence[Page], headings: Sequence[Heading]) -> None:
+    def __init__(self, pages: Sequence[PageSpan], headings: Sequence[Heading]) -> None:
         self._pages = pages
         self._page_starts = [page.start for page in pages]
         self._heading_starts = [heading.start for heading in headings]

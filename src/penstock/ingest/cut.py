@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.corpus.terms import script, term_line
 from penstock.ingest.chunk import ChunkSettings, chunk
-from penstock.ingest.parsed import Heading, Page, Table
+from penstock.ingest.parsed import Heading, PageSpan, Table
 from penstock.ingest.tokens import CountTokens, count_tokens
 from penstock.model.document import NewChunk
 
@@ -22,7 +22,7 @@ class Uncut:
 
     text: str
     labels: list[tuple[int, int]]
-    pages: list[Page]
+    pages: list[PageSpan]
     headings: list[Heading]
     tables: list[Table] = field(default_factory=list)
 

@@ -15,7 +15,7 @@ from penstock.engine.context import JobContext
 from penstock.engine.http import host_lane
 from penstock.ingest.bring import bring, bring_object
 from penstock.ingest.jobs import BUCKET_LANE, FETCH, Enqueue, start
-from penstock.ingest.pipeline import Result, Tools, Work
+from penstock.ingest.pipeline import IngestDeps, IngestRun, Result
 from penstock.ingest.remote import Request, digest_of
 from penstock.model.document import DocumentRef, DocumentState
 from penstock.ports.corpus import Arrived, Version
@@ -27,7 +27,7 @@ STAGE = "fetch"
 class Fetching:
     """Further dependencies of the fetch job."""
 
-    tools: Tools
+    tools: IngestDeps
     enqueue: Enqueue
     most_bytes: int
     fingerprint: str
@@ -39,7 +39,7 @@ def register(fetching: Fetching, job: Callable[..., Callable[[Any], Any]]) -> No
         ctx: JobContext, collection: str, document: str, generation: int, blob: str, host: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = Work(fetching.tools, ctx, version, blob)
+        work = IngestRun(fetching.tools, ctx, version, blob)
         return await work.do(STAGE, 0.0, lambda: _fetch(fetching, work))
 
 
@@ -49,7 +49,7 @@ def _lane(host: str) -> str:
     return f"{BUCKET_LANE}{bucket}" if is_bucket else host_lane(host)
 
 
-async def _fetch(fetching: Fetching, work: Work) -> Result | None:
+async def _fetch(fetching: Fetching, work: IngestRun) -> Result | None:
     tools, ctx, version = fetching.tools, work.ctx, work.version
     corpus, blobs = tools.corpus, tools.blobs
     document, original = await corpus.get(version.ref), await corpus.original(version.ref)

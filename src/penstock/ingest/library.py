@@ -20,7 +20,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from penstock.adapters.blobs.address import Address, ObjectAddress, is_object, object_address
+from penstock.adapters.blobs.address import BucketAddress, ObjectAddress, is_object, object_address
 from penstock.corpus.fusion import Weights
 from penstock.corpus.relevance import Cutoff
 from penstock.corpus.search import SearchResult, search
@@ -33,9 +33,9 @@ from penstock.ingest.embedding import Embedding
 from penstock.ingest.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, start
 from penstock.ingest.names import Names
 from penstock.ingest.parse.pool import ParserPool
-from penstock.ingest.pipeline import Tools
+from penstock.ingest.pipeline import IngestDeps
 from penstock.ingest.purge import Purge
-from penstock.ingest.reconcile import Reconciler
+from penstock.ingest.reconcile import DocumentReconciler
 from penstock.ingest.reembed import Reembedding
 from penstock.ingest.remote import Remote, Request, digest_of, name_of, shown
 from penstock.model.document import (
@@ -84,7 +84,7 @@ class Library:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: IngestDeps,
         queue: JobQueue,
         enqueue: Enqueue,
         logs: LogWaiters,
@@ -140,7 +140,7 @@ class Library:
         if tools.scan_reader is not None and SCAN in kinds:
             tools.scan_reader.check()
         return [
-            Reconciler(tools, self._remote, self._queue, self._enqueue, self._patience),
+            DocumentReconciler(tools, self._remote, self._queue, self._enqueue, self._patience),
             Reembedding(tools.corpus, tools.model, self._enqueue),
             self._purge,
         ]
@@ -282,7 +282,7 @@ class Library:
         metadata: Mapping[str, Any] | None = None,
         tenant: str = "default",
         priority: PriorityName = "medium",
-        buckets: Sequence[Address] = (),
+        buckets: Sequence[BucketAddress] = (),
     ) -> Document:
         """Accept a document that the workers fetch, from the open internet or from what the
         setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this

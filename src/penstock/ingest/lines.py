@@ -41,7 +41,7 @@ _CHARACTER = 0.5
 """How wide a character of plain text is taken to be."""
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     text: str
     left: float
     right: float
@@ -63,7 +63,7 @@ class Gap(Enum):
     PARAGRAPH = "\n\n"
 
 
-def gaps(lines: Sequence[Line]) -> list[Gap]:
+def gaps(lines: Sequence[TextLine]) -> list[Gap]:
     """One less than there are lines."""
     found: list[Gap] = []
     usual = _usual_distances(lines)
@@ -75,11 +75,11 @@ def gaps(lines: Sequence[Line]) -> list[Gap]:
     return found
 
 
-def _bucket(line: Line) -> int:
+def _bucket(line: TextLine) -> int:
     return round(2 * line.size)
 
 
-def _usual_distances(lines: Sequence[Line]) -> dict[int, float]:
+def _usual_distances(lines: Sequence[TextLine]) -> dict[int, float]:
     """By size: a lower quartile, since between paragraphs there is more."""
     distances: dict[int, list[float]] = {}
     for above, below in pairwise(lines):
@@ -88,7 +88,7 @@ def _usual_distances(lines: Sequence[Line]) -> dict[int, float]:
     return {size: sorted(some)[len(some) // 4] for size, some in distances.items()}
 
 
-def _edges(lines: Iterable[Line]) -> dict[int, float]:
+def _edges(lines: Iterable[TextLine]) -> dict[int, float]:
     """By size, the right edge of the whole text."""
     edges: dict[int, float] = {}
     for line in lines:
@@ -96,7 +96,7 @@ def _edges(lines: Iterable[Line]) -> dict[int, float]:
     return edges
 
 
-def _runs(lines: Sequence[Line], usual: dict[int, float]) -> Iterator[range]:
+def _runs(lines: Sequence[TextLine], usual: dict[int, float]) -> Iterator[range]:
     """Lines that stand below each other as those of a paragraph do, though it may be several."""
     start = 0
     for at, (above, below) in enumerate(pairwise(lines), 1):
@@ -110,7 +110,7 @@ def _runs(lines: Sequence[Line], usual: dict[int, float]) -> Iterator[range]:
         yield range(start, len(lines))
 
 
-def _gap_before(above: Line, below: Line) -> Gap:
+def _gap_before(above: TextLine, below: TextLine) -> Gap:
     """Between two runs: a word that was cut goes on, and so does a table, however airy."""
     if above.hyphen:
         return Gap.NONE
@@ -118,7 +118,7 @@ def _gap_before(above: Line, below: Line) -> Gap:
     return Gap.LINE if above.cells and below.cells and near else Gap.PARAGRAPH
 
 
-def _gaps_in(run: Sequence[Line], edges: dict[int, float]) -> Iterator[Gap]:
+def _gaps_in(run: Sequence[TextLine], edges: dict[int, float]) -> Iterator[Gap]:
     edge = max(line.right for line in run)
     longest = max(len(line.text) for line in run)
     width = edge - min(line.left for line in run)
@@ -161,7 +161,7 @@ def _goes_on(text: str) -> bool:
     return text[:1].islower() or WITHOUT_SPACES.match(text) is not None
 
 
-def _is_full(above: Line, below: Line, edge: float, longest: int) -> bool:
+def _is_full(above: TextLine, below: TextLine, edge: float, longest: int) -> bool:
     """Whether the first word of the line below would not have fitted: by its width, or, where lines
     were broken before anybody knew the letters, by the count of its characters."""
     if WITHOUT_SPACES.match(below.text):
@@ -173,7 +173,7 @@ def _is_full(above: Line, below: Line, edge: float, longest: int) -> bool:
     return above.right + each * characters > edge or len(above.text) + characters > longest
 
 
-def _is_indented(above: Line, below: Line, *, first: bool) -> bool:
+def _is_indented(above: TextLine, below: TextLine, *, first: bool) -> bool:
     """Whether the line below begins farther right or left, and that begins a paragraph: an item
     hangs below its mark, and the first line of a paragraph may be farther right than the next."""
     shift = (below.left - above.left) / above.size
@@ -185,7 +185,7 @@ def _is_indented(above: Line, below: Line, *, first: bool) -> bool:
 def soft_breaks(text: str) -> set[int]:
     """Offsets of the line breaks in plain text after which a paragraph goes on. All characters are
     taken to be of one width."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     starts: list[int] = []
     at = 0
     for row, line in enumerate(text.split("\n")):
@@ -193,7 +193,7 @@ def soft_breaks(text: str) -> set[int]:
             left = _CHARACTER * (len(line) - len(line.lstrip()))
             right = left + _CHARACTER * len(shown)
             cells = _CELLS.search(shown) is not None
-            lines.append(Line(shown, left, right, -float(row), 1.0, cells))
+            lines.append(TextLine(shown, left, right, -float(row), 1.0, cells))
             starts.append(at)
         at += len(line) + 1
     between = zip(starts[1:], gaps(lines), strict=True) if lines else ()

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.ingest.parsed import Heading, Page, Parsed
-from penstock.ingest.pii import FINDERS, Finder, Kind, Span
+from penstock.ingest.parsed import Heading, PageSpan, Parsed
+from penstock.ingest.pii import FINDERS, Finder, Kind, PiiSpan
 from penstock.ingest.pii.fold import fold
 from penstock.model.errors import ConfigError
 
@@ -109,7 +109,7 @@ class Masker:
         pages and headings are moved along, titles and metadata masked too."""
         masked = self(parsed.text)
         pages = tuple(
-            Page(page.number, masked.position(page.start), masked.position(page.end))
+            PageSpan(page.number, masked.position(page.start), masked.position(page.end))
             for page in parsed.pages
         )
         headings = tuple(
@@ -120,12 +120,12 @@ class Masker:
         title = None if parsed.title is None else self(parsed.title).text
         return Parsed(masked.text, title, parsed.mime, pages, headings, metadata), masked
 
-    def _find(self, text: str) -> Iterable[tuple[int, Span]]:
+    def _find(self, text: str) -> Iterable[tuple[int, PiiSpan]]:
         """Every span of every finder, with the finder's rank."""
         folded = fold(text)
         for rank, find in enumerate(FINDERS):
             for start, end, kind in find(folded.text):
-                original = Span(folded.original(start), folded.original(end - 1) + 1, str(kind))
+                original = PiiSpan(folded.original(start), folded.original(end - 1) + 1, str(kind))
                 yield rank, original
         for rank, find in enumerate(self._finders, len(FINDERS)):
             for start, end, kind in find(text):
@@ -134,21 +134,21 @@ class Masker:
                 # A label in a text that was masked before is nobody's name.
                 for label in self._label.finditer(text, start, end):
                     if label.start() > start:
-                        yield rank, Span(start, label.start(), str(kind))
+                        yield rank, PiiSpan(start, label.start(), str(kind))
                     start = label.end()
                 if start < end:
-                    yield rank, Span(start, end, str(kind))
+                    yield rank, PiiSpan(start, end, str(kind))
 
 
-def _apart(found: Iterable[tuple[int, Span]]) -> list[Span]:
+def _apart(found: Iterable[tuple[int, PiiSpan]]) -> list[PiiSpan]:
     """Spans in order, those that overlap made one: of two claims, neither's rest may be left. The
     kind is that of the finder that comes first."""
-    spans: list[tuple[int, Span]] = []
+    spans: list[tuple[int, PiiSpan]] = []
     for rank, span in sorted(found, key=lambda item: item[1].start):
         if spans and span.start < spans[-1][1].end:
             last_rank, last = spans.pop()
             kind = last.kind if last_rank <= rank else span.kind
-            span = Span(last.start, max(last.end, span.end), kind)
+            span = PiiSpan(last.start, max(last.end, span.end), kind)
             rank = min(rank, last_rank)
         spans.append((rank, span))
     return [span for _, span in spans]

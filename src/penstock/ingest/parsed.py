@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Page(NamedTuple):
+class PageSpan(NamedTuple):
     number: int
     start: int
     end: int
@@ -41,7 +41,7 @@ class Parsed:
     text: str
     title: str | None
     mime: str
-    pages: tuple[Page, ...] = ()
+    pages: tuple[PageSpan, ...] = ()
     headings: tuple[Heading, ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     scans: tuple[int, ...] = ()

@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
-class Tools:
+class IngestDeps:
     """Dependencies of the ingest jobs."""
 
     corpus: Corpus
@@ -106,7 +106,9 @@ class IngestFailed(PenstockError):
     """Something unforeseen went wrong with a document. What it said is masked."""
 
 
-def register(tools: Tools, job_timeout: float, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(
+    tools: IngestDeps, job_timeout: float, job: Callable[..., Callable[[Any], Any]]
+) -> None:
     """Let an app do the two jobs."""
     # The parsers' limits are earlier than the job's: what is too slow fails there, once and for
     # good. A timeout would be retried. With a model that masks, parsing and cutting are two trips.
@@ -125,7 +127,7 @@ def register(tools: Tools, job_timeout: float, job: Callable[..., Callable[[Any]
         charset: str = "",
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = Work(tools, ctx, version, blob)
+        work = IngestRun(tools, ctx, version, blob)
         return await work.do("parse", 0.0, lambda: work.parse(title, charset if web else None))
 
     @job(EMBED, lane=EMBEDDER_LANE)
@@ -133,16 +135,16 @@ def register(tools: Tools, job_timeout: float, job: Callable[..., Callable[[Any]
         ctx: JobContext, collection: str, document: str, generation: int, blob: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = Work(tools, ctx, version, blob)
+        work = IngestRun(tools, ctx, version, blob)
         with tools.embedding(ctx) as ask:
             return await work.do("embed", PARSED, lambda: work.embed(ask))
 
 
 @dataclass(slots=True, frozen=True)
-class Work:
+class IngestRun:
     """One run of one of the jobs."""
 
-    tools: Tools
+    tools: IngestDeps
     ctx: JobContext
     version: Version
     blob: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.ingest.cut import Uncut
 from penstock.ingest.mask import Masked, Masker
-from penstock.ingest.parsed import Heading, Page, Parsed, Table
+from penstock.ingest.parsed import Heading, PageSpan, Parsed, Table
 from penstock.model.document import NewChunk, Staged
 
 MARKUP = 16
@@ -46,9 +46,9 @@ def prepare(
     )
 
 
-def _pages(parsed: Parsed, masked: Masked) -> list[Page]:
+def _pages(parsed: Parsed, masked: Masked) -> list[PageSpan]:
     return [
-        Page(page.number, masked.position(page.start), masked.position(page.end))
+        PageSpan(page.number, masked.position(page.start), masked.position(page.end))
         for page in parsed.pages
     ]
 

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from penstock.ingest.jobs import FETCH, Enqueue, fetch_id, job_ids, start
-from penstock.ingest.pipeline import Tools
+from penstock.ingest.pipeline import IngestDeps
 from penstock.ingest.remote import Remote
 from penstock.model.document import DocumentState
 from penstock.model.errors import BlobMissing, DeadlineExceeded, StoreUnavailable, describe
@@ -36,12 +36,12 @@ SWEEP_SECONDS = 600.0
 _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
-class Reconciler:
+class DocumentReconciler:
     """Done by every process that ingests, and harmless when several do it at once. `patience`:
     seconds for which a document may be without a job."""
 
     def __init__(
-        self, tools: Tools, remote: Remote, queue: JobQueue, enqueue: Enqueue, patience: float
+        self, tools: IngestDeps, remote: Remote, queue: JobQueue, enqueue: Enqueue, patience: float
     ) -> None:
         self._tools = tools
         self._remote = remote

@@ -14,8 +14,8 @@ from typing import Any
 from penstock.engine.context import JobContext
 from penstock.ingest.company import Embed
 from penstock.ingest.jobs import EMBEDDER_LANE, Enqueue
-from penstock.ingest.pipeline import BATCH, Result, Tools
-from penstock.ports.corpus import Corpus, Serving
+from penstock.ingest.pipeline import BATCH, IngestDeps, Result
+from penstock.ports.corpus import Corpus, ServingModel
 
 REEMBED = "ingest.reembed"
 LATER_SECONDS = 5.0
@@ -48,12 +48,12 @@ class Reembedding:
             await self._enqueue(REEMBED, {"model": self._model}, key=key, replace="finished")
             self._number = serving.number
 
-    def _is_back(self, serving: Serving) -> bool:
+    def _is_back(self, serving: ServingModel) -> bool:
         """Somebody wanted another model, and this is the one before again."""
         return serving.model == self._model and serving.next is not None
 
 
-def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(tools: IngestDeps, job: Callable[..., Callable[[Any], Any]]) -> None:
     @job(REEMBED, lane=EMBEDDER_LANE)
     async def reembed(ctx: JobContext, model: str) -> Result:
         if model != tools.model:
@@ -62,7 +62,7 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
             return await _reembed(tools, ctx, ask)
 
 
-async def _reembed(tools: Tools, ctx: JobContext, ask: Embed) -> Result:
+async def _reembed(tools: IngestDeps, ctx: JobContext, ask: Embed) -> Result:
     corpus, model, given, done = tools.corpus, tools.model, ctx.remaining(), 0
     while not await corpus.serve(model):
         if (await corpus.serving()).next != model:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.adapters.blobs.address import Address, ObjectAddress, is_object, object_address
+from penstock.adapters.blobs.address import BucketAddress, ObjectAddress, is_object, object_address
 from penstock.engine.web_address import Allow, WebAddress, web_address
 from penstock.ingest.jobs import FETCH, WEB, Enqueue, fetch_id, log_of, payload_of
 from penstock.ingest.names import NAME_LIMIT, Names
-from penstock.ingest.pipeline import Tools
+from penstock.ingest.pipeline import IngestDeps
 from penstock.model.document import Document
 from penstock.model.job import Job, Priority, PriorityName
 from penstock.ports.blobs import Blob, BlobStore
@@ -60,7 +60,9 @@ class Request(NamedTuple):
         if not is_object(self.url):
             return None
         scheme, _, path = self.url.partition("://")
-        return object_address(self.url, [Address(scheme, path.split("/")[0], "", self.endpoint)])
+        return object_address(
+            self.url, [BucketAddress(scheme, path.split("/")[0], "", self.endpoint)]
+        )
 
 
 async def _whole(data: bytes) -> AsyncIterator[bytes]:
@@ -101,7 +103,7 @@ def digest_of(
 class Remote:
     """Dependencies of fetching documents."""
 
-    tools: Tools
+    tools: IngestDeps
     allow: Allow
     seconds: float
     """For how long it is tried."""

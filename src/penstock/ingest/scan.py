@@ -17,7 +17,7 @@ from penstock.engine.context import JobContext
 from penstock.ingest.jobs import SCAN
 from penstock.ingest.mask import Masker
 from penstock.ingest.parsed import Parsed
-from penstock.ingest.pipeline import PARSED, Result, Tools, Work
+from penstock.ingest.pipeline import PARSED, IngestDeps, IngestRun, Result
 from penstock.ingest.scan_readers import ScanReader, parser_for
 from penstock.model.document import DocumentRef
 from penstock.model.errors import ModelError, ParserError
@@ -31,7 +31,9 @@ CONTEXT = 500
 GAP = "\n\n"
 
 
-def register(tools: Tools, reader: ScanReader, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(
+    tools: IngestDeps, reader: ScanReader, job: Callable[..., Callable[[Any], Any]]
+) -> None:
     """Let an app do the job."""
 
     timeout = max(TIMEOUT_SECONDS, 2 * 3 * reader.pool.longest_seconds)
@@ -41,11 +43,11 @@ def register(tools: Tools, reader: ScanReader, job: Callable[..., Callable[[Any]
         ctx: JobContext, collection: str, document: str, generation: int, blob: str
     ) -> Result:
         version = Version(DocumentRef(ctx.job.tenant, collection, document), generation)
-        work = Work(tools, ctx, version, blob)
+        work = IngestRun(tools, ctx, version, blob)
         return await work.do("scan", 0.0, lambda: _scan(work, reader))
 
 
-async def _scan(work: Work, reader: ScanReader) -> Result | None:
+async def _scan(work: IngestRun, reader: ScanReader) -> Result | None:
     corpus, ctx, version = work.tools.corpus, work.ctx, work.version
     given, began = ctx.remaining(), False
     basis = f"{work.blob[:64]} by {reader.name}"

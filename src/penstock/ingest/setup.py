@@ -25,7 +25,7 @@ from penstock.ingest.mask import Masker
 from penstock.ingest.parse.limits import ParseLimits
 from penstock.ingest.parse.pool import ParserPool
 from penstock.ingest.pii.presidio import PresidioNames
-from penstock.ingest.pipeline import Tools, register
+from penstock.ingest.pipeline import IngestDeps, register
 from penstock.ingest.purge import Purge
 from penstock.ingest.reconcile import PASSED_ON_SECONDS
 from penstock.ingest.remote import Remote
@@ -67,7 +67,7 @@ def open_library(
         input_bytes=settings.document_bytes, scans=scans, seconds=settings.parse_seconds
     )
     parser, reader = ParserPool(settings.parsers, limits), scan_reader(settings, llm, limits)
-    tools = Tools(
+    tools = IngestDeps(
         corpus=store.corpus(),
         blobs=_blobs(settings, store.blobs),
         blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
-from penstock.intake.record import Record
+from penstock.intake.record import MessageRecord
 from penstock.model.errors import ConfigError, Unavailable
 from penstock.model.intake import KafkaConfig
 
@@ -54,7 +54,7 @@ def options(config: KafkaConfig) -> dict[str, Any]:
         if not value:
             raise ConfigError(f"set {variable} to the value of Kafka's option {option}")
         given[option] = value
-    return given | {"error_cb": Trouble(), "logger": log}
+    return given | {"error_cb": ClientTrouble(), "logger": log}
 
 
 def made(client: Any, given: dict[str, Any]) -> Any:
@@ -78,7 +78,7 @@ def reason(error: KafkaException) -> str:
     return str(found.str()) if isinstance(found, KafkaError) else str(found)
 
 
-class Trouble:
+class ClientTrouble:
     """Tells of trouble that the client gets over by itself: each kind of it once a minute."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Topics:
         """Ask again with the next message: it may come from anywhere."""
         self._origins.pop((topic, partition), None)
 
-    async def origin(self, record: Record) -> str:
+    async def origin(self, record: MessageRecord) -> str:
         """The ids of cluster and topic. Asked for again where offsets go back."""
         place = (record.topic, record.partition)
         origin, last = self._origins.get(place, ("", -1))

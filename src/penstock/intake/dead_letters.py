@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.intake.client import for_others, made
-from penstock.intake.record import ID_LIMIT, MESSAGE_ID, Record, Refused
+from penstock.intake.record import ID_LIMIT, MESSAGE_ID, MessageRecord, MessageRefused
 from penstock.model.errors import Unavailable
 
 log = logging.getLogger("penstock.intake")
@@ -78,12 +78,12 @@ class Publisher:
             raise kind(f"cannot publish to {topic}: {told[0].str()}")
 
 
-class DeadLetters:
+class DeadLetterTopic:
     def __init__(self, publisher: Publisher, topic: str) -> None:
         self._publisher = publisher
         self._topic = topic
 
-    async def bury(self, record: Record, refused: Refused, identity: str) -> None:
+    async def bury(self, record: MessageRecord, refused: MessageRefused, identity: str) -> None:
         """Publish a message with why it is here, and where it came from."""
         *larger, smallest = _forms(record, _said(record, refused, identity))
         for form in larger:
@@ -93,7 +93,7 @@ class DeadLetters:
         await self._publisher.publish(self._topic, *smallest)
 
 
-def _forms(record: Record, said: Headers) -> list[Form]:
+def _forms(record: MessageRecord, said: Headers) -> list[Form]:
     """As it was; without its value; and without anything of it that could be large.
 
     The message is where it came from for as long as that topic keeps it. Waiting would not make
@@ -108,11 +108,11 @@ def _forms(record: Record, said: Headers) -> list[Form]:
     ]
 
 
-def _without_ours(record: Record) -> Headers:
+def _without_ours(record: MessageRecord) -> Headers:
     return [(name, value) for name, value in record.headers or () if not name.startswith(OURS)]
 
 
-def _said(record: Record, refused: Refused, identity: str) -> Headers:
+def _said(record: MessageRecord, refused: MessageRefused, identity: str) -> Headers:
     return [
         (REASON, refused.reason.encode()),
         (DETAIL, refused.detail[:DETAIL_LIMIT].encode("utf-8", "replace")),
@@ -126,7 +126,7 @@ def _said(record: Record, refused: Refused, identity: str) -> Headers:
 
 
 @dataclass(slots=True)
-class Redriven:
+class RepublishResult:
     """The result of republishing dead letters."""
 
     redriven: int = 0
@@ -138,7 +138,9 @@ class Redriven:
         return asdict(self)
 
 
-async def redrive(publisher: Publisher, record: Record, topics: tuple[str, ...]) -> str | None:
+async def redrive(
+    publisher: Publisher, record: MessageRecord, topics: tuple[str, ...]
+) -> str | None:
     """Publish a dead letter to the topic it came from; its name. None: it cannot be.
 
     Where it had no `message-id` it gets one, so that published twice it is carried out once.

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from penstock.intake.client import ASK_SECONDS, made, reason
-from penstock.intake.line import Line, Receive
-from penstock.intake.record import Record
+from penstock.intake.line import MessageLine, Receive
+from penstock.intake.record import MessageRecord
 from penstock.model.errors import IntakeError
 from penstock.model.intake import KafkaConfig
 
@@ -47,7 +47,7 @@ REVOKE_SECONDS = 5.0
 """How long a partition that moves is kept for the message under way: the whole group waits."""
 
 
-class Reader:
+class TopicReader:
     """Reads topics as a member of a group, and hands each message to `receive`, in the order of
     its partition. What `receive` has returned for is committed."""
 
@@ -80,12 +80,12 @@ class Reader:
         self._receive = receive
         self._assigned = assigned
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-kafka")
-        self._lines: dict[Place, Line] = {}
+        self._lines: dict[Place, MessageLine] = {}
         self._committed: dict[Place, int] = {}
         self._member = False
 
     @property
-    def lines(self) -> dict[Place, Line]:
+    def lines(self) -> dict[Place, MessageLine]:
         """Of the partitions that are read here."""
         return self._lines
 
@@ -125,10 +125,10 @@ class Reader:
             on_lost=self._on_lost,
         )
 
-    def _pull(self) -> list[tuple[Line | None, Message]]:
+    def _pull(self) -> list[tuple[MessageLine | None, Message]]:
         """At once where there is something: that, and what is there beside it. Each with its line
         as it is now: with the next call its partition may move away, and even come back."""
-        pulled: list[tuple[Line | None, Message]] = []
+        pulled: list[tuple[MessageLine | None, Message]] = []
         while len(pulled) < BATCH:
             message = self._consumer.poll(0 if pulled else POLL_SECONDS)
             if message is None:
@@ -190,9 +190,11 @@ class Reader:
         for place, end in ends.items():
             self._assigned(*place)
             self._forget([place])
-            self._lines[place] = Line(self._receive, end)
+            self._lines[place] = MessageLine(self._receive, end)
 
-    async def _close(self, partitions: list[TopicPartition], grace: float) -> dict[Place, Line]:
+    async def _close(
+        self, partitions: list[TopicPartition], grace: float
+    ) -> dict[Place, MessageLine]:
         places = [(one.topic, one.partition) for one in partitions]
         ended = {place: self._lines.pop(place) for place in places if place in self._lines}
         await asyncio.gather(*(line.end(grace) for line in ended.values()))
@@ -215,7 +217,7 @@ class Reader:
         if resume:
             await self._call(self._consumer.resume, resume)
 
-    def _sort(self, line: Line | None, message: Message) -> None:
+    def _sort(self, line: MessageLine | None, message: Message) -> None:
         error = message.error()
         if error is None:
             if line is not None:
@@ -231,7 +233,7 @@ class Reader:
     def _drained(self) -> bool:
         return self._member and all(line.at_end and line.idle for line in self._lines.values())
 
-    def _news(self, lines: dict[Place, Line]) -> dict[Place, int]:
+    def _news(self, lines: dict[Place, MessageLine]) -> dict[Place, int]:
         """Offsets that are to be committed."""
         found = {
             place: line.done
@@ -267,14 +269,14 @@ def _as_offsets(offsets: dict[Place, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition, at) for (topic, partition), at in offsets.items()]
 
 
-def _record(message: Message) -> Record:
+def _record(message: Message) -> MessageRecord:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None and partition is not None and offset is not None  # noqa: PT018
     try:
         headers: Any = HEADERS(message) or ()
     except SystemError:
         headers = None
-    return Record(
+    return MessageRecord(
         topic,
         partition,
         offset,

@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from penstock.intake.record import Record
+from penstock.intake.record import MessageRecord
 
-Receive = Callable[[Record, asyncio.Event], Awaitable[None]]
+Receive = Callable[[MessageRecord, asyncio.Event], Awaitable[None]]
 """Returns once a message need not be read again. The event says that its line ends."""
 FULL = 32
 """Messages that wait, at which a line takes no more."""
@@ -20,13 +20,13 @@ class Left(Exception):
     """A message was not begun, and its line ends: it is for whoever reads the partition next."""
 
 
-class Line:
+class MessageLine:
     """Takes messages in order, each once the one before is done with, up to the offset `end`."""
 
     def __init__(self, receive: Receive, end: int | None = None) -> None:
         self._receive = receive
         self._end = end
-        self._waiting: deque[Record] = deque()
+        self._waiting: deque[MessageRecord] = deque()
         self._arrived = asyncio.Event()
         self.room = asyncio.Event()
         self.room.set()
@@ -38,7 +38,7 @@ class Line:
         """The offset after the last message that need not be read again."""
         self._task = asyncio.create_task(self._work(), name="penstock-intake-line")
 
-    def add(self, record: Record) -> None:
+    def add(self, record: MessageRecord) -> None:
         self.at_end = self._end is not None and record.offset + 1 >= self._end
         if self._end is None or record.offset < self._end:
             self._waiting.append(record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.intake.record import Refused
+from penstock.intake.record import MessageRefused
 from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
 
 ROUTE = "kafka"
@@ -38,14 +38,14 @@ async def once(
             case Done():
                 return False
             case Conflict():
-                raise Refused("key-reused", "the message-id was used with another content")
+                raise MessageRefused("key-reused", "the message-id was used with another content")
             case InProgress(id=other) if other != holder:
                 await asyncio.sleep(LOOK_SECONDS)
             case Begun() | InProgress():
                 break
     try:
         await make(begun.made)
-    except Refused:
+    except MessageRefused:
         await access.abandon(tenant, ROUTE, key, holder)
         raise
     await access.finish(tenant, ROUTE, key, holder, 200, [], b"")

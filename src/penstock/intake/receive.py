@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from traceback import format_tb
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.adapters.blobs.address import Address, bucket_address
+from penstock.adapters.blobs.address import BucketAddress, bucket_address
 from penstock.adapters.blobs.services import require
 from penstock.depth import LOOK_SECONDS, Depth
 from penstock.desk import Desk
 from penstock.intake.line import Left
 from penstock.intake.once import once
-from penstock.intake.record import Record, Refused, identity, position
+from penstock.intake.record import MessageRecord, MessageRefused, identity, position
 from penstock.intake.requests import (
     DeleteRequest,
     DocumentRequest,
@@ -53,7 +53,7 @@ DEGRADED = 3
 
 
 @dataclass(slots=True)
-class Tally:
+class MessageCounts:
     """Counts of messages, by result."""
 
     stored: int = 0
@@ -69,11 +69,11 @@ class Broker(Protocol):
     """Kafka as the receiver of one message uses it. Raises Unavailable where it cannot be
     reached."""
 
-    async def origin(self, record: Record) -> str:
+    async def origin(self, record: MessageRecord) -> str:
         """The cluster and topic it is in, by ids that nothing else ever has."""
         ...
 
-    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+    async def bury(self, record: MessageRecord, refused: MessageRefused, key: str) -> None:
         """Publish it to the dead-letter topic; returns once that has it."""
         ...
 
@@ -91,11 +91,11 @@ class Receiver:
         self._buckets = [bucket_address(one, "intake.kafka.buckets") for one in config.buckets]
         for bucket in self._buckets:
             require(bucket)
-        self.tally = Tally()
+        self.tally = MessageCounts()
         if set(config.accept) - {"job"}:
             _ = app.research, app.access  # with the documents, which they use
 
-    async def receive(self, record: Record, ending: asyncio.Event) -> None:
+    async def receive(self, record: MessageRecord, ending: asyncio.Event) -> None:
         """Returns once the message need not be read again. Whatever cannot be reached is tried
         for ever; ConfigError and QueueUnusable are for a person. Left if it waits for room in the
         queue while its line ends."""
@@ -122,7 +122,7 @@ class Receiver:
             await asyncio.sleep(pause)
             pause = min(pause * 2, self._app.settings.reconnect_cap_seconds)
 
-    async def _receive(self, record: Record, holder: str, ending: asyncio.Event) -> None:
+    async def _receive(self, record: MessageRecord, holder: str, ending: asyncio.Event) -> None:
         origin = await self._broker.origin(record)
         try:
             request = read(record, self._config.accept, self._config.message_bytes)
@@ -130,7 +130,7 @@ class Receiver:
             key = identity(record, origin)
             await self._room(tenant, ending)
             first = await self._store(request, tenant, key, record, holder)
-        except Refused as refused:
+        except MessageRefused as refused:
             await self._bury(record, refused, origin)
             return
         if first:
@@ -138,7 +138,7 @@ class Receiver:
         else:
             self.tally.duplicates += 1
 
-    def _tenant(self, record: Record) -> str:
+    def _tenant(self, record: MessageRecord) -> str:
         header = self._config.tenant_header
         named = None if header is None else record.text_header(header, TENANT_LIMIT)
         return named or self._config.tenant
@@ -158,7 +158,7 @@ class Receiver:
             self._full = False
 
     async def _store(
-        self, request: Request, tenant: str, key: str, record: Record, holder: str
+        self, request: Request, tenant: str, key: str, record: MessageRecord, holder: str
     ) -> bool:
         """Whether this was the first time. What the library refuses is Refused."""
         desk = Desk(self._app, tenant)
@@ -169,22 +169,22 @@ class Receiver:
             try:
                 await _carry_out(desk, request, made, self._buckets)
             except (PermanentError, TaskStopped) as error:
-                raise Refused("refused", str(error)) from error
+                raise MessageRefused("refused", str(error)) from error
 
         return await once(self._app.access, tenant, key, record.digest(), holder, make)
 
-    async def _bury(self, record: Record, refused: Refused, origin: str) -> None:
+    async def _bury(self, record: MessageRecord, refused: MessageRefused, origin: str) -> None:
         try:
             key = identity(record, origin)
-        except Refused:  # its message-id is what is wrong with it
+        except MessageRefused:  # its message-id is what is wrong with it
             key = position(record, origin)
         await self._broker.bury(record, refused, key)
         self.tally.dead_letters += 1
         # Not the detail: it may quote the message, which may hold personal data.
         log.warning("%s is a dead letter: %s", record.place, refused.reason)
 
-    async def _bury_at_last(self, record: Record, error: Exception, wait: Wait) -> None:
-        refused = Refused("failed", f"{type(error).__name__} each time it was tried")
+    async def _bury_at_last(self, record: MessageRecord, error: Exception, wait: Wait) -> None:
+        refused = MessageRefused("failed", f"{type(error).__name__} each time it was tried")
         while True:
             try:
                 await self._bury(record, refused, await self._broker.origin(record))
@@ -199,7 +199,7 @@ class Wait:
     """Logs what keeps a message from being stored, once it lasts. For each message by itself: what
     other partitions store must not hide that this one stands still."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: MessageRecord) -> None:
         self._place = record.place
         self._failures = 0
 
@@ -224,9 +224,9 @@ async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bo
             priority=request.priority,
         )
     except KeyConflict:
-        raise Refused("key-reused", "the message-id was used with another content") from None
+        raise MessageRefused("key-reused", "the message-id was used with another content") from None
     except (PermanentError, TaskStopped) as error:
-        raise Refused("refused", str(error)) from error
+        raise MessageRefused("refused", str(error)) from error
     return job.id == holder
 
 
@@ -234,7 +234,7 @@ async def _carry_out(
     desk: Desk,
     request: DocumentRequest | IngestRequest | DeleteRequest | SearchRequest,
     made: str,
-    buckets: Sequence[Address],
+    buckets: Sequence[BucketAddress],
 ) -> None:
     """`made` is the id of what is made; the same whenever the message is carried out again."""
     tenant = desk.tenant

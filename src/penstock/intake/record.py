@@ -11,7 +11,7 @@ MESSAGE_ID = "message-id"
 ID_LIMIT = 200
 
 
-class Refused(PenstockError):
+class MessageRefused(PenstockError):
     """A message that cannot be carried out, however often it is tried. `reason` is a word for
     programs; the text is for people, and may quote the message."""
 
@@ -25,7 +25,7 @@ class Refused(PenstockError):
 
 
 @dataclass(slots=True, frozen=True)
-class Record:
+class MessageRecord:
     topic: str
     partition: int
     offset: int
@@ -55,7 +55,7 @@ class Record:
         except UnicodeDecodeError:
             text = ""
         if not 0 < len(text) <= most or not text.isprintable():
-            raise Refused("header", f"the header {name} is 1 to {most} printable characters")
+            raise MessageRefused("header", f"the header {name} is 1 to {most} printable characters")
         return text
 
     def digest(self) -> str:
@@ -63,14 +63,14 @@ class Record:
         return hashlib.sha256(self.value or b"").hexdigest()
 
 
-def identity(record: Record, origin: str) -> str:
+def identity(record: MessageRecord, origin: str) -> str:
     """What is the same whenever the same message is read, and different for every other: its
     `message-id`, or else its position."""
     given = record.text_header(MESSAGE_ID, ID_LIMIT)
     return position(record, origin) if given is None else f"id:{given}"
 
 
-def position(record: Record, origin: str) -> str:
+def position(record: MessageRecord, origin: str) -> str:
     """Where a message stands. `origin` names its cluster and topic.
 
     Time and content are part of it: a topic that was made again counts its offsets from 0, and of

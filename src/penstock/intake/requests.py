@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic import ValidationError as Invalid
 
 from penstock.engine.handlers import KIND
-from penstock.intake.record import Record, Refused
+from penstock.intake.record import MessageRecord, MessageRefused
 from penstock.model.errors import ValidationError
 from penstock.model.json_text import value_of
 from penstock.research.service import (
@@ -96,24 +96,30 @@ KINDS: dict[str, type[Request]] = {
 }
 
 
-def read(record: Record, accept: Collection[str], most_bytes: int) -> Request:
+def read(record: MessageRecord, accept: Collection[str], most_bytes: int) -> Request:
     """What a message asks for. Refused says why nothing can be made of it, and quotes nothing."""
     if record.headers is None:
-        raise Refused("header", "the name of a header is not UTF-8")
+        raise MessageRefused("header", "the name of a header is not UTF-8")
     if record.value is None:
-        raise Refused("empty", "the message has no value; a document is removed by kind: delete")
+        raise MessageRefused(
+            "empty", "the message has no value; a document is removed by kind: delete"
+        )
     if len(record.value) > most_bytes:
         size = len(record.value)
-        raise Refused("too-large", f"the message is {size:,} bytes, the limit is {most_bytes:,}")
+        raise MessageRefused(
+            "too-large", f"the message is {size:,} bytes, the limit is {most_bytes:,}"
+        )
     try:
         given = value_of(record.value, "the message")
     except ValidationError as error:
-        raise Refused("not-json", str(error)) from None
+        raise MessageRefused("not-json", str(error)) from None
     kind = given.get("kind") if isinstance(given, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused("invalid", f"kind must be one of {', '.join(KINDS)}")
+        raise MessageRefused("invalid", f"kind must be one of {', '.join(KINDS)}")
     if kind not in accept:
-        raise Refused("not-accepted", f"{kind} is not accepted here; there are: {_and(accept)}")
+        raise MessageRefused(
+            "not-accepted", f"{kind} is not accepted here; there are: {_and(accept)}"
+        )
     return _checked(given, KINDS[kind])
 
 
@@ -122,9 +128,9 @@ def _checked(given: dict[str, Any], model: type[Request]) -> Request:
         request = model.model_validate(given)
     except Invalid as error:
         told = error.errors(include_url=False, include_input=False, include_context=False)
-        raise Refused("invalid", "; ".join(_what(one, model) for one in told[:3])) from None
+        raise MessageRefused("invalid", "; ".join(_what(one, model) for one in told[:3])) from None
     if isinstance(request, DocumentRequest) and (request.text is None) == (request.url is None):
-        raise Refused("invalid", "a document has either a text or a url")
+        raise MessageRefused("invalid", "a document has either a text or a url")
     return request
 
 

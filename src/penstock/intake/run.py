@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.intake.client import Topics, options
-from penstock.intake.dead_letters import DeadLetters, Publisher, Redriven, redrive
-from penstock.intake.kafka import Reader
-from penstock.intake.receive import Receiver, Tally
-from penstock.intake.record import Record, Refused
+from penstock.intake.dead_letters import DeadLetterTopic, Publisher, RepublishResult, redrive
+from penstock.intake.kafka import TopicReader
+from penstock.intake.receive import MessageCounts, Receiver
+from penstock.intake.record import MessageRecord, MessageRefused
 from penstock.model.errors import ConfigError, Unavailable
 from penstock.model.intake import KafkaConfig
 
@@ -28,14 +28,14 @@ RETRY_SECONDS = 1.0
 class Kafka:
     """See `receive.Broker`."""
 
-    def __init__(self, topics: Topics, dead_letters: DeadLetters) -> None:
+    def __init__(self, topics: Topics, dead_letters: DeadLetterTopic) -> None:
         self._topics = topics
         self._dead_letters = dead_letters
 
-    async def origin(self, record: Record) -> str:
+    async def origin(self, record: MessageRecord) -> str:
         return await self._topics.origin(record)
 
-    async def bury(self, record: Record, refused: Refused, key: str) -> None:
+    async def bury(self, record: MessageRecord, refused: MessageRefused, key: str) -> None:
         await self._dead_letters.bury(record, refused, key)
 
 
@@ -48,10 +48,10 @@ class KafkaIntake:
         given = options(config)
         self._app = app
         self._topics = Topics(given)
-        dead_letters = DeadLetters(Publisher(given), config.dead_letter_topic)
+        dead_letters = DeadLetterTopic(Publisher(given), config.dead_letter_topic)
         self._receiver = Receiver(app, config, Kafka(self._topics, dead_letters))
         self._purges = set(config.accept) != {"job"}
-        self.reader = Reader(
+        self.reader = TopicReader(
             given,
             config,
             config.topics,
@@ -61,11 +61,11 @@ class KafkaIntake:
         )
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> MessageCounts:
         return self._receiver.tally
 
     async def run(self, stop: asyncio.Event, *, drain: bool = False) -> None:
-        """See `Reader.run`."""
+        """See `TopicReader.run`."""
         purging = asyncio.create_task(self._purge(), name="penstock-purge")
         try:
             await self.reader.run(stop, drain=drain)
@@ -84,15 +84,15 @@ class KafkaIntake:
             await asyncio.sleep(PURGE_SECONDS)
 
 
-async def redrive_all(config: KafkaConfig, stop: asyncio.Event) -> Redriven:
+async def redrive_all(config: KafkaConfig, stop: asyncio.Event) -> RepublishResult:
     """Publish what is in the dead-letter topic to the topics it came from; each dead letter once,
     however often this is done. A message that is still wrong comes back."""
     if not config.topics:
         raise ConfigError("say which topics are read: intake.kafka.topics")
     given = options(config)
-    publisher, done = Publisher(given), Redriven()
+    publisher, done = Publisher(given), RepublishResult()
 
-    async def again(record: Record, _: asyncio.Event) -> None:
+    async def again(record: MessageRecord, _: asyncio.Event) -> None:
         topic = await _for_ever(partial(redrive, publisher, record, config.topics))
         if topic is None:
             done.skipped += 1
@@ -101,7 +101,7 @@ async def redrive_all(config: KafkaConfig, stop: asyncio.Event) -> Redriven:
             done.topics[topic] = done.topics.get(topic, 0) + 1
 
     group = f"{config.group}.redrive"
-    reader = Reader(given, config, [config.dead_letter_topic], group, again)
+    reader = TopicReader(given, config, [config.dead_letter_topic], group, again)
     await reader.run(stop, drain=True)
     return done
 

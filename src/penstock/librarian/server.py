@@ -41,7 +41,7 @@ AskingFor = Callable[[str, float], Asking]
 """For a tenant, until a time on the queue's clock."""
 
 
-class Serving:
+class LibrarianServing:
     """The service while it listens."""
 
     def __init__(self, address: str, server: grpc.aio.Server) -> None:
@@ -60,7 +60,7 @@ async def serving(
     now: Callable[[], float],
     ready: Callable[[], Awaitable[None]],
     config: LibrarianConfig,
-) -> AsyncIterator[Serving]:
+) -> AsyncIterator[LibrarianServing]:
     """Serve for as long as the block lasts. Then no call is accepted, and those under way may
     finish for a while. `ready` raises what keeps the service from searching.
     ConfigError where it cannot listen."""
@@ -80,7 +80,7 @@ async def serving(
     await server.start()
     watching = asyncio.create_task(_watch(reports, ready), name="penstock-librarian-health")
     try:
-        yield Serving(address, server)
+        yield LibrarianServing(address, server)
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

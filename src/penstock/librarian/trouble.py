@@ -39,7 +39,7 @@ class Full(PenstockError):
     """The service has as many searches as it takes."""
 
 
-class Ending(NamedTuple):
+class CallFailure(NamedTuple):
     """The failure of a call, as a gRPC status."""
 
     code: grpc.StatusCode
@@ -47,37 +47,39 @@ class Ending(NamedTuple):
     trouble: pb.Trouble | None = None
 
 
-def ending_of(error: Exception, now: float) -> Ending:
+def ending_of(error: Exception, now: float) -> CallFailure:
     """What the service says of an error. Bugs are logged here, and named by their type only."""
     message = str(error)
     match error:
         case ValidationError():
-            return Ending(grpc.StatusCode.INVALID_ARGUMENT, message)
+            return CallFailure(grpc.StatusCode.INVALID_ARGUMENT, message)
         case Full():
             full = pb.Trouble(kind=pb.Trouble.FULL, lane=LANE, seconds=FULL_SECONDS, why=message)
-            return Ending(grpc.StatusCode.RESOURCE_EXHAUSTED, message, full)
+            return CallFailure(grpc.StatusCode.RESOURCE_EXHAUSTED, message, full)
         case LaneBusy(lane=lane, until=until, why=why):
             left = max(0.0, until - now)
             busy = pb.Trouble(kind=pb.Trouble.LANE_BUSY, lane=lane, seconds=left, why=why)
-            return Ending(grpc.StatusCode.RESOURCE_EXHAUSTED, message, busy)
+            return CallFailure(grpc.StatusCode.RESOURCE_EXHAUSTED, message, busy)
         case RateLimited(lane=str(lane), retry_after=seconds):
             limited = pb.Trouble(
                 kind=pb.Trouble.RATE_LIMITED, lane=lane, seconds=seconds, why=message
             )
-            return Ending(grpc.StatusCode.UNAVAILABLE, message, limited)
+            return CallFailure(grpc.StatusCode.UNAVAILABLE, message, limited)
         case Unavailable(lane=str(lane)):
             gone = pb.Trouble(kind=pb.Trouble.UNAVAILABLE, lane=lane, why=message)
-            return Ending(grpc.StatusCode.UNAVAILABLE, message, gone)
+            return CallFailure(grpc.StatusCode.UNAVAILABLE, message, gone)
         case AuthenticationError(lane=str(lane)):
             refused = pb.Trouble(kind=pb.Trouble.REFUSED, lane=lane, why=message)
-            return Ending(grpc.StatusCode.FAILED_PRECONDITION, message, refused)
+            return CallFailure(grpc.StatusCode.FAILED_PRECONDITION, message, refused)
         case TimeoutError():
-            return Ending(grpc.StatusCode.DEADLINE_EXCEEDED, "the time was up")
+            return CallFailure(grpc.StatusCode.DEADLINE_EXCEEDED, "the time was up")
         case QueueError() | StoreUnavailable() | Unavailable():
-            return Ending(grpc.StatusCode.UNAVAILABLE, message)
+            return CallFailure(grpc.StatusCode.UNAVAILABLE, message)
         case _:
             log.error("a search failed in a way it should not", exc_info=error)
-            return Ending(grpc.StatusCode.INTERNAL, f"the search failed: {type(error).__name__}")
+            return CallFailure(
+                grpc.StatusCode.INTERNAL, f"the search failed: {type(error).__name__}"
+            )
 
 
 def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:

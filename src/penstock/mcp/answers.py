@@ -24,7 +24,7 @@ Cursor = Annotated[
 ]
 
 
-class Answer(BaseModel, ABC):
+class ToolResult(BaseModel, ABC):
     @abstractmethod
     def in_words(self) -> str:
         """For clients that show a model only text: nothing it needs next is left out."""

@@ -13,7 +13,7 @@ from mcp.server.mcpserver.resolve import Resolve
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from penstock.desk import Desk
-from penstock.mcp.errors import Refused
+from penstock.mcp.errors import CallRefused
 from penstock.mcp.stopping import Stopping
 from penstock.mcp.waiting import MOST_WAIT
 from penstock.model.access import Caller, KeyScope
@@ -32,7 +32,7 @@ async def admit_all(tenant: str) -> None:
 
 
 @dataclass(slots=True, frozen=True)
-class Service:
+class McpServices:
     """Dependencies shared by all calls."""
 
     app: Penstock
@@ -46,7 +46,7 @@ class Service:
 
 
 class ToolDesk(Desk):
-    def __init__(self, service: Service, caller: Caller, *, tasks: bool) -> None:
+    def __init__(self, service: McpServices, caller: Caller, *, tasks: bool) -> None:
         super().__init__(service.app, caller.tenant)
         self.caller = caller
         self.tasks = tasks
@@ -67,16 +67,16 @@ class ToolDesk(Desk):
         return 0.0 if self.tasks else min(asked, MOST_WAIT)
 
 
-def desk_for(asked: ServerRequestContext[Service, Any], *scopes: KeyScope) -> ToolDesk:
+def desk_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyScope) -> ToolDesk:
     """Refused where the caller lacks one of the scopes; without any they were asked for before."""
     caller = asked.lifespan_context.caller_of(asked.request)
     for scope in scopes:
         if (lacks := caller.lacks(scope)) is not None:
-            raise Refused("forbidden", lacks)
+            raise CallRefused("forbidden", lacks)
     return ToolDesk(asked.lifespan_context, caller, tasks=takes_tasks(asked))
 
 
-def takes_tasks(asked: ServerRequestContext[Service, Any]) -> bool:
+def takes_tasks(asked: ServerRequestContext[McpServices, Any]) -> bool:
     """The extension is one of the new era; there each request tells what its client can do."""
     if asked.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return False
@@ -87,15 +87,15 @@ def takes_tasks(asked: ServerRequestContext[Service, Any]) -> bool:
 # Asynchronous, though they wait for nothing: others are run in a thread.
 
 
-async def _reading(context: Context[Service, Any]) -> ToolDesk:
+async def _reading(context: Context[McpServices, Any]) -> ToolDesk:
     return desk_for(context.request_context, KeyScope.READ)
 
 
-async def _writing(context: Context[Service, Any]) -> ToolDesk:
+async def _writing(context: Context[McpServices, Any]) -> ToolDesk:
     return desk_for(context.request_context, KeyScope.WRITE)
 
 
-async def _asking(context: Context[Service, Any]) -> ToolDesk:
+async def _asking(context: Context[McpServices, Any]) -> ToolDesk:
     return desk_for(context.request_context, KeyScope.WRITE, KeyScope.READ)
 
 

@@ -46,7 +46,7 @@ NAMED = 3
 
 
 @dataclass(slots=True, frozen=True)
-class Failure:
+class ToolFailure:
     """The error result of a call."""
 
     code: str
@@ -60,21 +60,21 @@ class Failure:
         )
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """Raised by tools, and for them: this call is answered with that failure."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.failure = Failure(code, message)
+        self.failure = ToolFailure(code, message)
 
 
-def failure_of(tool: str, error: BaseException) -> Failure:
+def failure_of(tool: str, error: BaseException) -> ToolFailure:
     """How an error is told. What no caller could have caused is logged, and only its type told."""
     match error:
-        case Refused():
+        case CallRefused():
             return error.failure
         case InvalidArguments():
-            return Failure("invalid", _mistakes(error))
+            return ToolFailure("invalid", _mistakes(error))
         case PenstockError():
             told = _of_ours(error)
             if told is not None:
@@ -82,7 +82,7 @@ def failure_of(tool: str, error: BaseException) -> Failure:
     # Not what it says: that may quote a document.
     where = "".join(traceback.format_tb(error.__traceback__))
     log.error("tool %s failed: %s\n%s", tool, type(error).__name__, where.rstrip())
-    return Failure(
+    return ToolFailure(
         "internal",
         f"something went wrong here ({type(error).__name__}); calling again may not help, the "
         "server's log says more",
@@ -100,44 +100,44 @@ async def in_protocol(work: Awaitable[T], missing: str, **data: str) -> T:
         raise MCPError(INVALID_PARAMS, missing, data or None) from None
     except Exception as error:
         failure = failure_of("request", error)
-        theirs = isinstance(error, Refused | ValidationError)
+        theirs = isinstance(error, CallRefused | ValidationError)
         code = INVALID_PARAMS if theirs else INTERNAL_ERROR
         raise MCPError(code, failure.message, {"code": failure.code, **data}) from None
 
 
-def _of_ours(error: PenstockError) -> Failure | None:
+def _of_ours(error: PenstockError) -> ToolFailure | None:
     said = str(error)
     match error:
         case DocumentNotFound():
-            return Failure("not-found", f"{said}; list_documents names those there are")
+            return ToolFailure("not-found", f"{said}; list_documents names those there are")
         case TaskNotFound():
-            return Failure("task-not-found", f"{said}; list_tasks names the tasks there are")
+            return ToolFailure("task-not-found", f"{said}; list_tasks names the tasks there are")
         case AnswerNotFound():
-            return Failure("answer-not-found", f"{said}; give the answer_id that ask has told")
+            return ToolFailure("answer-not-found", f"{said}; give the answer_id that ask has told")
         case TaskStopped():
-            return Failure("task-stopped", f"{error.task!r} is stopped; call resume_task first")
+            return ToolFailure("task-stopped", f"{error.task!r} is stopped; call resume_task first")
         case JobNotFound() | LaneNotFound():
-            return Failure("not-found", said)
+            return ToolFailure("not-found", said)
         case KeyConflict():
-            return Failure("key-conflict", said)
+            return ToolFailure("key-conflict", said)
         case PayloadTooLarge() | DocumentTooLarge():
-            return Failure("too-large", f"{said}; send less at a time")
+            return ToolFailure("too-large", f"{said}; send less at a time")
         case ValidationError():
-            return Failure("invalid", said)
+            return ToolFailure("invalid", said)
         case MissingExtra():
-            return Failure("not-installed", f"{said}, where the server runs")
+            return ToolFailure("not-installed", f"{said}, where the server runs")
         case BlobMissing():
-            return Failure("original-gone", said)
+            return ToolFailure("original-gone", said)
         # What these say names addresses that are no caller's business.
         case QueueUnavailable():
             log.info("a tool could not reach the queue: %s", said)
-            return Failure("queue-unavailable", f"the queue cannot be reached now; {SOON}")
+            return ToolFailure("queue-unavailable", f"the queue cannot be reached now; {SOON}")
         case StoreUnavailable():
             log.info("a tool could not reach the store: %s", said)
-            return Failure("store-unavailable", f"the store cannot be reached now; {SOON}")
+            return ToolFailure("store-unavailable", f"the store cannot be reached now; {SOON}")
         case Unavailable():
             log.info("a tool could not reach a service: %s", said)
-            return Failure("unavailable", f"a service this needs cannot be reached now; {SOON}")
+            return ToolFailure("unavailable", f"a service this needs cannot be reached now; {SOON}")
     return None
 
 

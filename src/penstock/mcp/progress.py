@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from mcp.server.mcpserver import Context
 
-from penstock.mcp.desk import Service
+from penstock.mcp.desk import McpServices
 
 BEAT_SECONDS = 10.0
 """How often it is told that a wait goes on, and looked whether it has to, when nothing happens."""
@@ -16,10 +16,10 @@ PACE_SECONDS = 0.25
 """At least this long between two of them, whatever happens."""
 
 
-class Progress:
+class CallProgress:
     """Of one call that waits up to `seconds`: how much of that has gone, and what happened last."""
 
-    def __init__(self, context: Context[Service, Any], seconds: float) -> None:
+    def __init__(self, context: Context[McpServices, Any], seconds: float) -> None:
         self._wanted = "progress_token" in (context.request_context.meta or {})
         self._context = context
         self._seconds = seconds

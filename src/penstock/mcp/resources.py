@@ -26,7 +26,7 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from penstock.mcp.desk import Service, ToolDesk, desk_for
+from penstock.mcp.desk import McpServices, ToolDesk, desk_for
 from penstock.mcp.errors import in_protocol
 from penstock.model.access import KeyScope
 from penstock.model.document import Document
@@ -49,7 +49,7 @@ DOCUMENT_PAGE = "d"
 PLACES = {TASK_PAGE: re.compile("(?:[0-9a-f]{32})?"), DOCUMENT_PAGE: re.compile("[0-9]{0,18}")}
 """What follows: the last id, or the last generation."""
 
-Asked = ServerRequestContext[Service, Any]
+Asked = ServerRequestContext[McpServices, Any]
 
 
 async def _list(ctx: Asked, params: PaginatedRequestParams | None) -> ListResourcesResult:

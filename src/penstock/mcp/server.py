@@ -17,10 +17,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 
 from penstock import __version__
-from penstock.mcp.desk import Service
-from penstock.mcp.errors import Refused, failure_of
+from penstock.mcp.desk import McpServices
+from penstock.mcp.errors import CallRefused, failure_of
 from penstock.mcp.resources import RESOURCES
-from penstock.mcp.tasks import Tasks
+from penstock.mcp.tasks import TasksExtension
 from penstock.mcp.tools import all_tools, all_work, instructions
 from penstock.mcp.work import TaskWork
 from penstock.model.text import storable
@@ -29,19 +29,19 @@ NAME = "penstock"
 FRESH_MS = 300_000
 
 
-class PenstockMCP(MCPServer[Service]):
+class PenstockMCP(MCPServer[McpServices]):
     """Tools whose errors are told as codes and sentences, whatever raised them."""
 
     def __init__(
         self,
-        service: Service,
+        service: McpServices,
         tools: Sequence[Tool] = (),
         work: Sequence[TaskWork] = (),
     ) -> None:
         """`tools` beside our own, and what they begin."""
 
         @asynccontextmanager
-        async def lifespan(_: MCPServer[Service]) -> AsyncIterator[Service]:
+        async def lifespan(_: MCPServer[McpServices]) -> AsyncIterator[McpServices]:
             yield service
 
         operators = service.app.settings.mcp_operator_tools
@@ -54,7 +54,7 @@ class PenstockMCP(MCPServer[Service]):
             instructions=instructions(operators=operators),
             version=__version__,
             tools=offered,
-            extensions=[Tasks([*all_work(), *work])],
+            extensions=[TasksExtension([*all_work(), *work])],
             lifespan=lifespan,
             subscriptions=False,  # there is nothing to listen to
             # The same for everybody, and for as long as this version runs.
@@ -68,7 +68,7 @@ class PenstockMCP(MCPServer[Service]):
             self._lowlevel_server.add_request_handler(method, params, handler)
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Service, Any] | None = None
+        self, name: str, arguments: dict[str, Any], context: Context[McpServices, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         try:
             self._check(name, arguments)
@@ -84,7 +84,7 @@ class PenstockMCP(MCPServer[Service]):
         self,
         name: str,
         arguments: dict[str, Any] | None = None,
-        context: Context[Service, Any] | None = None,
+        context: Context[McpServices, Any] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
         # The SDK would take it for a mistake of ours.
         raise MCPError(INVALID_PARAMS, "there are no prompts")
@@ -101,14 +101,14 @@ class PenstockMCP(MCPServer[Service]):
     def _check(self, name: str, arguments: dict[str, Any]) -> None:
         if name not in self._names:
             there = ", ".join(self._names)
-            raise Refused("not-found", f"there is no tool {name!r}; there are: {there}")
+            raise CallRefused("not-found", f"there is no tool {name!r}; there are: {there}")
         for given in arguments:
             if given not in self._names[name]:
                 there = ", ".join(self._names[name])
-                raise Refused("invalid", f"there is no argument {given!r}; there are: {there}")
+                raise CallRefused("invalid", f"there is no argument {given!r}; there are: {there}")
         for text in _texts(arguments):
             if storable(text) != text:
-                raise Refused("invalid", "a text holds a NUL or half a character")
+                raise CallRefused("invalid", "a text holds a NUL or half a character")
 
 
 def _texts(arguments: dict[str, Any]) -> Iterator[str]:

@@ -22,16 +22,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
 from penstock.mcp.answers import TASK
-from penstock.mcp.desk import TASKS, Service, ToolDesk, desk_for
+from penstock.mcp.desk import TASKS, McpServices, ToolDesk, desk_for
 from penstock.mcp.errors import in_protocol
-from penstock.mcp.work import Standing, TaskWork
+from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
 from penstock.model.errors import TaskNotFound
 
 MISSING = "there is no such task"
 """One's own that is gone and another tenant's look the same."""
 
-Asked = ServerRequestContext[Service, Any]
+Asked = ServerRequestContext[McpServices, Any]
 T = TypeVar("T")
 
 
@@ -43,7 +43,7 @@ class Update(NamedTask):
     input_responses: dict[str, Any]
 
 
-class Tasks(Extension):
+class TasksExtension(Extension):
     """On both transports, for clients of the era that has it."""
 
     identifier = TASKS
@@ -121,7 +121,7 @@ def _check_header(ctx: Asked, task_id: str) -> None:
         raise MCPError(code=HEADER_MISMATCH, message=said)
 
 
-def _task(task_id: str, standing: Standing) -> dict[str, Any]:
+def _task(task_id: str, standing: WorkStatus) -> dict[str, Any]:
     lasts = standing.lasts_seconds
     return {
         "taskId": task_id,
@@ -134,7 +134,7 @@ def _task(task_id: str, standing: Standing) -> dict[str, Any]:
     }
 
 
-def _outcome(standing: Standing) -> dict[str, Any]:
+def _outcome(standing: WorkStatus) -> dict[str, Any]:
     if standing.result is not None:
         return {"result": standing.result.model_dump(mode="json", by_alias=True, exclude_none=True)}
     if standing.error is not None:

@@ -18,7 +18,7 @@ LATER_SECONDS = 5.0
 
 
 @dataclass(slots=True, frozen=True)
-class Standing:
+class WorkStatus:
     """The status of such work."""
 
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -47,7 +47,7 @@ class TaskWork(ABC):
         return f"{self.kind}.{name}"
 
     @abstractmethod
-    async def standing(self, desk: ToolDesk, name: str) -> Standing: ...
+    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus: ...
 
     @abstractmethod
     async def cancel(self, desk: ToolDesk, name: str) -> None:

@@ -65,7 +65,7 @@ class Caller:
         return f"this needs the scope {scope}; the key has {', '.join(sorted(self.scopes))}"
 
 
-class Ending(StrEnum):
+class ActionOutcome(StrEnum):
     """The result of an action."""
 
     BEGUN = "begun"
@@ -93,7 +93,7 @@ class Action:
     """The id or name of what it was done to."""
     detail: Mapping[str, Any]
     """Figures, filters, limits; no payloads."""
-    outcome: Ending
+    outcome: ActionOutcome
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "detail": dict(self.detail), "outcome": str(self.outcome)}

@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(slots=True, frozen=True)
-class Page:
+class FindingsPage:
     """Some findings of a search, in the provider's order."""
 
     findings: tuple[Finding, ...]

@@ -93,7 +93,7 @@ class Search:
 
 
 @dataclass(slots=True, frozen=True)
-class Answer:
+class ProviderReply:
     """One provider's response to one search."""
 
     search: str
@@ -137,7 +137,7 @@ class TaskRecord:
     task: ResearchTask
     searches: Sequence[Search]
     """By number."""
-    answers: Sequence[Answer]
+    answers: Sequence[ProviderReply]
     """In the order in which they came."""
     pages: Sequence[TaskPage]
     """In the order in which they were granted."""

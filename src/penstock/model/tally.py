@@ -24,7 +24,7 @@ OTHER = "other"
 Measure = Literal["wait", "run"]
 
 
-class Ending(StrEnum):
+class RunOutcome(StrEnum):
     """The outcome of a run, as it is counted."""
 
     COMPLETED = "completed"
@@ -41,7 +41,7 @@ class Ending(StrEnum):
     """Its lease had been taken over, or it was cancelled: the outcome does not count."""
 
 
-ENDINGS = tuple(Ending)
+ENDINGS = tuple(RunOutcome)
 
 
 @dataclass(slots=True)
@@ -137,8 +137,8 @@ class Tally:
         return found
 
     def count(self, outcome: str | None = None, kind: str | None = None) -> int:
-        """Runs, of all outcomes or one (an `Ending`), of all kinds or one."""
-        which = slice(None) if outcome is None else _only(ENDINGS.index(Ending(outcome)))
+        """Runs, of all outcomes or one (an `RunOutcome`), of all kinds or one."""
+        which = slice(None) if outcome is None else _only(ENDINGS.index(RunOutcome(outcome)))
         return sum(sum(one.endings[which]) for one in self._of(kind))
 
     def quantile(self, measure: Measure, q: float, kind: str | None = None) -> float | None:

@@ -60,7 +60,7 @@ class Pending(NamedTuple):
     """The blob that said what to fetch; it may be deleted by now. None: it was uploaded."""
 
 
-class Serving(NamedTuple):
+class ServingModel(NamedTuple):
     """The embedding model whose vectors searches compare with. Those of two are never mixed."""
 
     model: str | None
@@ -124,7 +124,7 @@ Choose = Callable[[Mapping[str, int], int], Sequence[str]]
 """Which terms to ask for, given how many chunks hold each, and how many chunks there are."""
 
 
-class Wanted(NamedTuple):
+class CorpusQuery(NamedTuple):
     """A search request."""
 
     scope: Scope
@@ -256,9 +256,9 @@ class Corpus(Protocol):
         """The masked text of the version that can be searched."""
         ...
 
-    async def find(self, wanted: Wanted) -> Findings: ...
+    async def find(self, wanted: CorpusQuery) -> Findings: ...
 
-    async def serving(self) -> Serving: ...
+    async def serving(self) -> ServingModel: ...
 
     async def want(self, model: str) -> None:
         """Have `model` serve once every live chunk has a vector of it; the last one asked for

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.model.finding import Page
+from penstock.model.finding import FindingsPage
 
 if TYPE_CHECKING:
     import httpx2
@@ -48,7 +48,7 @@ class Http(Protocol):
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 
 
-class Lanes(Protocol):
+class ProviderLanes(Protocol):
     """Permits for a provider that makes requests in its own way."""
 
     def request(
@@ -63,7 +63,7 @@ class Asking(Protocol):
     def http(self) -> Http: ...
 
     @property
-    def lanes(self) -> Lanes: ...
+    def lanes(self) -> ProviderLanes: ...
 
     @property
     def tenant(self) -> str: ...
@@ -89,7 +89,7 @@ class SearchProvider(Protocol):
 
     def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncGenerator[Page, None]:
+    ) -> AsyncGenerator[FindingsPage, None]:
         """Pages as they come, `limit` findings in all at most. `start` is the `next` of an earlier
         page: what was found before an error, or before the lane got busy, is not asked for again.
         """

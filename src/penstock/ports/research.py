@@ -21,8 +21,8 @@ from typing import NamedTuple, Protocol
 
 from penstock.model.job import Priority
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
@@ -74,7 +74,7 @@ class Started:
 
     task: ResearchTask
     search: Search
-    answers: Sequence[Answer]
+    answers: Sequence[ProviderReply]
     """What providers have said to it so far, in earlier runs too."""
     pages: Sequence[TaskPage] = ()
     """Those that were granted to it."""
@@ -111,7 +111,7 @@ class TaskStore(Protocol):
         """The search begins, or goes on. None: it is not to be done (any more) in this run."""
         ...
 
-    async def answer(self, ref: SearchRef, run: int, answer: Answer) -> bool:
+    async def answer(self, ref: SearchRef, run: int, answer: ProviderReply) -> bool:
         """Keep what a provider said, in place of what it said before. False: refused."""
         ...
 

@@ -22,15 +22,15 @@ from penstock.engine.web_address import web_address
 from penstock.model.errors import TaskStopped, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     SearchRef,
     SearchState,
     TaskRecord,
 )
 from penstock.ports.queue import JobFilter
 from penstock.ports.research import NewPage, Started
-from penstock.research.jobs import RECORD_LIMIT, Tools
+from penstock.research.jobs import RECORD_LIMIT, ResearchDeps
 from penstock.research.status import CORPUS, address_of, results_of, selected, troubles_of
 from penstock.research.tasks import FIND, PAGE, SEARCH, SEARCH_LANE, log_of, payload_of
 from penstock.research.views import Work
@@ -39,7 +39,7 @@ HEAD_START = 0.25
 """Of the time that providers have: once so much is over, pages of what was found are read."""
 
 
-def register(tools: Tools, seconds: float, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(tools: ResearchDeps, seconds: float, job: Callable[..., Callable[[Any], Any]]) -> None:
     @job(SEARCH, lane=SEARCH_LANE, timeout=seconds)
     async def search(ctx: JobContext, task: str, search: str, run: int) -> dict[str, Any]:
         ref = SearchRef(ctx.job.tenant, task, search)
@@ -52,7 +52,7 @@ def register(tools: Tools, seconds: float, job: Callable[..., Callable[[Any], An
 class Course:
     """A search under way."""
 
-    def __init__(self, tools: Tools, ctx: JobContext, started: Started) -> None:
+    def __init__(self, tools: ResearchDeps, ctx: JobContext, started: Started) -> None:
         self._tools = tools
         self._ctx = ctx
         self._task = started.task
@@ -154,7 +154,9 @@ class Course:
                 await self._note_page(page.key, reason)
 
     async def _note_find(self, provider: str, reason: str) -> None:
-        answer = Answer(self._ref.id, provider, (), done=False, error=reason, at=self._tools.now())
+        answer = ProviderReply(
+            self._ref.id, provider, (), done=False, error=reason, at=self._tools.now()
+        )
         await self._tools.store.answer(self._ref, self._run, answer)
 
     async def _note_page(self, key: str, reason: str) -> None:

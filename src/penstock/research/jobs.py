@@ -18,7 +18,7 @@ from penstock.ingest.library import Library
 from penstock.model.document import DocumentState
 from penstock.model.errors import Blocked, ConfigError, PenstockError, PermanentError
 from penstock.model.finding import Finding
-from penstock.model.research import Answer, PageState, SearchRef
+from penstock.model.research import PageState, ProviderReply, SearchRef
 from penstock.ports.provider import SearchProvider
 from penstock.ports.queue import JobQueue
 from penstock.ports.research import TaskStore
@@ -34,7 +34,7 @@ RECORD_LIMIT = 1000
 
 
 @dataclass(slots=True, frozen=True)
-class Tools:
+class ResearchDeps:
     """Dependencies of the research jobs."""
 
     queue: JobQueue
@@ -64,7 +64,7 @@ class Tools:
         return masked[:REASON_LIMIT]
 
 
-def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
+def register(tools: ResearchDeps, job: Callable[..., Callable[[Any], Any]]) -> None:
     @job(FIND, lane=lambda payload: tools.provider(payload["provider"]).lane)
     async def find(
         ctx: JobContext, task: str, search: str, run: int, provider: str
@@ -81,14 +81,14 @@ def register(tools: Tools, job: Callable[..., Callable[[Any], Any]]) -> None:
 
 
 async def _find(
-    tools: Tools, ctx: JobContext, ref: SearchRef, run: int, name: str
+    tools: ResearchDeps, ctx: JobContext, ref: SearchRef, run: int, name: str
 ) -> dict[str, Any]:
     started = await tools.store.start(ref, run, tools.now())
     if started is None:
         return {"refused": True}
     search, provider = started.search, tools.provider(name)
     answers = (one for one in started.answers if one.provider == name)
-    answer = next(answers, Answer(ref.id, name, (), done=False))
+    answer = next(answers, ProviderReply(ref.id, name, (), done=False))
     answer = replace(answer, error=None)
     try:
         if not answer.done:
@@ -128,7 +128,7 @@ async def _find(
     }
 
 
-async def _masked(tools: Tools, findings: Sequence[Finding]) -> list[Finding]:
+async def _masked(tools: ResearchDeps, findings: Sequence[Finding]) -> list[Finding]:
     """Without personal data in what is said of them. Addresses and names of authors stay: without
     them nobody would find the work."""
     texts = [
@@ -144,7 +144,7 @@ def _in_full(finding: Finding) -> dict[str, Any]:
 
 
 async def _page(
-    tools: Tools, ctx: JobContext, ref: SearchRef, run: int, key: str, url: str
+    tools: ResearchDeps, ctx: JobContext, ref: SearchRef, run: int, key: str, url: str
 ) -> dict[str, Any]:
     """Also for a search that is over: one that failed may be redriven."""
 

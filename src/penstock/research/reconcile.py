@@ -14,7 +14,7 @@ from penstock.ingest.jobs import Enqueue
 from penstock.model.errors import TaskStopped
 from penstock.model.job import Job, JobState
 from penstock.model.research import Search, SearchRef, SearchState
-from penstock.research.jobs import Tools
+from penstock.research.jobs import ResearchDeps
 from penstock.research.tasks import job_id, log_of, start
 
 log = logging.getLogger("penstock.research")
@@ -27,10 +27,10 @@ PAGE = 100
 _LIVE = (JobState.QUEUED, JobState.RUNNING)
 
 
-class Reconciler:
+class TaskReconciler:
     """Done by every process that searches, and harmless when several do it at once."""
 
-    def __init__(self, tools: Tools, enqueue: Enqueue) -> None:
+    def __init__(self, tools: ResearchDeps, enqueue: Enqueue) -> None:
         self._tools = tools
         self._enqueue = enqueue
         self._after: SearchRef | None = None

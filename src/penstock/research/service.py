@@ -15,10 +15,10 @@ from penstock.model.research import UNFINISHED, ResearchTask, Search, TaskStatus
 from penstock.ports.research import NewSearch
 from penstock.research.estimate import estimate
 from penstock.research.export import FORMATS, export
-from penstock.research.jobs import Tools
+from penstock.research.jobs import ResearchDeps
 from penstock.research.reader import page_text
-from penstock.research.reconcile import Reconciler
-from penstock.research.snapshots import Snapshot, Snapshots
+from penstock.research.reconcile import TaskReconciler
+from penstock.research.snapshots import Snapshot, TaskSnapshots
 from penstock.research.status import progress_of, status_of
 from penstock.research.tasks import (
     FIND,
@@ -59,7 +59,7 @@ class Research:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: ResearchDeps,
         enqueue: Enqueue,
         providers: tuple[str, ...],
         parallel: int,
@@ -67,7 +67,7 @@ class Research:
         self._tools = tools
         self._enqueue = enqueue
         self._parallel = parallel
-        self._snapshots = Snapshots(tools)
+        self._snapshots = TaskSnapshots(tools)
         self.providers = providers
         """Who is asked unless a call says otherwise, in order."""
 
@@ -88,7 +88,7 @@ class Research:
         them: better none starts than every search fails."""
         if FIND in kinds:
             self._tools.providers.check()
-        return [Reconciler(self._tools, self._enqueue)] if SEARCH in kinds else []
+        return [TaskReconciler(self._tools, self._enqueue)] if SEARCH in kinds else []
 
     async def create(
         self,

@@ -13,7 +13,7 @@ from penstock.model.providers import check_search_providers
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 from penstock.research import course, jobs
-from penstock.research.jobs import Tools
+from penstock.research.jobs import ResearchDeps
 from penstock.research.providers import open_providers
 from penstock.research.robots import Robots
 from penstock.research.service import Research
@@ -37,7 +37,7 @@ def open_research(
         fetch_allow=settings.fetch_allow,
         library=library,
     )
-    tools = Tools(
+    tools = ResearchDeps(
         queue=queue,
         store=store.research(),
         library=library,

@@ -11,7 +11,7 @@ from penstock.model.errors import StoreUnavailable, TaskNotFound
 from penstock.model.job import JobState
 from penstock.model.research import TaskRecord, TaskStatus
 from penstock.ports.queue import JobFilter
-from penstock.research.jobs import Tools
+from penstock.research.jobs import ResearchDeps
 from penstock.research.status import (
     Results,
     budget_of,
@@ -81,8 +81,8 @@ class Snapshot:
         )
 
 
-class Snapshots:
-    def __init__(self, tools: Tools) -> None:
+class TaskSnapshots:
+    def __init__(self, tools: ResearchDeps) -> None:
         self._tools = tools
         self._waiters: Waiters[tuple[str, str, int], Snapshot] = Waiters(tools.queue, self._changed)
 

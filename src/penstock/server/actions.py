@@ -15,7 +15,7 @@ from typing import Any
 
 from fastapi import Request
 
-from penstock.model.access import Action, Caller, Ending
+from penstock.model.access import Action, ActionOutcome, Caller
 from penstock.model.errors import PenstockError
 from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore
@@ -66,7 +66,7 @@ async def acting(
         action=action,
         subject=subject,
         detail=detail,
-        outcome=Ending.BEGUN,
+        outcome=ActionOutcome.BEGUN,
     )
     await access.record(record)
     try:
@@ -81,11 +81,11 @@ async def acting(
                 record,
                 subject=UNKNOWN if missing else subject,
                 detail={**deed.detail, **told},
-                outcome=Ending.FAILED,
+                outcome=ActionOutcome.FAILED,
             ),
         )
         raise
-    ending = Ending.PARTIAL if deed.partial else Ending.DONE
+    ending = ActionOutcome.PARTIAL if deed.partial else ActionOutcome.DONE
     await _end(access, replace(record, detail=deed.detail, outcome=ending))
 
 

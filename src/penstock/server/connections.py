@@ -35,11 +35,11 @@ class Lobby:
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
         self.most = min(config.max_connections, _files(config.max_connections) - SPARE_FILES)
-        self.idle: dict[Connection, None] = {}  # in the order in which they came to be so
+        self.idle: dict[HttpConnection, None] = {}  # in the order in which they came to be so
 
-    def connection(self, *arguments: Any, **options: Any) -> Connection:
+    def connection(self, *arguments: Any, **options: Any) -> HttpConnection:
         """What the HTTP library calls for each that is accepted."""
-        return Connection(self, *arguments, **options)
+        return HttpConnection(self, *arguments, **options)
 
 
 def _files(connections: int) -> int:
@@ -54,7 +54,7 @@ def _files(connections: int) -> int:
     return soft
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """One on which the head of a request comes soon and is not too large, or it is closed."""
 
     def __init__(self, lobby: Lobby, *arguments: Any, **options: Any) -> None:

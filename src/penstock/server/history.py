@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.model.errors import PenstockError
-from penstock.model.tally import Ending, Tally
+from penstock.model.tally import RunOutcome, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
 
@@ -56,7 +56,7 @@ UNUSED = Use(0, 0)
 
 class Sample(NamedTuple):
     at: float
-    speeds: Mapping[Ending, float]
+    speeds: Mapping[RunOutcome, float]
     """Runs a second that ended so."""
     done: Tally
     busy: int
@@ -89,11 +89,11 @@ class History:
         """Add a sample."""
         looked_at = self.samples[-1].at if self.samples else at - NEW_SECONDS
         self._paces = {one.id: _pace(one, self._paces.get(one.id), looked_at) for one in processes}
-        speeds, done = dict.fromkeys(Ending, 0.0), Tally()
+        speeds, done = dict.fromkeys(RunOutcome, 0.0), Tally()
         for pace in self._paces.values():
             done += pace.done
             if pace.seconds > 0:
-                for ending in Ending:
+                for ending in RunOutcome:
                     speeds[ending] += pace.done.count(ending) / pace.seconds
         self.samples.append(
             Sample(
@@ -117,9 +117,9 @@ class History:
         lanes = sorted(sorted(busiest, key=lambda name: -busiest[name])[:LANES])
         return {
             "at": [round(one.at, 1) for one in samples],
-            "completed": [_figure(one.speeds[Ending.COMPLETED]) for one in samples],
-            "failed": [_figure(one.speeds[Ending.FAILED]) for one in samples],
-            "retried": [_figure(one.speeds[Ending.RETRY]) for one in samples],
+            "completed": [_figure(one.speeds[RunOutcome.COMPLETED]) for one in samples],
+            "failed": [_figure(one.speeds[RunOutcome.FAILED]) for one in samples],
+            "retried": [_figure(one.speeds[RunOutcome.RETRY]) for one in samples],
             "wait_p50": [_figure(one.done.quantile("wait", 0.5)) for one in samples],
             "wait_p95": [_figure(one.done.quantile("wait", 0.95)) for one in samples],
             "run_p50": [_figure(one.done.quantile("run", 0.5)) for one in samples],

@@ -37,7 +37,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class Serving:
+class HttpServing:
     """The API while it listens."""
 
     def __init__(self, address: str, server: _Server, done: asyncio.Task[None]) -> None:
@@ -53,7 +53,7 @@ class Serving:
 @asynccontextmanager
 async def listening(
     app: Penstock, config: ServerConfig, draining: Draining, bound: socket.socket
-) -> AsyncIterator[Serving]:
+) -> AsyncIterator[HttpServing]:
     """Serve the API of an open app for as long as the block lasts. Then it stops: no new
     connections, waits and streams end, requests finish within the limit."""
     await _check_keys(app, config)
@@ -83,7 +83,7 @@ async def listening(
             asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
         ]
         try:
-            yield Serving(f"http://{shown}:{port}", server, done)
+            yield HttpServing(f"http://{shown}:{port}", server, done)
         finally:
             draining.begin()
             # Requests that are on their way are still answered, if only with 503: a connection

@@ -36,7 +36,7 @@ class In(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class NewJob(In):
+class NewJobBody(In):
     kind: Kind
     payload: dict[str, Any] = Field(default_factory=dict)
     key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
@@ -143,23 +143,23 @@ class Refusal(BaseModel):
     why: str
 
 
-class Outcome(BaseModel):
+class ChangeOutcome(BaseModel):
     refused: list[Refusal] = Field(
         alias="not", description="Of the `ids` that were given, those that are as they were."
     )
 
 
-class Cancelled(Outcome):
+class Cancelled(ChangeOutcome):
     cancelled: int
 
 
-class Redriven(Outcome):
+class Redriven(ChangeOutcome):
     redriven: int
     count: int = Field(description="The same.")
     ids: list[str]
 
 
-class Discarded(Outcome):
+class Discarded(ChangeOutcome):
     discarded: int
     count: int = Field(description="The same.")
     ids: list[str]

@@ -23,8 +23,8 @@ import penstock.mcp.server
 from penstock import Penstock
 from penstock.engine.context import JobContext
 from penstock.mcp.answers import TASK
-from penstock.mcp.desk import TASKS, ReadDesk, Service, ToolDesk, WriteDesk, desk_for
-from penstock.mcp.work import Standing, TaskWork
+from penstock.mcp.desk import TASKS, McpServices, ReadDesk, ToolDesk, WriteDesk, desk_for
+from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
 from penstock.model.errors import PermanentError
 from penstock.model.ids import new_id
@@ -85,7 +85,7 @@ def _form(message: str) -> dict[str, Any]:
 class JobWork(TaskWork):
     kind = "job"
 
-    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
         job = await desk.job(name)
         asked = await _unanswered(desk, job)
         lasts = desk.app.settings.retention_seconds
@@ -102,7 +102,7 @@ class JobWork(TaskWork):
             case _:
                 status = "working"
         changed = job.finished_at or job.started_at or job.enqueued_at
-        return Standing(
+        return WorkStatus(
             status,  # type: ignore[arg-type]
             job.state,
             job.enqueued_at,
@@ -150,7 +150,7 @@ async def _run(desk: ToolDesk, kind: str, **payload: Any) -> CallToolResult:
 
 # Tools
 
-Call = Context[Service, Any]
+Call = Context[McpServices, Any]
 
 
 async def greet(desk: ReadDesk, name: str = "World") -> CallToolResult:
@@ -212,7 +212,7 @@ TOOLS = (
 
 
 class Fixtures(penstock.mcp.server.PenstockMCP):
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: McpServices) -> None:
         tools = [Tool.from_function(one, structured_output=False) for one in TOOLS]
         super().__init__(service, [*PLAIN, *tools], [WORK])
 

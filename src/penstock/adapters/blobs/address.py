@@ -17,7 +17,7 @@ VARIABLES = {"s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "gs": ("STORAGE_
 
 
 @dataclass(slots=True, frozen=True)
-class Address:
+class BucketAddress:
     scheme: str
     """`s3` or `gs`."""
     bucket: str
@@ -46,7 +46,7 @@ class Address:
 class ObjectAddress:
     """An object that others have stored. Its name is taken as it is: nothing in it is escaped."""
 
-    bucket: Address
+    bucket: BucketAddress
     name: str
 
     @property
@@ -58,7 +58,7 @@ def is_object(url: str) -> bool:
     return url.startswith(tuple(f"{scheme}://" for scheme in HOSTS))
 
 
-def object_address(url: str, buckets: Iterable[Address]) -> ObjectAddress:
+def object_address(url: str, buckets: Iterable[BucketAddress]) -> ObjectAddress:
     """AddressRefused unless one of these buckets holds it below its prefix. What is wrong is said
     without the address, which may hold personal data."""
     scheme, _, path = url.partition("://")
@@ -83,7 +83,7 @@ def is_address(blobs: str) -> bool:
     return "://" in blobs
 
 
-def bucket_address(url: str, setting: str = "blobs") -> Address:
+def bucket_address(url: str, setting: str = "blobs") -> BucketAddress:
     """ConfigError, by the name of the setting, where it does not name a bucket."""
     parts = urlsplit(url)
     if parts.scheme not in HOSTS:
@@ -106,7 +106,7 @@ def bucket_address(url: str, setting: str = "blobs") -> Address:
             raise ConfigError(f"{setting}: {name!r} is no option of an address; there is: endpoint")
         endpoint = _endpoint(value, setting)
     prefix = parts.path.strip("/")
-    return Address(parts.scheme, parts.netloc, f"{prefix}/" if prefix else "", endpoint)
+    return BucketAddress(parts.scheme, parts.netloc, f"{prefix}/" if prefix else "", endpoint)
 
 
 def _endpoint(url: str, setting: str) -> str:

@@ -24,9 +24,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.adapters.blobs.address import Address
+from penstock.adapters.blobs.address import BucketAddress
 from penstock.adapters.blobs.keys import digest_of, is_key, key_of
-from penstock.adapters.blobs.services import Service, require, service
+from penstock.adapters.blobs.services import BlobService, require, service
 from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, InUse
@@ -52,12 +52,12 @@ SHARDS = "0123456789abcdef"
 class BucketBlobs:
     """See `penstock.ports.blobs.BlobStore`. ConfigError where the extra is not installed."""
 
-    def __init__(self, address: Address, *, patience: float = PATIENCE) -> None:
+    def __init__(self, address: BucketAddress, *, patience: float = PATIENCE) -> None:
         require(address)
         self._address = address
         self._patience = patience
         self._uploads = asyncio.Semaphore(AT_ONCE)
-        self._service: Service | None = None
+        self._service: BlobService | None = None
         self._opening = asyncio.Lock()
 
     async def close(self) -> None:
@@ -202,7 +202,7 @@ class BucketBlobs:
         except known as error:
             raise self._unavailable(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
-    async def _open(self) -> Service:
+    async def _open(self) -> BlobService:
         async with self._opening:
             if self._service is None:
                 self._service = await asyncio.to_thread(service, self._address, self._patience)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from penstock.adapters.blobs.address import Address, ObjectAddress
+from penstock.adapters.blobs.address import BucketAddress, ObjectAddress
 from penstock.adapters.blobs.bucket import BucketBlobs
 
 
@@ -14,7 +14,7 @@ class Objects:
     not installed."""
 
     def __init__(self) -> None:
-        self._buckets: dict[Address, BucketBlobs] = {}
+        self._buckets: dict[BucketAddress, BucketBlobs] = {}
 
     async def content(self, address: ObjectAddress) -> AsyncIterator[bytes]:
         """In pieces. Raises as `BucketBlobs.content` does."""

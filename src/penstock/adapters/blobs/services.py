@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from penstock.adapters.blobs.address import Address
+from penstock.adapters.blobs.address import BucketAddress
 from penstock.model.errors import ConfigError
 
 CONNECT_SECONDS = 5.0
@@ -14,7 +14,7 @@ _NEEDS = {"s3": ("s3fs", "s3"), "gs": ("gcsfs", "gcs")}
 """The package, and the extra it comes with."""
 
 
-class Service(NamedTuple):
+class BlobService(NamedTuple):
     files: Any
     """fsspec's file system."""
     errors: tuple[type[Exception], ...]
@@ -23,19 +23,19 @@ class Service(NamedTuple):
     """Where a listing says when an object was stored."""
 
 
-def require(address: Address) -> None:
+def require(address: BucketAddress) -> None:
     """ConfigError unless what the address needs is installed."""
     package, extra = _NEEDS[address.scheme]
     if find_spec(package) is None:
         raise ConfigError(f"{address.scheme}:// blobs need: pip install 'penstock[{extra}]'")
 
 
-def service(address: Address, patience: float) -> Service:
+def service(address: BucketAddress, patience: float) -> BlobService:
     """Blocks: it reads credentials. Nothing of what it lists or finds is cached."""
     return _s3(address, patience) if address.scheme == "s3" else _gcs(address)
 
 
-def _s3(address: Address, patience: float) -> Service:
+def _s3(address: BucketAddress, patience: float) -> BlobService:
     import aiohttp
     from botocore.exceptions import BotoCoreError, ClientError
     from s3fs import S3FileSystem
@@ -51,12 +51,12 @@ def _s3(address: Address, patience: float) -> Service:
         skip_instance_cache=True,
     )
     files.retries = 1  # above are enough: what is left is for the queue to retry
-    return Service(
+    return BlobService(
         files, (BotoCoreError, ClientError, aiohttp.ClientError, OSError), "LastModified"
     )
 
 
-def _gcs(address: Address) -> Service:
+def _gcs(address: BucketAddress) -> BlobService:
     import aiohttp
     from gcsfs.core import GCSFileSystem
     from gcsfs.retry import HttpError, NonRetryableError
@@ -78,4 +78,4 @@ def _gcs(address: Address) -> Service:
         ValueError,
         KeyError,
     )
-    return Service(files, errors, "mtime")
+    return BlobService(files, errors, "mtime")

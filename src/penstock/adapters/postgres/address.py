@@ -16,7 +16,7 @@ EXAMPLE = "postgresql://user@host:5432/database?namespace=penstock"
 
 
 @dataclass(slots=True, frozen=True)
-class Address:
+class PostgresAddress:
     dsn: str
     """What the driver is given; may hold a password."""
     namespace: str
@@ -29,7 +29,7 @@ class Address:
         return f'"{self.namespace}"'
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> PostgresAddress:
     """The address a URL stands for. ConfigError says what is wrong with it."""
     try:
         parts = urlsplit(url)
@@ -47,7 +47,7 @@ def parse(url: str) -> Address:
     rest = urlencode([(name, value) for name, value in options if name != "namespace"])
     user, at, host = parts.netloc.rpartition("@")
     netloc = user.partition(":")[0] + at + host
-    return Address(
+    return PostgresAddress(
         dsn=parts._replace(scheme=SCHEMES[0], query=rest).geturl(),
         namespace=namespace,
         shown=f"{SCHEMES[0]}://{netloc}{parts.path}?namespace={namespace}",

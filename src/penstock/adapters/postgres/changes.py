@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.ports.queue import Topic
 
 
@@ -17,10 +17,10 @@ async def lock(tx: Transaction, tenant: str, task: str) -> None:
     )
 
 
-async def append(tx: Transaction, entries: Sequence[Entry]) -> None:
+async def append(tx: Transaction, entries: Sequence[LogEntry]) -> None:
     """Add entries, in order, each with its log's next version. Logs are locked in the order of
     their names."""
-    by_log: dict[tuple[str, str], list[Entry]] = {}
+    by_log: dict[tuple[str, str], list[LogEntry]] = {}
     for entry in entries:
         by_log.setdefault((entry.tenant, entry.task), []).append(entry)
     for (tenant, task), group in sorted(by_log.items()):

@@ -11,7 +11,7 @@ from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.lane_claim import claim_in_lanes
 from penstock.adapters.postgres.lanes import configure
 from penstock.adapters.postgres.turns import Weights, place
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.model.errors import describe
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
@@ -127,7 +127,7 @@ async def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
 
 async def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) -> None:
     entries = [
-        Entry(row["tenant"], row["task"], "failed", row["id"], {"error": error})
+        LogEntry(row["tenant"], row["task"], "failed", row["id"], {"error": error})
         for row in rows
         if row["task"] is not None
     ]

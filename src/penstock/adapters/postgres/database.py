@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import asyncpg
 
 from penstock.adapters.clock import QueueClock
-from penstock.adapters.places import Places
-from penstock.adapters.postgres.address import Address
+from penstock.adapters.places import CountingSemaphore
+from penstock.adapters.postgres.address import PostgresAddress
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
 from penstock.model.errors import QueueError
 from penstock.ports.queue import Topic
@@ -70,7 +70,7 @@ def in_schema(text: str, schema: str) -> str:
 class Database:
     """Connection settings for one address."""
 
-    def __init__(self, address: Address, *, poll_only: bool = False) -> None:
+    def __init__(self, address: PostgresAddress, *, poll_only: bool = False) -> None:
         self.address = address
         self.poll_only = poll_only
         self.clock = QueueClock()
@@ -156,7 +156,7 @@ class Pool:
     def __init__(self, database: Database, purpose: str, size: int) -> None:
         self._database = database
         self._purpose = purpose
-        self._free = Places(size)
+        self._free = CountingSemaphore(size)
         self._idle: list[tuple[Connection, float]] = []
         self.made = 0
         """Connections it has made so far: each may be to a server that knows less than the last."""

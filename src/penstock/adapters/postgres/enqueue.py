@@ -33,7 +33,7 @@ class Stored(NamedTuple):
     found: list[str | None] | None
 
 
-class Places(NamedTuple):
+class LinePositions(NamedTuple):
     """The line each item joins (by number, from 1) and its position among those that join it. None
     where all items join one line in order: that is most of what such a batch would send and the
     driver look through."""
@@ -44,10 +44,10 @@ class Places(NamedTuple):
     places: list[int] | None
 
 
-def places_of(items: list[NewJob]) -> Places:
+def places_of(items: list[NewJob]) -> LinePositions:
     lanes = sorted({item.lane for item in items})
     if len(lanes) == 1:
-        return Places(lanes, [len(items)], None, None)
+        return LinePositions(lanes, [len(items)], None, None)
     numbers = {lane: n for n, lane in enumerate(lanes, 1)}
     counts = [0] * len(lanes)
     lines, places = [], []
@@ -56,7 +56,7 @@ def places_of(items: list[NewJob]) -> Places:
         counts[number - 1] += 1
         lines.append(number)
         places.append(counts[number - 1])
-    return Places(lanes, counts, lines, places)
+    return LinePositions(lanes, counts, lines, places)
 
 
 def distinct(batch: NewJobs) -> tuple[list[NewJob], dict[str, NewJob]]:

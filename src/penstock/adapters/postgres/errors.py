@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from penstock.adapters.postgres.address import Address
+from penstock.adapters.postgres.address import PostgresAddress
 from penstock.model.errors import QueueError, QueueUnavailable, QueueUnusable
 
 PASSING = (
@@ -26,7 +26,7 @@ _LOST = (
 )
 
 
-def explain(error: BaseException, address: Address) -> QueueError:
+def explain(error: BaseException, address: PostgresAddress) -> QueueError:
     """The error of ours that says what an error means and what to do about it."""
     place, text = address.shown, str(error) or type(error).__name__
     match error:

@@ -11,7 +11,7 @@ from penstock.adapters.postgres.corpus import serving
 from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.schema import CORPUS, QUEUE, noted
-from penstock.ports.corpus import Serving
+from penstock.ports.corpus import ServingModel
 
 SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 """What decides whether a commit is kept when the power fails."""
@@ -35,7 +35,7 @@ class PostgresFacts(NamedTuple):
     queue: Schema
     corpus: Schema
     pgvector: Pgvector
-    serving: Serving | None
+    serving: ServingModel | None
     """None: it holds no documents' tables, or is not of this version."""
 
 

@@ -8,7 +8,7 @@ from penstock.adapters.postgres import changes
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.stop import cancel_requeued
-from penstock.adapters.settlements import CANCELLED, Entry
+from penstock.adapters.settlements import CANCELLED, LogEntry
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState
@@ -111,5 +111,5 @@ async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) 
             await changes.lock(tx, tenant, task)
             what = CANCELLED if await cancel_requeued(tx, [seq]) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            entries.append(Entry(tenant, task, what, job_id, data))
+            entries.append(LogEntry(tenant, task, what, job_id, data))
     await changes.append(tx, entries)

@@ -17,7 +17,7 @@ from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
 from penstock.adapters.postgres.stop import cancel_requeued
 from penstock.adapters.postgres.takeover import IS_MEMBER
-from penstock.adapters.settlements import CANCELLED, Entry
+from penstock.adapters.settlements import CANCELLED, LogEntry
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, Returned
 from penstock.ports.queue import Lease, Ref, Settlement, Topic
@@ -89,5 +89,5 @@ class Orphans:
             "SELECT tenant, task, id FROM penstock.jobs WHERE seq = ANY ($1) ORDER BY seq",
             cancelled,
         )
-        entries = [Entry(tenant, task, CANCELLED, job_id, {}) for tenant, task, job_id in rows]
+        entries = [LogEntry(tenant, task, CANCELLED, job_id, {}) for tenant, task, job_id in rows]
         await changes.append(tx, entries)

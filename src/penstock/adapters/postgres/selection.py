@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.adapters.postgres import cascade, changes
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.model.job import HISTORY_LIMIT, JobState
 from penstock.ports.queue import JobFilter, Topic
 
@@ -137,7 +137,7 @@ async def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
 async def announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     """Tell the logs of jobs (as for `cancel_rows`), and who waits, what happened; their ids."""
     entries = [
-        Entry(row["tenant"], row["task"], what, row["id"], {})
+        LogEntry(row["tenant"], row["task"], what, row["id"], {})
         for row in rows
         if row["task"] is not None
     ]

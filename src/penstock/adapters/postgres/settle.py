@@ -11,7 +11,7 @@ from penstock.adapters.postgres.stop import cancel_requeued
 from penstock.adapters.settlements import (
     REQUEUED,
     ROW_OF,
-    Entry,
+    LogEntry,
     progress_entries,
     progress_row,
     settled_entries,
@@ -40,7 +40,7 @@ def columns(settlements: Sequence[Settlement]) -> list[Sequence[Any]]:
 class Settled(NamedTuple):
     stale: list[Settlement]
     """Those whose lease does not stand."""
-    entries: list[Entry]
+    entries: list[LogEntry]
     """For the logs; to be appended when no more jobs are to be locked."""
 
 
@@ -110,7 +110,7 @@ def _with_text(row: list[Any]) -> list[Any]:
     return [*start, json.dumps(record), storable(str(error.get("type", "")))]
 
 
-async def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> list[Entry]:
+async def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> list[LogEntry]:
     """Store how far running jobs have come, and what they have logged; what the logs of tasks are
     to be told."""
     rows = sorted((progress_row(note) for note in notes), key=lambda row: row[:3])

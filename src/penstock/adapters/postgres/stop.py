@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.adapters.postgres import cascade, changes, selection
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.ports.queue import Stopped
 
 
@@ -56,7 +56,7 @@ async def reopen(tx: Transaction, tenant: str, task: str) -> None:
 
 
 async def note(tx: Transaction, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-    await changes.append(tx, [Entry(tenant, task, what, "", dict(data))])
+    await changes.append(tx, [LogEntry(tenant, task, what, "", dict(data))])
 
 
 async def cancel_requeued(tx: Transaction, seqs: Sequence[int]) -> set[int]:

@@ -43,8 +43,8 @@ from penstock.adapters.task_rows import (
     task_values,
 )
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
@@ -204,7 +204,7 @@ class PostgresTasks:
         found = await answers_of(answers)
         return Started(there, search_of(row), found, [page_of(page) for page in pages])
 
-    async def answer(self, ref: SearchRef, run: int, answer: Answer) -> bool:
+    async def answer(self, ref: SearchRef, run: int, answer: ProviderReply) -> bool:
         values = (*kept(ref), run, *answer_values(answer).values())
 
         async def keep(tx: Transaction) -> bool:

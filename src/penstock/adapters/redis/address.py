@@ -16,7 +16,7 @@ _EXAMPLE = "write redis://localhost:6379/0?namespace=jobs"
 
 
 @dataclass(slots=True, frozen=True)
-class Address:
+class RedisAddress:
     """A parsed URL."""
 
     url: str
@@ -36,7 +36,7 @@ class Address:
         return f"{self.shown} {self.namespace}"
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> RedisAddress:
     """The address `url` names, or ConfigError saying what is wrong with it."""
     try:
         parts = urlsplit(url)
@@ -62,4 +62,4 @@ def parse(url: str) -> Address:
             raise ConfigError(f"the queue's URL names no database: {database!r}; {_EXAMPLE}")
         shown = f"{scheme}://{parts.hostname or 'localhost'}:{port or 6379}/{database or 0}"
     plain = urlunsplit((scheme, parts.netloc, parts.path, urlencode(query), ""))
-    return Address(plain, namespace, shown)
+    return RedisAddress(plain, namespace, shown)

@@ -22,8 +22,8 @@ from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool as BlockingPool
 from redis.retry import Retry
 
-from penstock.adapters.places import Places
-from penstock.adapters.redis.address import Address
+from penstock.adapters.places import CountingSemaphore
+from penstock.adapters.redis.address import RedisAddress
 from penstock.adapters.redis.errors import explain
 from penstock.adapters.redis.scripts import script
 from penstock.model.errors import ConfigError, QueueError
@@ -58,7 +58,7 @@ def in_full(name: str, words: list[str | int]) -> list[str | int]:
     return ["EVAL", script(name).text, *words[2:]]
 
 
-class Connection(Protocol):
+class RedisConnection(Protocol):
     """The part of the client library's connection interface that is used."""
 
     async def connect(self) -> None: ...
@@ -77,9 +77,9 @@ class Connection(Protocol):
 class Channel:
     """One connection, used by one caller at a time."""
 
-    def __init__(self, make: Callable[[], Connection]) -> None:
+    def __init__(self, make: Callable[[], RedisConnection]) -> None:
         self._make = make
-        self._connection: Connection | None = None
+        self._connection: RedisConnection | None = None
         self._used_at = 0.0
 
     async def run(self, name: str, tag: str, ask: dict[str, Any], blobs: Sequence[str]) -> Any:
@@ -125,7 +125,7 @@ class Channel:
 class Connections:
     """See the module. Belongs to the event loop it is first used in."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: RedisAddress) -> None:
         self.address = address
         # Pools only to make connections: they know how to read a URL. (The library's are untyped.)
         factory, blocking = cast(Any, ConnectionPool), cast(Any, BlockingPool)
@@ -151,15 +151,15 @@ class Connections:
 
     def _new_locks(self) -> None:
         self._trip_lock = asyncio.Lock()
-        self._places = Places(SHARED)
+        self._places = CountingSemaphore(SHARED)
 
     @property
     def waiting(self) -> int:
         """How many wait for a shared connection."""
         return self._places.waiting
 
-    def make(self) -> Connection:
-        connection: Connection = self._factory.make_connection()
+    def make(self) -> RedisConnection:
+        connection: RedisConnection = self._factory.make_connection()
         return connection
 
     def make_blocking(self) -> Any:

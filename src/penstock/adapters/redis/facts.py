@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple
 
 from penstock.adapters.facts import ClockSkew
-from penstock.adapters.redis.address import Address
+from penstock.adapters.redis.address import RedisAddress
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import parse_info, version_of
 from penstock.model.errors import QueueUnusable
@@ -30,7 +30,7 @@ class RedisFacts(NamedTuple):
     """There is a queue in the namespace."""
 
 
-async def look(address: Address) -> RedisFacts:
+async def look(address: RedisAddress) -> RedisFacts:
     """QueueError where the server cannot be reached, or refuses."""
     connections = Connections(address)
     connections.open()

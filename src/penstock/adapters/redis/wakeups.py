@@ -13,7 +13,7 @@ import random
 from redis import exceptions
 
 from penstock.adapters.listener import Listener
-from penstock.adapters.redis.connections import ANSWER_SECONDS, Connection, Connections
+from penstock.adapters.redis.connections import ANSWER_SECONDS, Connections, RedisConnection
 from penstock.ports.queue import Topic
 from penstock.tasks import end_tasks
 
@@ -55,7 +55,7 @@ class Wakeups:
         for listener in self._listeners[topic]:
             listener.ring()
 
-    async def _subscribe(self) -> Connection:
+    async def _subscribe(self) -> RedisConnection:
         connection = self._connections.make()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -68,7 +68,7 @@ class Wakeups:
             raise
         return connection
 
-    async def _hear(self, connection: Connection) -> None:
+    async def _hear(self, connection: RedisConnection) -> None:
         while True:
             try:
                 await self._hear_until_lost(connection)
@@ -82,7 +82,7 @@ class Wakeups:
             for topic in Topic:
                 self._ring(topic)
 
-    async def _hear_until_lost(self, connection: Connection) -> None:
+    async def _hear_until_lost(self, connection: RedisConnection) -> None:
         asked = False
         while True:
             # The library answers None when the time is up.
@@ -98,7 +98,7 @@ class Wakeups:
             if message is not None and message[0] == "message":
                 self._ring(self._channels[message[1]])
 
-    async def _subscribe_again(self) -> Connection:
+    async def _subscribe_again(self) -> RedisConnection:
         pause = RECONNECT_FIRST
         while True:
             try:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.ports.queue import Topic
 
 
-def append(tx: Transaction, entries: Sequence[Entry]) -> None:
+def append(tx: Transaction, entries: Sequence[LogEntry]) -> None:
     """Add entries, in order, each with its log's next version."""
-    by_log: dict[tuple[str, str], list[Entry]] = {}
+    by_log: dict[tuple[str, str], list[LogEntry]] = {}
     for entry in entries:
         by_log.setdefault((entry.tenant, entry.task), []).append(entry)
     for (tenant, task), group in by_log.items():

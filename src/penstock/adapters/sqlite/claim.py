@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.adapters.sqlite import changes, takeover
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lane_claim import claim_in_lanes, next_look
@@ -171,7 +171,7 @@ def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) ->
     changes.append(
         tx,
         [
-            Entry(tenant, task, "failed", job_id, {"error": error})
+            LogEntry(tenant, task, "failed", job_id, {"error": error})
             for job_id, tenant, task in rows
             if task is not None
         ],

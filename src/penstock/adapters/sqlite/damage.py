@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction
 from penstock.model.errors import DamagedRow, describe
@@ -48,7 +48,7 @@ def _bury(tx: Transaction, seqs: list[int]) -> None:
     changes.append(
         tx,
         [
-            Entry(tenant, task, "failed", job_id, {"error": error})
+            LogEntry(tenant, task, "failed", job_id, {"error": error})
             for job_id, tenant, task in rows
             if task is not None and all(map(is_storable, (job_id, tenant, task)))
         ],

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from penstock.adapters.private import open_private
-from penstock.adapters.sqlite.standing import Standing, hand_over
+from penstock.adapters.sqlite.standing import WaitingClaim, hand_over
 from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 
@@ -54,7 +54,7 @@ class Transaction:
 
     __slots__ = ("connection", "new", "now", "standing", "topics", "woken")
 
-    def __init__(self, connection: sqlite3.Connection, standing: dict[str, Standing]) -> None:
+    def __init__(self, connection: sqlite3.Connection, standing: dict[str, WaitingClaim]) -> None:
         self.connection = connection
         self.standing = standing
         """Who waits for jobs in this process, by the id of the membership."""
@@ -253,7 +253,7 @@ class _Thread:
         raise NotImplementedError
 
 
-class Failure:
+class OperationFailure:
     """An operation's exception on its way back to the caller."""
 
     __slots__ = ("error",)
@@ -266,13 +266,13 @@ def _answer(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
     for future, outcome in answers:
         if future.done():
             continue
-        if type(outcome) is Failure:
+        if type(outcome) is OperationFailure:
             future.set_exception(outcome.error)
         else:
             future.set_result(outcome)
 
 
-class Writer(_Thread):
+class WriterThread(_Thread):
     """Runs operations in write transactions. `committed` hears of the topics to wake.
 
     An operation that refuses (raises a PenstockError) must do so before it writes. A `soft` one
@@ -294,7 +294,7 @@ class Writer(_Thread):
         self._committed = committed
         self._synchronous = synchronous
         self._soft = False
-        self._standing: dict[str, Standing] = {}
+        self._standing: dict[str, WaitingClaim] = {}
         super().__init__("penstock-write", open_connection, path)
 
     def _perform(self, orders: Sequence[_Order], soft: bool) -> list[Any]:
@@ -308,14 +308,14 @@ class Writer(_Thread):
                 return self._commit(orders, soft)
         except sqlite3.OperationalError as error:
             self.drop_connection()
-            return [Failure(explain(error, self._path))] * len(orders)
+            return [OperationFailure(explain(error, self._path))] * len(orders)
         except sqlite3.DatabaseError as error:
             self.drop_connection()
             if len(orders) == 1 or not isinstance(error, sqlite3.IntegrityError):
-                return [Failure(explain(error, self._path))] * len(orders)
+                return [OperationFailure(explain(error, self._path))] * len(orders)
         except Exception as error:
             if len(orders) == 1:
-                return [Failure(error)]
+                return [OperationFailure(error)]
         # One of several is at fault; the rest must not pay for it.
         return [self._perform([order], soft)[0] for order in orders]
 
@@ -345,10 +345,10 @@ def _refusable(operation: Callable[[Transaction], Any], transaction: Transaction
     try:
         return operation(transaction)
     except PenstockError as refusal:
-        return Failure(refusal)
+        return OperationFailure(refusal)
 
 
-class Reader(_Thread):
+class ReaderThread(_Thread):
     """Runs operations on a connection that cannot write, each on its own snapshot. One that nobody
     waits for any more is not begun, and is interrupted where it was."""
 
@@ -392,9 +392,9 @@ class Reader(_Thread):
                 return self._look(connection, order)
         except sqlite3.Error as error:
             self.drop_connection()
-            return Failure(explain(error, self._path))
+            return OperationFailure(explain(error, self._path))
         except Exception as error:
-            return Failure(error)
+            return OperationFailure(error)
 
     def _look(self, connection: sqlite3.Connection, order: _Order) -> Any:
         connection.execute("BEGIN")

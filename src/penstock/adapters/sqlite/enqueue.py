@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from penstock.adapters.rows import new_job
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import configure
@@ -152,7 +152,7 @@ def _insert(
         data = {"kind": batch.kind}
         changes.append(
             tx,
-            [Entry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
+            [LogEntry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
         )
     return {item.id: new_job(batch, item, tx.now) for item in made}
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from penstock.adapters.facts import Schema
 from penstock.adapters.sqlite.corpus import serving
 from penstock.adapters.sqlite.database import explain, migration_names, refuse_foreign, version_of
-from penstock.ports.corpus import Serving
+from penstock.ports.corpus import ServingModel
 
 LOOK_SECONDS = 2.0
 """How long a lock of somebody else is waited for."""
@@ -21,7 +21,7 @@ class SqliteFacts(NamedTuple):
     schema: Schema
     journal: str
     """`wal`, unless somebody has switched it."""
-    serving: Serving | None
+    serving: ServingModel | None
     """None: it holds no documents' tables, or is not of this version."""
 
 

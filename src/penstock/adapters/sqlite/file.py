@@ -11,9 +11,9 @@ from typing import TypeVar
 from penstock.adapters.listener import Listener
 from penstock.adapters.sqlite.database import (
     OLDEST_SQLITE,
-    Reader,
+    ReaderThread,
     Transaction,
-    Writer,
+    WriterThread,
     connect,
     explain,
     migrate,
@@ -38,8 +38,8 @@ class SqliteFile:
         self.path = Path(url[len(SCHEME) :]).expanduser()
         self.folder = self.path.with_name(self.path.name + "-run")
         self._synchronous = "FULL" if durable else "NORMAL"
-        self._writer: Writer | None = None
-        self._reader: Reader | None = None
+        self._writer: WriterThread | None = None
+        self._reader: ReaderThread | None = None
         self._wakeups = Wakeups(self.folder, self._data_version)
 
     async def open(self) -> None:
@@ -51,8 +51,8 @@ class SqliteFile:
             self._wakeups.open()
         except OSError as error:
             raise QueueUnavailable(f"cannot use {self.folder}: {error.strerror}") from error
-        self._writer = Writer(self.path, self.connect, self._wakeups.send, self._synchronous)
-        self._reader = Reader(self.path, self._connect_reader)
+        self._writer = WriterThread(self.path, self.connect, self._wakeups.send, self._synchronous)
+        self._reader = ReaderThread(self.path, self._connect_reader)
 
     def _prepare(self) -> None:
         try:
@@ -86,13 +86,13 @@ class SqliteFile:
         """Callers whose turn has not come."""
         return sum(one.waiting for one in (self._writer, self._reader) if one is not None)
 
-    def another_reader(self, name: str) -> Reader:
+    def another_reader(self, name: str) -> ReaderThread:
         """A thread that reads beside the file's own, for what may take long: each is answered by
         itself."""
-        return Reader(self.path, self._connect_reader, name, together=1)
+        return ReaderThread(self.path, self._connect_reader, name, together=1)
 
     async def write(self, operation: Callable[[Transaction], T], *, soft: bool = False) -> T:
-        """Run `operation` in a write transaction; see `Writer` for `soft`."""
+        """Run `operation` in a write transaction; see `WriterThread` for `soft`."""
         if self._writer is None:
             raise QueueError("the queue is not open; use it inside `async with app:`")
         return await self._writer.submit(operation, soft=soft)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.adapters.settlements import CANCELLED, Entry
+from penstock.adapters.settlements import CANCELLED, LogEntry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction
@@ -88,4 +88,4 @@ def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> Non
         if task is not None:
             what = CANCELLED if cancel_requeued(tx, [seq]) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            changes.append(tx, [Entry(tenant, task, what, job_id, data)])
+            changes.append(tx, [LogEntry(tenant, task, what, job_id, data)])

@@ -17,7 +17,7 @@ from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, claim_new, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
-from penstock.adapters.sqlite.standing import Standing
+from penstock.adapters.sqlite.standing import WaitingClaim
 from penstock.adapters.sqlite.turns import place
 from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.ids import new_id
@@ -140,7 +140,7 @@ class SqliteMember:
             def claim_now(tx: Transaction) -> list[Lease]:
                 return claim_new(tx, self._number, kinds, room) if self._is_member(tx) else []
 
-            tx.standing[self.id] = Standing(claim_now, self._take, loop)
+            tx.standing[self.id] = WaitingClaim(claim_now, self._take, loop)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         def take(tx: Transaction) -> list[Permit | Busy]:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.adapters.sqlite import cascade, changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.job import HISTORY_LIMIT, JobState
@@ -124,7 +124,7 @@ def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
 def announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     """Tell the logs of jobs (as for `cancel_rows`), and who waits, what happened; their ids."""
     entries = [
-        Entry(tenant, task, what, job_id, {})
+        LogEntry(tenant, task, what, job_id, {})
         for _, job_id, tenant, task, _ in rows
         if task is not None
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.sqlite")
 
 
-class Standing(NamedTuple):
+class WaitingClaim(NamedTuple):
     """A claim that waits. It holds once, and until the next trip of its member. Kept and used by
     the writing thread alone."""
 
@@ -36,7 +36,7 @@ class Standing(NamedTuple):
             log.debug("the event loop closed before jobs handed over arrived")
 
 
-def hand_over(tx: Transaction) -> list[tuple[Standing, list[Lease]]]:
+def hand_over(tx: Transaction) -> list[tuple[WaitingClaim, list[Lease]]]:
     """Lease new jobs to those who stand waiting; wake everybody if there are more."""
     handed = []
     for member, standing in list(tx.standing.items()):

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.settlements import Entry
+from penstock.adapters.settlements import LogEntry
 from penstock.adapters.sqlite import cascade, changes, selection
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.ports.queue import NewJobs, Stopped
@@ -50,7 +50,7 @@ def reopen(tx: Transaction, tenant: str, task: str) -> None:
 
 
 def note(tx: Transaction, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-    changes.append(tx, [Entry(tenant, task, what, "", dict(data))])
+    changes.append(tx, [LogEntry(tenant, task, what, "", dict(data))])
 
 
 def stopped(connection: sqlite3.Connection, tasks: Sequence[tuple[str, str]]) -> list[bool]:

@@ -34,8 +34,8 @@ from penstock.adapters.task_rows import (
     task_values,
 )
 from penstock.model.research import (
-    Answer,
     PageState,
+    ProviderReply,
     ResearchTask,
     Search,
     SearchRef,
@@ -180,7 +180,7 @@ class SqliteTasks:
         found = await answers_of(answers)
         return Started(there, search_of(row), found, [page_of(page) for page in pages])
 
-    async def answer(self, ref: SearchRef, run: int, answer: Answer) -> bool:
+    async def answer(self, ref: SearchRef, run: int, answer: ProviderReply) -> bool:
         values = _of_run(ref, run) | answer_values(answer)
         return await self._write(lambda tx: tx.execute(sql("answer_search"), values).rowcount == 1)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parsed import Heading, Page, Parsed, Table
+from penstock.ingest.parsed import Heading, PageSpan, Parsed, Table
 from penstock.model.errors import ParserError
 from penstock.model.text import normalized, storable
 
@@ -160,7 +160,7 @@ class Draft:
             raise ParserError(_NO_TEXT, "empty")
         ends = [*self._page_starts[1:], len(text)]
         pages = tuple(
-            Page(number, start, end)
+            PageSpan(number, start, end)
             for number, (start, end) in enumerate(zip(self._page_starts, ends, strict=False), 1)
         )
         for level, mark, page in self._marks:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.ingest.lines import WITHOUT_SPACES, Gap, Line, gaps
+from penstock.ingest.lines import WITHOUT_SPACES, Gap, TextLine, gaps
 
 # PDFium's sign for a hyphen at the end of a line, which is not followed by a line break then.
 _LINE_END = re.compile("(?P<hyphen>[\x02\ufffe])(?:\r\n?|\n)?|\r\n?|\n")
@@ -91,7 +91,7 @@ def _without_space(above: str, below: str) -> bool:
     return _CUT_ADDRESS.search(above[-_LONGEST_ADDRESS:]) is not None
 
 
-def _lines(layer: Any) -> Iterator[Line]:
+def _lines(layer: Any) -> Iterator[TextLine]:
     text = _characters(layer)
     start = 0
     for end in _LINE_END.finditer(text):
@@ -113,7 +113,9 @@ def _characters(layer: Any) -> str:
     return "".join(chr(sign) if sign < 0x110000 else "\ufffd" for sign in signs)
 
 
-def _line(layer: Any, text: str, start: int, end: int, *, hyphen: bool = False) -> Iterator[Line]:
+def _line(
+    layer: Any, text: str, start: int, end: int, *, hyphen: bool = False
+) -> Iterator[TextLine]:
     shown = text[start:end].replace("\x00", "").strip()
     if not shown:
         return
@@ -124,7 +126,7 @@ def _line(layer: Any, text: str, start: int, end: int, *, hyphen: bool = False) 
     _, bottom, _, top = layer.get_charbox(start, loose=True)
     size = max(top - bottom, 0.1)
     left, right, cells = _extent(layer, start, end, size)
-    yield Line(shown, left, right, bottom, size, cells, hyphen)
+    yield TextLine(shown, left, right, bottom, size, cells, hyphen)
 
 
 def _extent(layer: Any, start: int, end: int, size: float) -> tuple[float, float, bool]:

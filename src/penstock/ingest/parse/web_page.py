@@ -44,7 +44,7 @@ class OutOfTime(BaseException):
     """Not an Exception: those are caught on the way."""
 
 
-class NotFound(Exception):
+class NoMainText(Exception):
     """There is no main text; says why."""
 
 
@@ -66,8 +66,8 @@ def read_page(text: str, limits: ParseLimits, *, of_file: bool = False) -> Draft
         main = _main(text, limits)
         _check(main.draft.length, whole.length, least_share)
         if of_file and whole.headings and not main.draft.headings:
-            raise NotFound("the main text would have none of its headings")
-    except NotFound as why:
+            raise NoMainText("the main text would have none of its headings")
+    except NoMainText as why:
         whole.tell("text", "whole")
         whole.tell("why", str(why))
         whole.tell("language", language and language[1])
@@ -95,30 +95,30 @@ def _whole(text: str, limits: ParseLimits) -> Draft:
 
 def _check(found: int, whole: int, least_share: float) -> None:
     if found < LEAST:
-        raise NotFound(f"its main text has only {found} characters")
+        raise NoMainText(f"its main text has only {found} characters")
     if whole > LONG and found < least_share * whole:
-        raise NotFound(f"only {found} of {whole} characters look like a main text")
+        raise NoMainText(f"only {found} of {whole} characters look like a main text")
 
 
 def _main(text: str, limits: ParseLimits) -> Main:
     if len(text) > LARGEST:
-        raise NotFound(f"the page has over {LARGEST} characters")
+        raise NoMainText(f"the page has over {LARGEST} characters")
     try:
         from trafilatura import bare_extraction
     except ModuleNotFoundError as error:
-        raise NotFound("main texts need: pip install 'penstock[research]'") from error
+        raise NoMainText("main texts need: pip install 'penstock[research]'") from error
     try:
         with _at_most(TIME_SHARE * limits.seconds):
             found: Any = bare_extraction(text, include_comments=False, with_metadata=True)
     except OutOfTime:
-        raise NotFound("looking for the main text took too long") from None
+        raise NoMainText("looking for the main text took too long") from None
     except MemoryError:
-        raise NotFound("looking for the main text took too much memory") from None
+        raise NoMainText("looking for the main text took too much memory") from None
     except Exception as error:  # whatever it is, the page can be read without it
         kind = type(error).__name__
-        raise NotFound(f"looking for the main text failed: {kind}") from error
+        raise NoMainText(f"looking for the main text failed: {kind}") from error
     if found is None or found.body is None:
-        raise NotFound("no main text was found")
+        raise NoMainText("no main text was found")
     draft = Draft(limits)
     read_tags(_tags(found), draft)
     draft.title = found.title

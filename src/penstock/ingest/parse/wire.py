@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.ingest.chunk import ChunkSettings
 from penstock.ingest.cut import Uncut
-from penstock.ingest.parsed import Heading, Page, Parsed, Table
+from penstock.ingest.parsed import Heading, PageSpan, Parsed, Table
 from penstock.model.document import NewChunk, Staged
 
 Frame = tuple[dict[str, Any], bytes]
@@ -29,7 +29,7 @@ def unpack_parsed(header: dict[str, Any], body: bytes) -> Parsed:
         text=body.decode(),
         title=fields["title"],
         mime=fields["mime"],
-        pages=tuple(Page(*page) for page in fields["pages"]),
+        pages=tuple(PageSpan(*page) for page in fields["pages"]),
         headings=tuple(Heading(*heading) for heading in fields["headings"]),
         metadata=fields["metadata"],
         scans=tuple(fields["scans"]),
@@ -49,7 +49,7 @@ def unpack_uncut(header: dict[str, Any], body: bytes) -> tuple[Uncut, ChunkSetti
     uncut = Uncut(
         body.decode(),
         [(start, end) for start, end in fields["labels"]],
-        [Page(*page) for page in fields["pages"]],
+        [PageSpan(*page) for page in fields["pages"]],
         [Heading(*heading) for heading in fields["headings"]],
         [Table(*table) for table in fields["tables"]],
     )

@@ -23,7 +23,7 @@ from penstock.ingest.pii.passport import find_passports
 from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
 from penstock.ingest.pii.phone import find_phones
 from penstock.ingest.pii.social_security import find_social_security_numbers
-from penstock.ingest.pii.span import Finder, Kind, Span
+from penstock.ingest.pii.span import Finder, Kind, PiiSpan
 
 FINDERS: tuple[Finder, ...] = (
     find_over_lines,
@@ -41,4 +41,4 @@ FINDERS: tuple[Finder, ...] = (
     find_in_columns,
 )
 
-__all__ = ["FINDERS", "Finder", "Kind", "Span"]
+__all__ = ["FINDERS", "Finder", "Kind", "PiiSpan"]

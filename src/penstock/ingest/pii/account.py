@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii.near import LAST, Words, first, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 _GROUPED = re.compile(first("0-9") + r"[0-9]{1,5}-[0-9]{1,6}-[0-9]{2,8}(?:-[0-9]{1,7})?" + LAST)
 _GROUPED_DIGITS = range(10, 17)
@@ -33,12 +33,12 @@ _LABEL_REACH = 30
 _SAVINGS_WORDS = words("記号 ゆうちょ 貯金 口座 銀行 振込")
 
 
-def find_accounts(text: str) -> Iterator[Span]:
+def find_accounts(text: str) -> Iterator[PiiSpan]:
     named = Words(WORDS, text)
     for match in _GROUPED.finditer(text):
         digits = len(match[0]) - match[0].count("-")
         if digits in _GROUPED_DIGITS and named.near(*match.span()):
-            yield Span(*match.span(), Kind.BANK_ACCOUNT)
+            yield PiiSpan(*match.span(), Kind.BANK_ACCOUNT)
     savings = Words(_SAVINGS_WORDS, text)
     for match in _PLAIN.finditer(text):
         start = match.start()
@@ -54,4 +54,4 @@ def find_accounts(text: str) -> Iterator[Span]:
             continue
         if label["number"] and not savings.near(start - len(label[0]), match.end(), after=0):
             continue
-        yield Span(*match.span(), Kind.BANK_ACCOUNT)
+        yield PiiSpan(*match.span(), Kind.BANK_ACCOUNT)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii.near import LAST, Words, first, in_prose, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 _SHAPE = re.compile(
     first("0-9") + r"(?:"
@@ -40,7 +40,7 @@ _ROW_BEFORE = re.compile(r"(?<=[0-9A-Fa-f]{4} )")
 _ROW_AFTER = re.compile(r"(?: [0-9A-Fa-f]{4}(?![0-9A-Za-z])){2}")
 
 
-def find_cards(text: str) -> Iterator[Span]:
+def find_cards(text: str) -> Iterator[PiiSpan]:
     named = Words(WORDS, text)
     shapes = [(match, _is_card(match[0])) for match in _SHAPE.finditer(text)]
     for index, (match, good) in enumerate(shapes):
@@ -60,7 +60,7 @@ def find_cards(text: str) -> Iterator[Span]:
                 continue
             if " " in match[0] and (_ROW_BEFORE.match(text, start) or _ROW_AFTER.match(text, end)):
                 continue
-        yield Span(start, end, Kind.CARD)
+        yield PiiSpan(start, end, Kind.CARD)
 
 
 def _is_card(shape: str) -> bool:

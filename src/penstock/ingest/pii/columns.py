@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii import account, card, licence, passport, person, phone, social_security
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 _SHAPES = (
     (Kind.CARD, card.WORDS, re.compile(r"(?:[0-9][ -]?){13,18}[0-9]")),
@@ -35,7 +35,7 @@ _EDGES = " \"'\r"
 Column = tuple[Kind, re.Pattern[str]]
 
 
-def find_in_columns(text: str) -> Iterator[Span]:
+def find_in_columns(text: str) -> Iterator[PiiSpan]:
     """The first of several lines with the same delimiter is their head, whatever is above it."""
     delimiter = ""
     columns: dict[int, Column] = {}
@@ -66,12 +66,12 @@ def _heads(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[in
 
 def _row(
     text: str, start: int, end: int, delimiter: str, columns: dict[int, Column]
-) -> Iterator[Span]:
+) -> Iterator[PiiSpan]:
     for index, (first, last) in enumerate(_cells(text, start, end, delimiter)):
         if index in columns:
             kind, shape = columns[index]
             if shape.fullmatch(text, first, last):
-                yield Span(first, last, kind)
+                yield PiiSpan(first, last, kind)
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 _WORD = r"0-9A-Za-z\u00c0-\u058f\u1e00-\u1fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 # A digit may follow where no name goes on: a footnote's, or that of a table without its lines.
@@ -40,7 +40,7 @@ _LOGINS = (
 _COMMON = re.compile(r"[a-z]{2}|com|org|net|edu|gov|info|biz|dev|app|name|pro|mil|int")
 
 
-def find_emails(text: str) -> Iterator[Span]:
+def find_emails(text: str) -> Iterator[PiiSpan]:
     """From each @ outwards. Searching from the left would look at every word of the text."""
     end = 0
     for match in _HOST.finditer(text):
@@ -52,7 +52,7 @@ def find_emails(text: str) -> Iterator[Span]:
             and not text.endswith(_LOGINS, max(0, start - 16), start)
         ):
             end = match.end()
-            yield Span(start, end, Kind.EMAIL)
+            yield PiiSpan(start, end, Kind.EMAIL)
 
 
 def _local_start(text: str, at: int, floor: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 # From the check digits back to the country: most letters of a text begin no number.
 _HEAD = re.compile(
@@ -38,7 +38,7 @@ _LENGTHS = {
 }
 
 
-def find_ibans(text: str) -> Iterator[Span]:
+def find_ibans(text: str) -> Iterator[PiiSpan]:
     for head in _HEAD.finditer(text):
         start = head.start() - 2
         country = text[start : head.start()]
@@ -50,7 +50,7 @@ def find_ibans(text: str) -> Iterator[Span]:
             continue
         # Hexadecimal digits in groups get there by chance, in lower case.
         if country.isupper() or end - start == length:
-            yield Span(start, end, Kind.IBAN)
+            yield PiiSpan(start, end, Kind.IBAN)
 
 
 def _end(text: str, position: int, wanted: int) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from penstock.ingest.pii.near import Words, beside, goes_on, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 # Behind `name/` stands a version (Chrome/115.0.0.0); behind `name-` too, behind `:` a time or port.
 _V4 = re.compile(
@@ -61,7 +61,7 @@ _SLICED = re.compile(r"(?<=[0-9A-Za-z_)\]]\[)")  # x[2000::2]
 _V6_GROUP = re.compile(r"(?<![0-9A-Za-z:.])[0-9A-Fa-f]{0,4}\Z")
 
 
-def find_ip_addresses(text: str) -> Iterator[Span]:
+def find_ip_addresses(text: str) -> Iterator[PiiSpan]:
     named = Words(_NET_WORDS, text)
     version = -1
     for match in _V4.finditer(text):
@@ -71,7 +71,7 @@ def find_ip_addresses(text: str) -> Iterator[Span]:
         if listed or _is_version(text, start, end, _VERSION_STEPS if small else _VERSION_FILLERS):
             version = end
         elif _is_v4(text, match, named):
-            yield Span(start, end, Kind.IP_ADDRESS)
+            yield PiiSpan(start, end, Kind.IP_ADDRESS)
     for match in _V6.finditer(text):
         ahead = max(0, match.start() - 5)
         group = _V6_GROUP.search(text[ahead : match.start()])
@@ -80,7 +80,7 @@ def find_ip_addresses(text: str) -> Iterator[Span]:
         start, end = ahead + group.start(), match.end()
         sliced = match[0].count(":") == 2 and _SLICED.match(text, start)
         if not sliced and _is_v6(text[start:end], net=bool(_PORT_OR_NET.match(text, end))):
-            yield Span(start, end, Kind.IP_ADDRESS)
+            yield PiiSpan(start, end, Kind.IP_ADDRESS)
 
 
 def _is_version(text: str, start: int, end: int, fillers: tuple[str, ...]) -> bool:

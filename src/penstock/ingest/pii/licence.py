@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii.near import LAST, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 # Five letters of the name filled up by 9; decade, month (50 more for women), day and year of birth;
 # initials, and three signs that tell people apart. An issue number may follow.
@@ -50,10 +50,10 @@ _DIGITS = re.compile(
 )
 
 
-def find_driving_licences(text: str) -> Iterator[Span]:
+def find_driving_licences(text: str) -> Iterator[PiiSpan]:
     for match in _BRITISH.finditer(text):
         if len(match[0]) in _BRITISH_LENGTHS:
-            yield Span(*match.span(), Kind.DRIVING_LICENCE)
+            yield PiiSpan(*match.span(), Kind.DRIVING_LICENCE)
     for hint in _HINTS.finditer(text):
         label = LABEL.match(text, hint.start())
         if label is None:
@@ -61,6 +61,6 @@ def find_driving_licences(text: str) -> Iterator[Span]:
         start, end = max(0, label.start() - _BEFORE), label.end() + _AFTER
         for match in _SHAPE.finditer(text, start, end + _LONGEST):
             if match.start() <= end:
-                yield Span(*match.span(), Kind.DRIVING_LICENCE)
+                yield PiiSpan(*match.span(), Kind.DRIVING_LICENCE)
         if digits := _DIGITS.match(text, label.end()):
-            yield Span(*digits.span("number"), Kind.DRIVING_LICENCE)
+            yield PiiSpan(*digits.span("number"), Kind.DRIVING_LICENCE)

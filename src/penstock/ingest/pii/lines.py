@@ -15,7 +15,7 @@ from penstock.ingest.pii.iban import find_ibans
 from penstock.ingest.pii.person import find_my_numbers, find_resident_numbers
 from penstock.ingest.pii.phone import find_phones
 from penstock.ingest.pii.social_security import find_social_security_numbers
-from penstock.ingest.pii.span import Finder, Span
+from penstock.ingest.pii.span import Finder, PiiSpan
 
 _FINDERS: tuple[Finder, ...] = (
     find_ibans,
@@ -40,7 +40,7 @@ _CONTEXT = 60
 """How far words reach that say what a number is."""
 
 
-def find_over_lines(text: str) -> Iterator[Span]:
+def find_over_lines(text: str) -> Iterator[PiiSpan]:
     for match in _BREAK.finditer(text):
         at = match.start()
         if not _is_wrapped(text, at, match[1]):
@@ -50,7 +50,7 @@ def find_over_lines(text: str) -> Iterator[Span]:
         for find in _FINDERS:
             for first, last, kind in find(shown):
                 if first + start < at < last + start:
-                    yield Span(first + start, last + start, kind)
+                    yield PiiSpan(first + start, last + start, kind)
 
 
 def _is_wrapped(text: str, at: int, rest: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii.near import LAST, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 # Korea M12345678 or M123A4567, Japan TK1234567; most others one or two letters and digits, or
 # nine digits.
@@ -22,10 +22,10 @@ _LONGEST = 16
 """No passport number is longer, with a sign behind it."""
 
 
-def find_passports(text: str) -> Iterator[Span]:
+def find_passports(text: str) -> Iterator[PiiSpan]:
     """Around each such word: there are few of them, and many numbers of this shape."""
     for word in WORDS.finditer(text):
         start, end = max(0, word.start() - _BEFORE), word.end() + _AFTER
         for match in _SHAPE.finditer(text, start, end + _LONGEST):
             if match.start() <= end:
-                yield Span(*match.span(), Kind.PASSPORT)
+                yield PiiSpan(*match.span(), Kind.PASSPORT)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from penstock.ingest.pii.near import LAST, Words, first, in_prose, in_row, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 _RESIDENT = re.compile(
     first("0-9")
@@ -32,7 +32,7 @@ MY_NUMBER_WORDS = words(
 _MY_NUMBER_WEIGHTS = (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 
-def find_resident_numbers(text: str) -> Iterator[Span]:
+def find_resident_numbers(text: str) -> Iterator[PiiSpan]:
     """Date of birth and gender digit decide: numbers given since October 2020 have no check digit.
 
     Thirteen digits without a hyphen are also what clocks and bar codes print. They need a word that
@@ -49,7 +49,7 @@ def find_resident_numbers(text: str) -> Iterator[Span]:
             or named.near(*match.span())
             or (not gap and _stands_alone(text, match))
         ):
-            yield Span(*match.span(), Kind.RESIDENT_NUMBER)
+            yield PiiSpan(*match.span(), Kind.RESIDENT_NUMBER)
 
 
 def _stands_alone(text: str, match: re.Match[str]) -> bool:
@@ -77,7 +77,7 @@ def _resident_check(digits: str) -> bool:
     return (11 - total % 11) % 10 == int(digits[12]) and bar_code % 10 != 0
 
 
-def find_my_numbers(text: str) -> Iterator[Span]:
+def find_my_numbers(text: str) -> Iterator[PiiSpan]:
     """Twelve digits with a check digit, which one number in ten has by chance: unless hyphens group
     it, a word must say so or the sentence run on without a gap."""
     named = Words(MY_NUMBER_WORDS, text)
@@ -89,7 +89,7 @@ def find_my_numbers(text: str) -> Iterator[Span]:
         gap = (match[1] or "").strip() or match[1]
         loose = gap == " " and in_prose(text, start, end) and not in_row(text, start, end)
         if gap == "-" or loose or named.near(start, end):
-            yield Span(start, end, Kind.MY_NUMBER)
+            yield PiiSpan(start, end, Kind.MY_NUMBER)
 
 
 def _my_number_check(digits: str) -> bool:

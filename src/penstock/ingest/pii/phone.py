@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii.near import Words, beside, calls_part, goes_on, in_prose, in_row, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 
 def _first(signs: str) -> str:
@@ -89,26 +89,26 @@ _GOES_ON = re.compile(r"[0-9A-WYZa-wyz*^]")  # as a word, or as what is calculat
 _LENGTHS = {"1": (10, 10), "81": (9, 11), "82": (8, 11)}
 
 
-def find_phones(text: str) -> Iterator[Span]:
+def find_phones(text: str) -> Iterator[PiiSpan]:
     named = Words(WORDS, text)
     yield from _abroad(text, named)
     for match in _MOBILE.finditer(text):
         # Ten digits without gaps are one short of a mobile number.
         if not (match[0].isdigit() and len(match[0]) == 10):
-            yield Span(*match.span(), Kind.PHONE)
+            yield PiiSpan(*match.span(), Kind.PHONE)
     for match in _BARE_MOBILE.finditer(text):
-        yield Span(*match.span(), Kind.PHONE)
+        yield PiiSpan(*match.span(), Kind.PHONE)
     for match in _NATIONAL.finditer(text):
         if _is_national(text, match, named):
-            yield Span(*match.span(), Kind.PHONE)
+            yield PiiSpan(*match.span(), Kind.PHONE)
     yield from _north_american(text, named)
     yield from _slashed(text, named)
     for match in _PAIRS.finditer(text):
         if match["gap"] != " " or named.near(*match.span(), after=0):
-            yield Span(*match.span(), Kind.PHONE)
+            yield PiiSpan(*match.span(), Kind.PHONE)
     for match in _BARE.finditer(text):
         if named.near(*match.span(), before=24, after=0):
-            yield Span(*match.span(), Kind.PHONE)
+            yield PiiSpan(*match.span(), Kind.PHONE)
 
 
 def _is_national(text: str, match: re.Match[str], named: Words) -> bool:
@@ -130,7 +130,7 @@ def _is_national(text: str, match: re.Match[str], named: Words) -> bool:
     return in_prose(text, *match.span()) or not in_row(text, *match.span())
 
 
-def _north_american(text: str, named: Words) -> Iterator[Span]:
+def _north_american(text: str, named: Words) -> Iterator[PiiSpan]:
     """Numbers of parts are grouped the same way: where one is called that, or is listed behind one
     that is, it is no telephone's."""
     part = -1
@@ -143,10 +143,10 @@ def _north_american(text: str, named: Words) -> Iterator[Span]:
         if (listed or calls_part(text, start)) and not named.near(start, end, before=12, after=0):
             part = end
         else:
-            yield Span(start, end, Kind.PHONE)
+            yield PiiSpan(start, end, Kind.PHONE)
 
 
-def _slashed(text: str, named: Words) -> Iterator[Span]:
+def _slashed(text: str, named: Words) -> Iterator[PiiSpan]:
     for match in _SLASHED.finditer(text):
         shape = match[0]
         digits = sum(map(str.isdigit, shape))
@@ -157,10 +157,10 @@ def _slashed(text: str, named: Words) -> Iterator[Span]:
         if digits not in _SLASHED_DIGITS and not (digits == 9 and named.near(start, end, after=0)):
             continue
         if "/" in shape or "-" in shape or not in_row(text, start, end):
-            yield Span(start, end, Kind.PHONE)
+            yield PiiSpan(start, end, Kind.PHONE)
 
 
-def _abroad(text: str, named: Words) -> Iterator[Span]:
+def _abroad(text: str, named: Words) -> Iterator[PiiSpan]:
     """`+` and a country's code, then groups until there are as many digits as the country has. A
     blank behind the + is that of a sum, unless there are others."""
     for match in _ABROAD.finditer(text):
@@ -168,7 +168,7 @@ def _abroad(text: str, named: Words) -> Iterator[Span]:
         if not end or _NO_PHONE.fullmatch(text, start, end):
             continue
         if match[0] != "+ " or " " in text[start + 2 : end] or named.near(start, end, after=0):
-            yield Span(start, end, Kind.PHONE)
+            yield PiiSpan(start, end, Kind.PHONE)
 
 
 def _abroad_end(text: str, position: int) -> int | None:

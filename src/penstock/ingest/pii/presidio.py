@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.engine.context import current
-from penstock.ingest.pii.span import Span
+from penstock.ingest.pii.span import PiiSpan
 from penstock.model.errors import ConfigError, JobTimeout
 from penstock.model.names import NamesConfig
 
@@ -66,7 +66,7 @@ class PresidioNames:
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
-    def __call__(self, text: str) -> Iterator[Span]:
+    def __call__(self, text: str) -> Iterator[PiiSpan]:
         for start, end in pieces(text):
             if not text[start:end].strip():
                 continue
@@ -74,9 +74,9 @@ class PresidioNames:
             if job is not None and job.remaining() <= 0:
                 raise JobTimeout("its time was up before all of it was searched for names")
             for span in self._find(_GLUE.sub(" ", text[start:end])):
-                yield Span(start + span.start, start + span.end, span.kind)
+                yield PiiSpan(start + span.start, start + span.end, span.kind)
 
-    def _find(self, piece: str) -> list[Span]:
+    def _find(self, piece: str) -> list[PiiSpan]:
         found = []
         with self._lock:
             if self._loaded is None:
@@ -85,7 +85,7 @@ class PresidioNames:
             for language, pipeline in languages.items():
                 with pipeline.memory_zone():  # else it keeps every word it has ever seen
                     results = analyzer.analyze(piece, language, entities=entities)
-                found += [Span(one.start, one.end, _KINDS[one.entity_type]) for one in results]
+                found += [PiiSpan(one.start, one.end, _KINDS[one.entity_type]) for one in results]
         return found
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from penstock.ingest.pii.near import LAST, Words, calls_part, goes_on, words
-from penstock.ingest.pii.span import Kind, Span
+from penstock.ingest.pii.span import Kind, PiiSpan
 
 _SHAPE = re.compile(
     r"[0-8](?:(?<=[Ss][Ss][Nn][0-8])|(?<![0-9A-Za-z+][0-8])(?<![0-9][-.][0-8]))"
@@ -23,7 +23,7 @@ _LABEL = re.compile(
 _LABEL_REACH = 40
 
 
-def find_social_security_numbers(text: str) -> Iterator[Span]:
+def find_social_security_numbers(text: str) -> Iterator[PiiSpan]:
     """With hyphens it stands by itself, unless it is called, or listed behind, the number of a
     part; with blanks a word must be near, and without either one must lead to it."""
     named = Words(WORDS, text)
@@ -43,4 +43,4 @@ def find_social_security_numbers(text: str) -> Iterator[Span]:
         else:
             said = True
         if said:
-            yield Span(start, end, Kind.SSN)
+            yield PiiSpan(start, end, Kind.SSN)

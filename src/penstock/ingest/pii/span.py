@@ -21,11 +21,11 @@ class Kind(StrEnum):
     DRIVING_LICENCE = "driving_licence"
 
 
-class Span(NamedTuple):
+class PiiSpan(NamedTuple):
     start: int
     end: int
     kind: str
     """A `Kind`, or a word of its own from a finder of the user's."""
 
 
-Finder = Callable[[str], Iterable[Span]]
+Finder = Callable[[str], Iterable[PiiSpan]]

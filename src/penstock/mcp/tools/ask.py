@@ -15,15 +15,15 @@ from penstock.answers.phases import MOST_SECONDS
 from penstock.answers.service import LEAST_SECONDS, MOST_COLLECTIONS, QUESTION_LIMIT
 from penstock.answers.snapshots import AnswerView
 from penstock.answers.wording import cited_evidence, in_words
-from penstock.mcp.answers import NOTICE, Answer, Notice, Untrusted
+from penstock.mcp.answers import NOTICE, Notice, ToolResult, Untrusted
 from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import AskDesk, ReadDesk, Service, ToolDesk
-from penstock.mcp.progress import Progress
+from penstock.mcp.desk import AskDesk, McpServices, ReadDesk, ToolDesk
+from penstock.mcp.progress import CallProgress
 from penstock.mcp.tools.corpus import Name
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.mcp.waiting import MOST_WAIT, Wait
-from penstock.mcp.work import Standing, TaskWork, changed_at
+from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.answer import AnswerState
 from penstock.model.fence import fenced
 
@@ -46,7 +46,7 @@ class CitedPassage(BaseModel):
     untrusted: Untrusted = True
 
 
-class Answered(Answer):
+class AskResult(ToolResult):
     answer_id: str = Field(description="What get_answer takes.")
     question: str = Field(description="As it is stored: personal data is masked.")
     state: Literal["running", "completed", "failed", "cancelled"]
@@ -108,7 +108,7 @@ def _quoted(passage: CitedPassage) -> str:
 
 async def ask(
     desk: AskDesk,
-    context: Context[Service, Any],
+    context: Context[McpServices, Any],
     question: Annotated[
         str,
         Field(min_length=1, max_length=QUESTION_LIMIT, description="In any language."),
@@ -131,7 +131,7 @@ async def ask(
     ] = None,
     wait: Wait = MOST_WAIT,
     key: Key = None,
-) -> Annotated[CallToolResult, Answered]:
+) -> Annotated[CallToolResult, AskResult]:
     """Have a question answered from what is stored here, or with sources=`web` also from what
     providers find: a short text in which `[1]` cites the passage of that number, the passages, and
     what was not found. If it is not there within `wait` seconds, get_answer(answer_id, wait=50) has
@@ -166,20 +166,20 @@ def _named(desk: ToolDesk, collections: Iterable[str] | None) -> set[str] | None
 
 async def get_answer(
     desk: ReadDesk,
-    context: Context[Service, Any],
+    context: Context[McpServices, Any],
     answer_id: Annotated[str, Field(min_length=1, max_length=64, description="Of ask.")],
     wait: Wait = 0,
     start: Annotated[
         int, Field(ge=0, le=10**9, description="Where to go on in a text that was cut.")
     ] = 0,
-) -> Annotated[CallToolResult, Answered]:
+) -> Annotated[CallToolResult, AskResult]:
     """Tell how an answer stands that ask has begun. With `wait` it answers as soon as the answer is
     over; call it with wait=50 until `state` is no longer `running`."""
     return await _awaited(desk, context, answer_id, wait, start)
 
 
 async def _awaited(
-    desk: ToolDesk, context: Context[Service, Any], answer_id: str, wait: float, start: int
+    desk: ToolDesk, context: Context[McpServices, Any], answer_id: str, wait: float, start: int
 ) -> CallToolResult:
     view = await _over(desk, context, answer_id, desk.patience(wait))
     if desk.tasks and wait > 0 and not view.answer.over:
@@ -188,11 +188,11 @@ async def _awaited(
 
 
 async def _over(
-    desk: ToolDesk, context: Context[Service, Any], answer_id: str, seconds: float
+    desk: ToolDesk, context: Context[McpServices, Any], answer_id: str, seconds: float
 ) -> AnswerView:
     """The answer once it is over, or as it stands after `seconds` and when the server is told to
     stop. Who wants to hear of progress is told what happens meanwhile."""
-    view, since, progress = await desk.answer(answer_id), 0, Progress(context, seconds)
+    view, since, progress = await desk.answer(answer_id), 0, CallProgress(context, seconds)
     while not view.answer.over and progress.left > 0:
         events = await desk.unless_stopping(
             desk.answers.events(answer_id, since, wait=progress.pause, tenant=desk.tenant)
@@ -207,13 +207,13 @@ async def _over(
 
 
 async def _result(view: AnswerView, start: int, task: str | None = None) -> CallToolResult:
-    async def tell(length: int) -> Answered:
+    async def tell(length: int) -> AskResult:
         return _answered(view, start, length)
 
     return (await fitting(tell, PASSAGE)).result(task)
 
 
-def _answered(view: AnswerView, start: int, length: int) -> Answered:
+def _answered(view: AnswerView, start: int, length: int) -> AskResult:
     """With its text from `start` on, and so many characters of each passage."""
     answer, end = view.answer, start + MOST_TEXT
     cited = [asdict(one) | {"text": one.text[:length]} for one in cited_evidence(answer)]
@@ -224,7 +224,7 @@ def _answered(view: AnswerView, start: int, length: int) -> Answered:
         "cited": cited,
         "unsupported": [answer.text[a:b] for a, b in answer.unsupported if start <= a < end],
     }
-    return Answered.model_validate(view.as_dict() | shown)
+    return AskResult.model_validate(view.as_dict() | shown)
 
 
 class AnswerWork(TaskWork):
@@ -232,13 +232,13 @@ class AnswerWork(TaskWork):
 
     kind = "answer"
 
-    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
         view = await desk.answer(name)
         answer, result = view.answer, None
         if answer.state in (AnswerState.COMPLETED, AnswerState.FAILED):
             result = await _result(view, 0)
         cancelled = answer.state is AnswerState.CANCELLED
-        return Standing(
+        return WorkStatus(
             "cancelled" if cancelled else "working" if result is None else "completed",
             f"{answer.state}, phase: {answer.phase}",
             answer.created_at,

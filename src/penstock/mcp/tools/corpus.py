@@ -8,7 +8,7 @@ from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
 from penstock.corpus.search import MOST_HITS, Passage
-from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
+from penstock.mcp.answers import NOTICE, Cursor, Notice, ToolResult, Untrusted, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk
 from penstock.mcp.tools.define import define
@@ -42,7 +42,7 @@ class FoundPassage(BaseModel):
     untrusted: Untrusted = True
 
 
-class Found(Answer):
+class FoundPassages(ToolResult):
     passages: list[FoundPassage] = Field(description="The best first.")
     mode: Literal["hybrid", "text"] = Field(
         description="`text`: found by their words alone; `note` says why."
@@ -67,7 +67,7 @@ def _quoted(passage: FoundPassage) -> str:
     return f"{place}\n{fenced(passage.text, passage.source or passage.document)}"
 
 
-class Page(Answer):
+class PageContent(ToolResult):
     document: str
     collection: str
     title: str
@@ -98,7 +98,7 @@ class DocumentLine(BaseModel):
     untrusted: Untrusted = True
 
 
-class Documents(Answer):
+class DocumentList(ToolResult):
     documents: list[DocumentLine] = Field(description="The newest first.")
     cursor: Cursor
     notice: Notice = NOTICE
@@ -117,7 +117,7 @@ def _described(one: DocumentLine) -> str:
     return line
 
 
-class Collections(Answer):
+class Collections(ToolResult):
     collections: list[str] = Field(description="By name.")
     total: int = Field(description=f"How many there are; {MOST_COLLECTIONS} are named at most.")
     untrusted: Untrusted = True
@@ -143,14 +143,14 @@ async def search_corpus(
         list[Name] | None, Field(max_length=100, description="Only these.")
     ] = None,
     cursor: Rank = None,
-) -> Annotated[CallToolResult, Found]:
+) -> Annotated[CallToolResult, FoundPassages]:
     """Find passages in what is stored here, by words and by meaning: pages that research tasks have
     read, and documents that were ingested. Each passage comes with its citation: document,
     collection, pages, offsets, source. Use it before searching outside. get_page reads on around a
     passage."""
     start = int(cursor or 0)
 
-    async def ask(count: int) -> Found:
+    async def ask(count: int) -> FoundPassages:
         end = min(start + count, MOST_HITS)
         wanted = min(end + 1, MOST_HITS)  # one more tells whether there is more
         result = await desk.corpus.search(
@@ -159,7 +159,7 @@ async def search_corpus(
         notes = [result.note] if result.note else []
         if end == MOST_HITS == len(result.passages):
             notes.append(f"only the best {MOST_HITS} passages are ranked; ask more narrowly")
-        return Found(
+        return FoundPassages(
             passages=[_found(one) for one in result.passages[start:end]],
             mode="hybrid" if result.mode == "hybrid" else "text",
             note="; ".join(notes),
@@ -204,14 +204,14 @@ async def get_page(
         str | None,
         Field(pattern="^[0-9]{1,12}$", description="Of the answer before: what comes next."),
     ] = None,
-) -> Annotated[CallToolResult, Page]:
+) -> Annotated[CallToolResult, PageContent]:
     """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
     read once a task or ingest has stored it. search_corpus finds the passages that matter without
     reading all of it."""
     page = await desk.research.page(
         document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
     )
-    return Page.model_validate(page.as_dict()).result()
+    return PageContent.model_validate(page.as_dict()).result()
 
 
 async def list_documents(
@@ -219,11 +219,11 @@ async def list_documents(
     collection: Annotated[Name | None, Field(description="Only of this one.")] = None,
     limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
     cursor: Annotated[str | None, Field(pattern="^[0-9]{1,18}$")] = None,
-) -> Annotated[CallToolResult, Documents]:
+) -> Annotated[CallToolResult, DocumentList]:
     """List stored documents, the newest first: id, collection, title, source, and whether each can
     be searched yet. To find something in them use search_corpus."""
 
-    async def ask(count: int) -> Documents:
+    async def ask(count: int) -> DocumentList:
         found = await desk.corpus.documents(
             tenant=desk.tenant,
             collection=collection,
@@ -231,7 +231,7 @@ async def list_documents(
             before=None if cursor is None else int(cursor),
         )
         shown = found[:count]
-        return Documents(
+        return DocumentList(
             documents=[_line(one) for one in shown],
             cursor=str(shown[-1].generation) if len(found) > count else None,
         )

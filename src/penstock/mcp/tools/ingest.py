@@ -12,14 +12,14 @@ from pydantic import Field
 
 from penstock.ingest.jobs import log_of
 from penstock.ingest.library import LOOK_SECONDS
-from penstock.mcp.answers import Answer
-from penstock.mcp.desk import Service, ToolDesk, WriteDesk
-from penstock.mcp.errors import Refused
-from penstock.mcp.progress import Progress
+from penstock.mcp.answers import ToolResult
+from penstock.mcp.desk import McpServices, ToolDesk, WriteDesk
+from penstock.mcp.errors import CallRefused
+from penstock.mcp.progress import CallProgress
 from penstock.mcp.tools.corpus import URL_LIMIT, Name
 from penstock.mcp.tools.define import define
 from penstock.mcp.waiting import Wait
-from penstock.mcp.work import Standing, TaskWork, changed_at
+from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentState
 from penstock.model.errors import TaskNotFound
 from penstock.model.job import JobState
@@ -28,7 +28,7 @@ TEXT_LIMIT = 1_000_000
 TITLE_LIMIT = 1000
 
 
-class Ingested(Answer):
+class Ingested(ToolResult):
     document: str = Field(description="Its id: what get_page takes, with `collection`.")
     collection: str
     title: str
@@ -56,7 +56,7 @@ class Ingested(Answer):
 
 async def ingest(
     desk: WriteDesk,
-    context: Context[Service, Any],
+    context: Context[McpServices, Any],
     url: Annotated[
         str | None,
         Field(max_length=URL_LIMIT, description="An http(s) address of a page or file; or `text`."),
@@ -73,7 +73,7 @@ async def ingest(
     as soon as the document is searchable or has failed. The same text again changes nothing; the
     same address is fetched again. Research tasks read the pages they find by themselves."""
     if (url is None) == (text is None):
-        raise Refused("invalid", "give either `url` or `text`")
+        raise CallRefused("invalid", "give either `url` or `text`")
     await desk.admit()
     said: dict[str, Any] = {"title": title, "collection": collection, "tenant": desk.tenant}
     if url is not None:
@@ -87,11 +87,11 @@ async def ingest(
 
 
 async def _ready(
-    desk: ToolDesk, context: Context[Service, Any], document: Document, seconds: float
+    desk: ToolDesk, context: Context[McpServices, Any], document: Document, seconds: float
 ) -> Document:
     """The document once it is ready, or as it is after `seconds` and when the server is told to
     stop."""
-    ref, progress = document.ref, Progress(context, seconds)
+    ref, progress = document.ref, CallProgress(context, seconds)
     log = log_of(ref)
     while document.state is DocumentState.PROCESSING and progress.left:
         # The log first: what changes after that wakes us.
@@ -136,7 +136,7 @@ class DocumentWork(TaskWork):
         named = json.dumps([document.ref.collection, document.ref.id, document.generation])
         return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
 
-    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
         document, newer = await self._find(desk, name)
         over = newer or document.state is not DocumentState.PROCESSING
         cancelled = False
@@ -144,7 +144,7 @@ class DocumentWork(TaskWork):
             job = await desk.job_of(document)
             cancelled = job is not None and job.state is JobState.CANCELLED
         log = log_of(document.ref)
-        return Standing(
+        return WorkStatus(
             "cancelled" if cancelled else "completed" if over else "working",
             _stage(document),
             document.accepted_at,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from penstock.mcp.desk import ToolDesk
-from penstock.mcp.errors import Refused
+from penstock.mcp.errors import CallRefused
 from penstock.model.ids import child_id
 
 Key = Annotated[
@@ -34,6 +34,6 @@ async def check_same(
         return
     (masked,) = await desk.corpus.mask([" ".join(question.split())])
     if masked != stored:
-        raise Refused("key-reused", "this key was used for another question; take a new one")
+        raise CallRefused("key-reused", "this key was used for another question; take a new one")
     if any(asked != kept for asked, kept in others):
-        raise Refused("key-reused", "this key was used with other arguments; take a new one")
+        raise CallRefused("key-reused", "this key was used with other arguments; take a new one")

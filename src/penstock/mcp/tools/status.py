@@ -8,14 +8,14 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
-from penstock.mcp.answers import NOTICE, Answer, Cursor, Notice, Untrusted, more
+from penstock.mcp.answers import NOTICE, Cursor, Notice, ToolResult, Untrusted, more
 from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import ReadDesk, Service, ToolDesk
-from penstock.mcp.progress import Progress
+from penstock.mcp.desk import McpServices, ReadDesk, ToolDesk
+from penstock.mcp.progress import CallProgress
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.tasks import Status, TaskId
 from penstock.mcp.waiting import MOST_WAIT, Wait
-from penstock.mcp.work import LATER_SECONDS, Standing, TaskWork, changed_at
+from penstock.mcp.work import LATER_SECONDS, TaskWork, WorkStatus, changed_at
 from penstock.model.errors import TaskNotFound
 from penstock.model.fence import fenced
 from penstock.model.research import SearchState, TaskStatus
@@ -75,7 +75,7 @@ class Budget(BaseModel):
     seconds_left: float | None
 
 
-class TaskState(Answer):
+class TaskState(ToolResult):
     task_id: str
     question: str
     status: Status
@@ -142,7 +142,7 @@ def _search_line(search: SearchLine) -> str:
 
 async def get_status(
     desk: ReadDesk,
-    context: Context[Service, Any],
+    context: Context[McpServices, Any],
     task_id: TaskId,
     wait: Wait = 0,
     since: Annotated[
@@ -197,7 +197,7 @@ async def _told(
 
 async def _news(
     desk: ToolDesk,
-    context: Context[Service, Any],
+    context: Context[McpServices, Any],
     task_id: str,
     seconds: float,
     since: int | None,
@@ -205,7 +205,7 @@ async def _news(
 ) -> TaskView:
     """The task as soon as it has changed, and in any case after `seconds`; as it is when the server
     is told to stop."""
-    view, progress = await desk.task(task_id, **works), Progress(context, seconds)
+    view, progress = await desk.task(task_id, **works), CallProgress(context, seconds)
     seen = view.version if since is None else since
     while True:
         if seconds:
@@ -221,14 +221,14 @@ async def _news(
 
 async def _end(
     desk: ToolDesk,
-    context: Context[Service, Any],
+    context: Context[McpServices, Any],
     task_id: str,
     seconds: float,
     works: dict[str, Any],
 ) -> TaskView:
     """The task once the searches that it has now are over, and in any case after `seconds`; as it
     is when the server is told to stop."""
-    view, progress = await desk.task(task_id, **works), Progress(context, seconds)
+    view, progress = await desk.task(task_id, **works), CallProgress(context, seconds)
     count = len(view.searches)
     while not _over(view, count) and progress.left:
         await progress.tell(_progress(view))
@@ -272,11 +272,11 @@ class SearchWork(TaskWork):
     def name_of(task_id: str, searches: int) -> str:
         return f"{task_id}.{searches}"
 
-    async def standing(self, desk: ToolDesk, name: str) -> Standing:
+    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
         task_id, count = _parts(name)
         view = await desk.task(task_id, limit=LISTED)
         over = _over(view, count)
-        return Standing(
+        return WorkStatus(
             "completed" if over else "working",
             _progress(view),
             view.created_at,

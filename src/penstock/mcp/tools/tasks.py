@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
-from penstock.mcp.answers import Answer, Cursor, more
+from penstock.mcp.answers import Cursor, ToolResult, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk, WriteDesk
 from penstock.mcp.tools.define import define
@@ -30,7 +30,7 @@ TaskId = Annotated[
 Status = Literal["running", "completed", "failed", "paused"]
 
 
-class TaskCreated(Answer):
+class TaskCreated(ToolResult):
     task_id: str = Field(description="Give it to every other tool of this task.")
     question: str = Field(description="As it is stored: personal data is masked.")
     status: Status
@@ -41,7 +41,7 @@ class TaskCreated(Answer):
         return f"Task {self.task_id} is created. Give it searches with queue_searches."
 
 
-class SearchesQueued(Answer):
+class SearchesQueued(ToolResult):
     task_id: str
     queued: int
     skipped: int = Field(description="Queries that the task has already.")
@@ -55,7 +55,7 @@ class SearchesQueued(Answer):
         return f'{told} Follow them with get_status(task_id="{self.task_id}", wait=50).'
 
 
-class TaskStopped(Answer):
+class StopResult(ToolResult):
     task_id: str
     mode: Mode
     status: Status
@@ -73,7 +73,7 @@ class TaskStopped(Answer):
         return told + (" resume_task goes on with it." if self.resumable else "")
 
 
-class TaskResumed(Answer):
+class TaskResumed(ToolResult):
     task_id: str
     status: Status
     queued: int = Field(description="Searches that go on.")
@@ -90,7 +90,7 @@ class TaskLine(BaseModel):
     created_at: float = Field(description="Seconds since 1970.")
 
 
-class Tasks(Answer):
+class TaskList(ToolResult):
     tasks: list[TaskLine] = Field(description="The newest first.")
     cursor: Cursor
 
@@ -192,11 +192,11 @@ async def stop_task(
             "and nothing more is stored."
         ),
     ] = "graceful",
-) -> Annotated[CallToolResult, TaskStopped]:
+) -> Annotated[CallToolResult, StopResult]:
     """Stop a task when its results are enough. It returns at once, and what was found stays. A
     stopped task takes no new searches until resume_task. One that is finished needs no stop."""
     stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
-    return TaskStopped.model_validate(stopped.as_dict()).result()
+    return StopResult.model_validate(stopped.as_dict()).result()
 
 
 async def resume_task(desk: WriteDesk, task_id: TaskId) -> Annotated[CallToolResult, TaskResumed]:
@@ -211,14 +211,14 @@ async def list_tasks(
     desk: ReadDesk,
     limit: Annotated[int, Field(ge=1, le=MOST_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
-) -> Annotated[CallToolResult, Tasks]:
+) -> Annotated[CallToolResult, TaskList]:
     """List research tasks with their status and progress, the newest first. Use it to find the
     task_id of an earlier task instead of beginning the same one again."""
 
-    async def ask(count: int) -> Tasks:
+    async def ask(count: int) -> TaskList:
         found = await desk.research.tasks(tenant=desk.tenant, limit=count + 1, before=cursor)
         shown = found[:count]
-        return Tasks(
+        return TaskList(
             tasks=[TaskLine.model_validate(one.as_dict()) for one in shown],
             cursor=shown[-1].task_id if len(found) > count else None,
         )

@@ -10,10 +10,10 @@ from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
 from penstock.desk import dead_letters
-from penstock.mcp.answers import Answer, Cursor, more
+from penstock.mcp.answers import Cursor, ToolResult, more
 from penstock.mcp.cutting import fitting
 from penstock.mcp.desk import ReadDesk, WriteDesk
-from penstock.mcp.errors import Refused
+from penstock.mcp.errors import CallRefused
 from penstock.mcp.tools.define import define
 from penstock.model.access import KeyScope
 from penstock.model.job import Job
@@ -44,7 +44,7 @@ class DeadLetter(BaseModel):
     error: str
 
 
-class DeadLetters(Answer):
+class DeadLetterList(ToolResult):
     dead_letters: list[DeadLetter] = Field(description="The newest first.")
     cursor: Cursor
 
@@ -58,7 +58,7 @@ class DeadLetters(Answer):
         return "\n".join(lines) + more(self.cursor)
 
 
-class Redriven(Answer):
+class RedriveResult(ToolResult):
     count: int = Field(description="Jobs that are queued again.")
     ids: list[str] = Field(description=f"Of the first {NAMED} of them.")
 
@@ -83,7 +83,7 @@ class Lane(BaseModel):
     used_today: int
 
 
-class Lanes(Answer):
+class LaneList(ToolResult):
     lanes: list[Lane] = Field(description="By name.")
     cursor: Cursor
 
@@ -113,17 +113,17 @@ async def list_dead_letters(
     ] = None,
     limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
-) -> Annotated[CallToolResult, DeadLetters]:
+) -> Annotated[CallToolResult, DeadLetterList]:
     """List jobs that failed for good, with why. Nothing more is done about them until they are
     redriven. Look here when pages or documents are missing and get_status does not say why. The
     rest of a task goes on without them."""
 
     where = dead_letters(kind, error_type, None if task_id is None else log_of(task_id))
 
-    async def ask(count: int) -> DeadLetters:
+    async def ask(count: int) -> DeadLetterList:
         found = await desk.jobs(where, count + 1, cursor)
         shown = found[:count]
-        return DeadLetters(
+        return DeadLetterList(
             dead_letters=[_dead_letter(job) for job in shown],
             cursor=shown[-1].id if len(found) > count else None,
         )
@@ -154,22 +154,22 @@ async def redrive(
     kind: Kind = None,
     error_type: ErrorType = None,
     everything: Annotated[bool, Field(description="All dead letters there are.")] = False,
-) -> Annotated[CallToolResult, Redriven]:
+) -> Annotated[CallToolResult, RedriveResult]:
     """Try failed jobs again, with fresh retries. Do it once their cause is gone: what failed
     because a page does not exist fails again. Say which by `ids`, `kind` or `error_type`, or set
     `everything`."""
     if all(one is None for one in (ids, kind, error_type)) != everything:
-        raise Refused("invalid", "say which: ids, kind or error_type; or everything=true alone")
+        raise CallRefused("invalid", "say which: ids, kind or error_type; or everything=true alone")
     await desk.admit()
     again = await desk.redrive(dead_letters(kind, error_type, None, ids))
-    return Redriven(count=len(again), ids=again[:NAMED]).result()
+    return RedriveResult(count=len(again), ids=again[:NAMED]).result()
 
 
 async def lane_status(
     desk: ReadDesk,
     limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 50,
     cursor: Annotated[str | None, Field(max_length=512)] = None,
-) -> Annotated[CallToolResult, Lanes]:
+) -> Annotated[CallToolResult, LaneList]:
     """Show the outside services in use (lanes): how much waits for each, how fast each may be
     asked, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
     Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and go on by
@@ -178,9 +178,9 @@ async def lane_status(
     seen = sorted(await desk.lanes(hosts=hosts), key=lambda lane: lane.name)
     left = [lane for lane in seen if cursor is None or lane.name > cursor]
 
-    async def ask(count: int) -> Lanes:
+    async def ask(count: int) -> LaneList:
         shown = left[:count]
-        return Lanes(
+        return LaneList(
             lanes=[Lane.model_validate(asdict(lane)) for lane in shown],
             cursor=shown[-1].name if len(left) > count else None,
         )

@@ -20,7 +20,7 @@ _ERRORS = "/api/errors"
 
 
 @dataclass(slots=True)
-class Entry:
+class ArxivEntry:
     """An entry of the feed: the text of its elements by name, and its links."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Arxiv(PagedProvider):
         return list(entries), str(after) if goes_on else None
 
     def finding(self, row: Any) -> Finding | None:
-        assert isinstance(row, Entry)
+        assert isinstance(row, ArxivEntry)
         page, title = link(row.text("id")), row.text("title")
         identifier = arxiv_id_of(page)
         if page is None or identifier is None or title is None:
@@ -81,9 +81,9 @@ class Arxiv(PagedProvider):
         )
 
 
-def _read(body: bytes) -> tuple[list[Entry], int]:
+def _read(body: bytes) -> tuple[list[ArxivEntry], int]:
     """The entries of a feed, and how many the query has in all. ParserError if it is no feed."""
-    entries: list[Entry] = []
+    entries: list[ArxivEntry] = []
     path: list[str] = []
     total = ""
     inside = False
@@ -91,7 +91,7 @@ def _read(body: bytes) -> tuple[list[Entry], int]:
         if kind == "start":
             path.append(name)
             if name == "entry":
-                entries.append(Entry())
+                entries.append(ArxivEntry())
                 inside = True
             elif name == "link" and inside:
                 entries[-1].links.append(attributes)

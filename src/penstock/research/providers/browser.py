@@ -28,7 +28,7 @@ from penstock.model.errors import (
     ProviderError,
     Unavailable,
 )
-from penstock.model.finding import Finding, Page
+from penstock.model.finding import Finding, FindingsPage
 from penstock.model.retry_after import retry_after
 from penstock.ports.provider import Asking
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
@@ -66,7 +66,7 @@ class BrowserProvider:
 
     async def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncGenerator[Page, None]:
+    ) -> AsyncGenerator[FindingsPage, None]:
         asked = checked(query, limit)
         offset_of(start)  # before it costs a tab
         async with self._browser.tab(self.engine.all_hosts) as tab:

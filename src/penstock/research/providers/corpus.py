@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from penstock.corpus.search import MOST_HITS, Passage
 from penstock.model.errors import ValidationError
-from penstock.model.finding import Finding, Page
+from penstock.model.finding import Finding, FindingsPage
 from penstock.model.providers import CORPUS
 from penstock.ports.provider import Asking
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
@@ -33,7 +33,7 @@ class CorpusProvider:
 
     async def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncGenerator[Page, None]:
+    ) -> AsyncGenerator[FindingsPage, None]:
         asked = checked(query, limit)
         if start is not None:
             raise ValidationError("a search of the corpus has one page only")
@@ -43,7 +43,7 @@ class CorpusProvider:
         for passage in found.passages:
             finding = _finding(passage, found.note)
             best.setdefault(finding.provider_id, finding)
-        yield Page(tuple(best.values())[:limit])
+        yield FindingsPage(tuple(best.values())[:limit])
 
 
 def _finding(passage: Passage, note: str) -> Finding:

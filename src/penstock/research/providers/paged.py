@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from penstock.model.agent import user_agent
 from penstock.model.errors import ConfigError, ValidationError
-from penstock.model.finding import Finding, Page
+from penstock.model.finding import Finding, FindingsPage
 from penstock.model.text import storable
 from penstock.ports.provider import Asking, Http
 
@@ -45,7 +45,7 @@ class PagedProvider(ABC):
 
     async def search(
         self, asking: Asking, query: str, limit: int, start: str | None = None
-    ) -> AsyncGenerator[Page, None]:
+    ) -> AsyncGenerator[FindingsPage, None]:
         asked = checked(query, limit)
         pages = math.ceil(limit / self.page_size)
         size = math.ceil(limit / pages)
@@ -100,7 +100,7 @@ async def collect(
     limit: int,
     pages: int,
     start: str | None,
-) -> AsyncGenerator[Page, None]:
+) -> AsyncGenerator[FindingsPage, None]:
     """Pages of `limit` findings in all, each once; from about so many `pages`."""
     seen: set[str] = set()
     cursor = start
@@ -111,7 +111,7 @@ async def collect(
         findings, skipped = tuple(new.values())[: limit - len(seen)], read.count(None)
         if not findings and not skipped:
             cursor = None  # empty, or the page before once more: some repeat their last one
-        yield Page(findings, skipped, cursor)
+        yield FindingsPage(findings, skipped, cursor)
         seen.update(new)
         if cursor is None or len(seen) >= limit:
             return

@@ -9,7 +9,7 @@ from fastapi import Request
 from penstock.desk import Changed
 from penstock.ports.queue import JobFilter
 from penstock.server.dashboard.pages import Flash
-from penstock.server.dashboard.session import Visit
+from penstock.server.dashboard.session import PageContext
 from penstock.server.problems import Problem
 from penstock.server.routes.jobs import change_jobs
 
@@ -26,7 +26,7 @@ def act_of(given: str) -> Act:
     return given
 
 
-async def change(request: Request, visit: Visit, what: Act, where: JobFilter) -> Flash:
+async def change(request: Request, visit: PageContext, what: Act, where: JobFilter) -> Flash:
     if what == "redrive":
         await request.app.state.depth.check(visit.desk.tenant)
     return _told(what, await change_jobs(request, visit.desk, visit.caller, what, where))

@@ -26,7 +26,7 @@ FIELDS = 12_000
 SAFE = ("GET", "HEAD")
 
 
-class Visit(NamedTuple):
+class PageContext(NamedTuple):
     """The context of a page: the app as the caller's tenant sees it, and what they may do."""
 
     desk: Desk
@@ -46,33 +46,33 @@ class Visit(NamedTuple):
         return self.caller.key is not None
 
 
-async def _visit(request: Request, scope: KeyScope) -> Visit:
+async def _visit(request: Request, scope: KeyScope) -> PageContext:
     secret = request.cookies.get(COOKIE)
     if secret and "authorization" not in request.headers:
         request.state.secret = secret
     caller = await known(request)
-    visit = Visit(Desk(request.app.state.penstock, caller.tenant), caller)
+    visit = PageContext(Desk(request.app.state.penstock, caller.tenant), caller)
     request.state.visit = visit
     if (lacks := caller.lacks(scope)) is not None:
         raise Problem(403, "forbidden", lacks)
     return visit
 
 
-async def _reading(request: Request) -> Visit:
+async def _reading(request: Request) -> PageContext:
     return await _visit(request, KeyScope.READ)
 
 
-async def _writing(request: Request) -> Visit:
+async def _writing(request: Request) -> PageContext:
     return await _visit(request, KeyScope.WRITE)
 
 
-async def _steering(request: Request) -> Visit:
+async def _steering(request: Request) -> PageContext:
     return await _visit(request, KeyScope.ADMIN)
 
 
-Reading = Annotated[Visit, Depends(_reading)]
-Writing = Annotated[Visit, Depends(_writing)]
-Steering = Annotated[Visit, Depends(_steering)]
+Reading = Annotated[PageContext, Depends(_reading)]
+Writing = Annotated[PageContext, Depends(_writing)]
+Steering = Annotated[PageContext, Depends(_steering)]
 
 
 def check_site(request: Request) -> None:

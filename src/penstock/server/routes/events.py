@@ -45,7 +45,7 @@ TOLD = 2000
 STREAM = described("change", "reset", "done")
 
 
-class Seen(NamedTuple):
+class StreamState(NamedTuple):
     """The state of a stream's subject."""
 
     what: Literal["document", "task"]
@@ -60,7 +60,7 @@ class Subject(NamedTuple):
     """The subject of a stream."""
 
     log: str
-    look: Callable[[], Awaitable[Seen | None]]
+    look: Callable[[], Awaitable[StreamState | None]]
     """None: it is gone."""
     ended_by: str | None = None
     """The kind of the jobs that may finish it; None: any. It is looked at only when one of them
@@ -91,12 +91,12 @@ async def document_events(
     as it is, once. 204 for who has seen that."""
     ref = (await desk.document(document_id, collection)).ref  # 404 before the stream begins
 
-    async def look() -> Seen | None:
+    async def look() -> StreamState | None:
         try:
             document = await desk.document(ref.id, ref.collection)
         except DocumentNotFound:
             return None
-        return Seen("document", document, document.state is not DocumentState.PROCESSING)
+        return StreamState("document", document, document.state is not DocumentState.PROCESSING)
 
     return await _follow(request, desk, Subject(document_log(ref), look), resume)
 
@@ -107,9 +107,9 @@ async def task_events(request: Request, desk: ReadDesk, task_id: str, resume: Re
     it is, once. 204 for who has seen that. A task that is paused may be resumed, so its stream
     stays open."""
 
-    async def look() -> Seen:
+    async def look() -> StreamState:
         task = await desk.task(task_id)
-        return Seen("task", task, task.status in FINISHED)
+        return StreamState("task", task, task.status in FINISHED)
 
     await look()  # 404 before the stream begins
     return await _follow(request, desk, Subject(task_log(task_id), look, SEARCH), resume)
@@ -126,7 +126,7 @@ async def _follow(request: Request, desk: Desk, subject: Subject, resume: str | 
 
 async def _of_log(desk: Desk, subject: Subject, since: int | None) -> AsyncGenerator[bytes]:
     log, due, give_up = subject.log, True, 0.0
-    seen: Seen | None = None
+    seen: StreamState | None = None
     while True:
         newest = await desk.version(log)  # before the look: what comes later wakes us
         if looked := due:

@@ -30,7 +30,7 @@ from penstock.server.schemas import (
     Discarded,
     JobOut,
     JobPage,
-    NewJob,
+    NewJobBody,
     PriorityName,
     Redriven,
     State,
@@ -55,14 +55,14 @@ Wait = Annotated[
     "/v1/jobs",
     status_code=202,
     responses={202: {"model": JobOut}},
-    openapi_extra=takes(NewJob),
+    openapi_extra=takes(NewJobBody),
 )
 async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
     its `id` and `state`."""
     require(request, "application/json")
     body = await whole(request)
-    new = parse(body, NewJob)
+    new = parse(body, NewJobBody)
 
     async def make(made: str) -> Response:
         await request.app.state.depth.check(desk.tenant)

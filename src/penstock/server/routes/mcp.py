@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 routes = APIRouter(include_in_schema=False)
 
 
-class Tools:
+class McpMount:
     """Opened when somebody asks for them: the SDK takes half a second to import, and 25 MB."""
 
     def __init__(self, state: State) -> None:
@@ -48,8 +48,8 @@ class Tools:
             return self._endpoint
 
     def _make(self) -> Endpoint:
-        from penstock.mcp.desk import Service
-        from penstock.mcp.errors import Refused
+        from penstock.mcp.desk import McpServices
+        from penstock.mcp.errors import CallRefused
         from penstock.mcp.http import Endpoint
         from penstock.mcp.server import PenstockMCP
 
@@ -59,10 +59,10 @@ class Tools:
             try:
                 await state.depth.check(tenant)
             except Problem as problem:
-                raise Refused(problem.code, problem.detail) from None
+                raise CallRefused(problem.code, problem.detail) from None
 
         waiting = state.metrics.long_poll
-        service = Service(state.penstock, _caller_of, self._stopping, admit, waiting)
+        service = McpServices(state.penstock, _caller_of, self._stopping, admit, waiting)
         return Endpoint(PenstockMCP(service), state.config.json_bytes)
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ def _caller_of(request: Request) -> Caller:
 
 
 def install(api: FastAPI) -> None:
-    api.state.tools = Tools(api.state)
+    api.state.tools = McpMount(api.state)
 
 
 @asynccontextmanager

@@ -38,14 +38,14 @@ from penstock.model.errors import QueueError
 from penstock.ports.corpus import (
     Accepted,
     Arrived,
+    CorpusQuery,
     Findings,
     Pending,
     Purged,
     ScannedPage,
-    Serving,
+    ServingModel,
     ToEmbed,
     Version,
-    Wanted,
 )
 
 T = TypeVar("T")
@@ -229,13 +229,13 @@ class PostgresCorpus:
             lambda database, connection: documents.text(database, connection, ref)
         )
 
-    async def find(self, wanted: Wanted) -> Findings:
+    async def find(self, wanted: CorpusQuery) -> Findings:
         async with self._searches:
             return await self._read(
                 lambda database, connection: find.find(database, connection, wanted)
             )
 
-    async def serving(self) -> Serving:
+    async def serving(self) -> ServingModel:
         return await self._read(serving.read)
 
     async def want(self, model: str) -> None:

@@ -11,7 +11,7 @@ from penstock.adapters.postgres.corpus.schema import PGVECTOR_PATH
 from penstock.adapters.postgres.corpus.text import by_text
 from penstock.adapters.postgres.corpus.vectors import near
 from penstock.adapters.postgres.database import Connection, Database
-from penstock.ports.corpus import Findings, Place, Wanted
+from penstock.ports.corpus import CorpusQuery, Findings, Place
 
 _SETTINGS = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
@@ -36,7 +36,7 @@ SCANNED = 100_000
 """How many the index looks at, at most, to find enough that pass a filter."""
 
 
-async def find(database: Database, connection: Connection, wanted: Wanted) -> Findings:
+async def find(database: Database, connection: Connection, wanted: CorpusQuery) -> Findings:
     where = scopes.condition(wanted.scope)
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         await connection.execute(PGVECTOR_PATH)
@@ -52,7 +52,7 @@ async def find(database: Database, connection: Connection, wanted: Wanted) -> Fi
         return Findings(text, vector, await _places(database, connection, found))
 
 
-def _patience(wanted: Wanted) -> str:
+def _patience(wanted: CorpusQuery) -> str:
     """How long the server may work on each statement."""
     asked = STATEMENT_SECONDS if wanted.seconds is None else wanted.seconds + LATE_SECONDS
     return f"{1000 * min(STATEMENT_SECONDS, asked):.0f}ms"

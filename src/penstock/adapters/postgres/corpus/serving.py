@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.model.errors import ModelReplaced
-from penstock.ports.corpus import Serving, ToEmbed
+from penstock.ports.corpus import ServingModel, ToEmbed
 
 _READ = "SELECT model, next, number FROM penstock.serving"
 _WITHOUT_VECTOR = (
@@ -15,22 +15,22 @@ _WITHOUT_VECTOR = (
 )
 
 
-async def read(database: Database, connection: Connection) -> Serving:
-    return Serving(*await connection.fetchrow(database.sql(_READ)))
+async def read(database: Database, connection: Connection) -> ServingModel:
+    return ServingModel(*await connection.fetchrow(database.sql(_READ)))
 
 
 async def use(tx: Transaction, model: str) -> None:
     """Called when a document is published with vectors of `model`."""
-    if Serving(*await tx.fetchrow(_READ)).model is None:
+    if ServingModel(*await tx.fetchrow(_READ)).model is None:
         # Before the lock below: two who share it and then want to write wait for each other.
         await tx.execute("UPDATE penstock.serving SET model = $1 WHERE model IS NULL", model)
-    serving = Serving(*await tx.fetchrow(f"{_READ} FOR SHARE"))
+    serving = ServingModel(*await tx.fetchrow(f"{_READ} FOR SHARE"))
     if model not in (serving.model, serving.next):
         raise ModelReplaced(f"documents are embedded by {serving.next or serving.model} now")
 
 
 async def want(tx: Transaction, model: str) -> None:
-    serving = Serving(*await tx.fetchrow(f"{_READ} FOR UPDATE"))
+    serving = ServingModel(*await tx.fetchrow(f"{_READ} FOR UPDATE"))
     if serving.model is None:
         return
     following = None if model == serving.model else model
@@ -49,7 +49,7 @@ async def to_reembed(
 
 
 async def serve(tx: Transaction, model: str) -> bool:
-    serving = Serving(*await tx.fetchrow(f"{_READ} FOR UPDATE"))
+    serving = ServingModel(*await tx.fetchrow(f"{_READ} FOR UPDATE"))
     if serving.next != model:
         return False
     if await tx.fetchval(f"SELECT EXISTS (SELECT 1 {_WITHOUT_VECTOR})", model):

@@ -26,7 +26,7 @@ from penstock.adapters.postgres.database import Connection, Database
 from penstock.corpus.bm25 import LENGTH_SHARE, SATURATION, bm25
 from penstock.corpus.query import weight
 from penstock.model.document import Hit
-from penstock.ports.corpus import Wanted
+from penstock.ports.corpus import CorpusQuery
 
 READ = 20_000
 SCORED = 500
@@ -36,7 +36,7 @@ the mark of the lexeme."""
 
 
 async def by_text(
-    database: Database, connection: Connection, wanted: Wanted, where: Filter, extent: Extent
+    database: Database, connection: Connection, wanted: CorpusQuery, where: Filter, extent: Extent
 ) -> list[Hit]:
     """The chunks that have most of the terms, the rare ones counting most."""
     counts = await _counts(database, connection, extent.tenant, wanted.terms)

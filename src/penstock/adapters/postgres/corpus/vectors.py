@@ -12,7 +12,7 @@ from penstock.adapters.postgres.corpus.scope import Extent, Filter
 from penstock.adapters.postgres.database import Connection, Database, Transaction
 from penstock.model.document import Hit
 from penstock.model.errors import QueueError
-from penstock.ports.corpus import ToEmbed, Version, Wanted
+from penstock.ports.corpus import CorpusQuery, ToEmbed, Version
 
 MOST_DIMENSIONS = 4000
 """Of vectors that pgvector can index in half precision."""
@@ -79,7 +79,7 @@ async def put(
 
 
 async def near(
-    database: Database, connection: Connection, wanted: Wanted, where: Filter, extent: Extent
+    database: Database, connection: Connection, wanted: CorpusQuery, where: Filter, extent: Extent
 ) -> list[Hit]:
     """The chunks most like the asked vector."""
     assert wanted.vector is not None

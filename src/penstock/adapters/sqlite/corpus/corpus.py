@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.adapters.sqlite.corpus import documents, find, purge, scans, serving, vectors
 from penstock.adapters.sqlite.corpus.vectors import Matrix
-from penstock.adapters.sqlite.database import Reader, Transaction
+from penstock.adapters.sqlite.database import ReaderThread, Transaction
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.unused import plan
 from penstock.model.document import (
@@ -27,14 +27,14 @@ from penstock.model.errors import QueueError
 from penstock.ports.corpus import (
     Accepted,
     Arrived,
+    CorpusQuery,
     Findings,
     Pending,
     Purged,
     ScannedPage,
-    Serving,
+    ServingModel,
     ToEmbed,
     Version,
-    Wanted,
 )
 
 MATRICES = 8
@@ -47,7 +47,7 @@ class SqliteCorpus:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._searcher: Reader | None = None
+        self._searcher: ReaderThread | None = None
         self._matrices: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
 
     async def open(self) -> None:
@@ -162,13 +162,15 @@ class SqliteCorpus:
     async def text(self, ref: DocumentRef) -> str | None:
         return await self._file.read(lambda connection: documents.text(connection, ref))
 
-    async def find(self, wanted: Wanted) -> Findings:
+    async def find(self, wanted: CorpusQuery) -> Findings:
         if self._searcher is None:
             raise QueueError("the corpus is not open; use it inside `async with app:`")
         searcher = self._searcher
         return await searcher.submit(lambda connection: self._find(searcher, connection, wanted))
 
-    def _find(self, searcher: Reader, connection: sqlite3.Connection, wanted: Wanted) -> Findings:
+    def _find(
+        self, searcher: ReaderThread, connection: sqlite3.Connection, wanted: CorpusQuery
+    ) -> Findings:
         some = find.documents_in(connection, wanted.scope)
         comparing = self._compare(searcher, connection, wanted, some)
         try:
@@ -181,9 +183,9 @@ class SqliteCorpus:
 
     def _compare(
         self,
-        searcher: Reader,
+        searcher: ReaderThread,
         connection: sqlite3.Connection,
-        wanted: Wanted,
+        wanted: CorpusQuery,
         documents: Sequence[int] | None,
     ) -> Future[list[Hit]] | None:
         """Vectors are compared in another thread: neither that nor SQLite needs the interpreter,
@@ -205,7 +207,7 @@ class SqliteCorpus:
             self._matrices.popitem(last=False)
         return matrix
 
-    async def serving(self) -> Serving:
+    async def serving(self) -> ServingModel:
         return await self._file.read(serving.read)
 
     async def want(self, model: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.adapters.document_rows import CHUNK_COLUMNS, COLUMNS, chunk_of, document_of
 from penstock.corpus.query import scope_term
 from penstock.model.document import Hit
-from penstock.ports.corpus import Place, Scope, Wanted
+from penstock.ports.corpus import CorpusQuery, Place, Scope
 
 
 def scope_terms(tenant: str, collection: str) -> str:
@@ -42,7 +42,7 @@ def documents_in(connection: sqlite3.Connection, scope: Scope) -> list[int] | No
 
 
 def by_text(
-    connection: sqlite3.Connection, wanted: Wanted, documents: Sequence[int] | None
+    connection: sqlite3.Connection, wanted: CorpusQuery, documents: Sequence[int] | None
 ) -> list[Hit]:
     """The chunks that have most of the terms, the rare ones counting most."""
     if not wanted.terms or documents == []:

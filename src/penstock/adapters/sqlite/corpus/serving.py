@@ -6,7 +6,7 @@ import sqlite3
 
 from penstock.adapters.sqlite.database import Transaction
 from penstock.model.errors import ModelReplaced
-from penstock.ports.corpus import Serving, ToEmbed
+from penstock.ports.corpus import ServingModel, ToEmbed
 
 Queryable = Transaction | sqlite3.Connection
 
@@ -17,8 +17,8 @@ WITHOUT_VECTOR = (
 )
 
 
-def read(tx: Queryable) -> Serving:
-    return Serving(*tx.execute("SELECT model, next, number FROM serving").fetchone())
+def read(tx: Queryable) -> ServingModel:
+    return ServingModel(*tx.execute("SELECT model, next, number FROM serving").fetchone())
 
 
 def use(tx: Transaction, model: str) -> None:

@@ -17,7 +17,7 @@ from penstock.server.dashboard.forms import Refused, empty, number, told, typed
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, paging, part, redirect
-from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.dashboard.story import Story
 from penstock.server.problems import Problem
 
@@ -40,7 +40,7 @@ async def ask(
 
 async def _form(
     request: Request,
-    visit: Visit,
+    visit: PageContext,
     fields: dict[str, str],
     wrong: Problem | None,
     before: str | None = None,
@@ -59,7 +59,7 @@ async def asked_live(request: Request, visit: Reading, before: Before = None) ->
     return live(request, render)
 
 
-async def _asked(visit: Visit, before: str | None) -> dict[str, Any]:
+async def _asked(visit: PageContext, before: str | None) -> dict[str, Any]:
     tenant = visit.desk.tenant
     found = await visit.desk.answers.answers(tenant=tenant, limit=PAGE + 1, before=before)
     shown = found[:PAGE]
@@ -102,7 +102,7 @@ async def answer_live(request: Request, visit: Reading, answer_id: str) -> Respo
     return live(request, render)
 
 
-async def _seen(visit: Visit, answer_id: str, story: Story) -> dict[str, Any]:
+async def _seen(visit: PageContext, answer_id: str, story: Story) -> dict[str, Any]:
     await story.read_on()  # before the answer: what it cites is stored by then
     found = (await visit.desk.answer(answer_id)).answer
     cited = cited_evidence(found)

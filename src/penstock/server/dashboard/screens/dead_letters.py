@@ -14,7 +14,7 @@ from penstock.server.dashboard.acting import DONE, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import confirm, page, part, redirect
-from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -36,7 +36,7 @@ async def dead_letters_live(request: Request, visit: Reading) -> Response:
     return live(request, render)
 
 
-async def _groups(visit: Visit) -> list[DeadGroup]:
+async def _groups(visit: PageContext) -> list[DeadGroup]:
     """Without what nobody should see."""
     names = visit.desk.app.settings.hidden
     found = await visit.desk.dead_groups()

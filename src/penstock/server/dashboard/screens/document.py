@@ -19,7 +19,7 @@ from penstock.server.dashboard.filters import CHUNKS, at_document
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
-from penstock.server.dashboard.session import Form, Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -33,7 +33,7 @@ Collection = Annotated[str, Query(min_length=1, max_length=240)]
 From = Annotated[int, Query(alias="from", ge=0, le=2**31)]
 
 
-class Chunks:
+class ChunkCache:
     """The chunks of a document, read again only when it has been published anew: a long one has
     thousands."""
 
@@ -65,7 +65,7 @@ async def document(
     collection: Collection = DEFAULT_COLLECTION,
     first: From = 0,
 ) -> Response:
-    seen = await _seen(visit, document_id, collection, Chunks(visit.desk, first))
+    seen = await _seen(visit, document_id, collection, ChunkCache(visit.desk, first))
     known = seen["document"]
     return page(request, "document.html", title=f"Document {known.ref.id}", **seen)
 
@@ -78,7 +78,7 @@ async def document_live(
     collection: Collection = DEFAULT_COLLECTION,
     first: From = 0,
 ) -> Response:
-    chunks = Chunks(visit.desk, first)
+    chunks = ChunkCache(visit.desk, first)
     await visit.desk.document(document_id, collection)  # 404 before the stream begins
 
     async def render() -> str:
@@ -88,7 +88,9 @@ async def document_live(
     return live(request, render)
 
 
-async def _seen(visit: Visit, name: str, collection: str, chunks: Chunks) -> dict[str, Any]:
+async def _seen(
+    visit: PageContext, name: str, collection: str, chunks: ChunkCache
+) -> dict[str, Any]:
     desk = visit.desk
     found = shown_of(await desk.document(name, collection), desk)
     await chunks.read(found)

@@ -18,7 +18,7 @@ from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router, wants_json
 from penstock.server.dashboard.pages import Flash, page, part, redirect
 from penstock.server.dashboard.screens.document import shown_of
-from penstock.server.dashboard.session import FORM, Form, Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import FORM, Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 from penstock.server.schemas import TITLE_LIMIT
 from penstock.server.uploads import FORM as FILES
@@ -45,7 +45,7 @@ PICTURES = {"PNG": "PNG", "JPEG": "JPEG", "TIFF": "TIFF"}
 FIELDS = ("what", "text", "url", "title", "id", "collection")
 
 
-class Wanted:
+class DocumentSelection:
     """The documents that an address selects."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Wanted:
         return "?" + urlencode(given) if given else ""
 
 
-Which = Annotated[Wanted, Depends()]
+Which = Annotated[DocumentSelection, Depends()]
 
 
 @routes.get("/documents")
@@ -80,7 +80,11 @@ def accepted(scans: str) -> list[str]:
 
 
 async def _screen(
-    request: Request, visit: Visit, wanted: Wanted, fields: dict[str, str], wrong: Problem | None
+    request: Request,
+    visit: PageContext,
+    wanted: DocumentSelection,
+    fields: dict[str, str],
+    wrong: Problem | None,
 ) -> Response:
     state = request.app.state
     settings = state.penstock.settings
@@ -111,7 +115,7 @@ async def documents_live(request: Request, visit: Reading, wanted: Which) -> Res
     return live(request, render)
 
 
-async def _list(visit: Visit, wanted: Wanted) -> dict[str, Any]:
+async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]:
     found = await visit.desk.corpus.documents(
         tenant=visit.desk.tenant,
         collection=wanted.collection or None,
@@ -140,7 +144,9 @@ async def add(request: Request, visit: Writing) -> Response:
             await request.app.state.depth.check(visit.desk.tenant)
             document = await _add_one(visit, form)
         except Refused as error:
-            return await _screen(request, visit, Wanted(), typed(form, *FIELDS), told(error))
+            return await _screen(
+                request, visit, DocumentSelection(), typed(form, *FIELDS), told(error)
+            )
         return _accepted([document])
     kept = empty(*FIELDS, collection="default")
     try:
@@ -157,14 +163,14 @@ async def add(request: Request, visit: Writing) -> Response:
     except Refused as error:
         if wants_json(request):
             raise
-        return await _screen(request, visit, Wanted(), kept, told(error))
+        return await _screen(request, visit, DocumentSelection(), kept, told(error))
     if wants_json(request):
         ref = accepted[0].ref
         return reply({"address": at_document(ref.id, ref.collection)}, 202)
     return _accepted(accepted)
 
 
-async def _add_one(visit: Visit, form: Form) -> Document:
+async def _add_one(visit: PageContext, form: Form) -> Document:
     corpus, tenant = visit.desk.corpus, visit.desk.tenant
     name, title = form.one("id") or None, form.one("title")[:TITLE_LIMIT]
     collection = form.one("collection") or "default"

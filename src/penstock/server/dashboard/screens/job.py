@@ -16,7 +16,7 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
-from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.dashboard.timeline import WIDTH, bars, steps
 
 routes = router()
@@ -38,7 +38,7 @@ async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
     return live(request, render)
 
 
-async def _seen(visit: Visit, job_id: str) -> dict[str, Any]:
+async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
     found = hidden_job(await visit.desk.job(job_id), visit.desk.app.settings.hidden)
     life = steps(found, visit.desk.app.queue.now())
     return {

@@ -17,7 +17,7 @@ from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
-from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -29,7 +29,7 @@ RARE = ("error_type", "task", "parent", "since", "until")
 UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
-class Wanted:
+class JobSelection:
     """The jobs that an address selects; what is empty in it is left out."""
 
     def __init__(
@@ -92,7 +92,7 @@ def _moment(text: str | None) -> float | None:
         raise Problem(422, "invalid", f"{text!r} is no time such as 2026-11-30T12:00") from None
 
 
-Which = Annotated[Wanted, Depends()]
+Which = Annotated[JobSelection, Depends()]
 Place = Annotated[str | None, Query(max_length=64)]
 
 
@@ -115,7 +115,7 @@ async def jobs_live(
 
 
 async def _list(
-    visit: Visit, wanted: Wanted, top: str | None, before: str | None
+    visit: PageContext, wanted: JobSelection, top: str | None, before: str | None
 ) -> dict[str, Any]:
     """A page of the list. While it is open it begins with the job that was at its `top`: what is
     newer is counted and not shown, so that nothing moves under the reader's hand."""
@@ -145,13 +145,13 @@ async def _list(
     }
 
 
-def _line(visit: Visit, job: Job) -> Job:
+def _line(visit: PageContext, job: Job) -> Job:
     """What the list tells of a job, without what nobody should see."""
     short = replace(job, payload={}, result=None, history=[], logs=[])
     return hidden_job(short, visit.desk.app.settings.hidden)
 
 
-def _older(wanted: Wanted, shown: list[Job], found: list[Job]) -> str | None:
+def _older(wanted: JobSelection, shown: list[Job], found: list[Job]) -> str | None:
     if len(found) <= len(shown):
         return None
     return "/jobs" + wanted.query(before=shown[-1].id)

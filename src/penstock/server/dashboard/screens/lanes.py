@@ -15,7 +15,7 @@ from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, part, redirect
-from penstock.server.dashboard.session import Reading, Steering, Visit, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Steering, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -52,7 +52,7 @@ async def lanes_live(request: Request, visit: Reading) -> Response:
     return live(request, render)
 
 
-async def _all(visit: Visit) -> dict[str, Any]:
+async def _all(visit: PageContext) -> dict[str, Any]:
     seen = await visit.desk.lanes(hosts=visit.may_steer)
     first = sorted(seen, key=lambda lane: (_calm(lane), -lane.in_flight - lane.waiting))[:MOST]
     chosen = {lane.name for lane in first}
@@ -81,7 +81,7 @@ async def lane_live(request: Request, visit: Reading, name: str) -> Response:
     return live(request, render)
 
 
-async def _one(request: Request, visit: Visit, name: str) -> dict[str, Any]:
+async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any]:
     seen = await visit.desk.lanes(hosts=visit.may_steer)
     for found in seen:
         if found.name == name:

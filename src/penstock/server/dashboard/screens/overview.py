@@ -10,7 +10,7 @@ from starlette.responses import Response
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import page, part
-from penstock.server.dashboard.session import Reading, Visit
+from penstock.server.dashboard.session import PageContext, Reading
 from penstock.server.routes.overview import overview_of
 
 routes = router()
@@ -34,7 +34,7 @@ async def overview_live(request: Request, visit: Reading) -> Response:
     return live(request, render)
 
 
-async def _seen(request: Request, visit: Visit) -> dict[str, Any]:
+async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
     state, admin = request.app.state, visit.may_steer
     seen = await overview_of(visit.desk, state.looks, admin=admin)
     lanes = await visit.desk.lanes(hosts=admin)

@@ -12,7 +12,7 @@ from penstock.server.dashboard.forms import Refused, empty, number, told, typed,
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, paging, part, redirect
-from penstock.server.dashboard.session import Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 
 routes = router()
@@ -30,7 +30,7 @@ async def tasks(request: Request, visit: Reading, before: Before = None) -> Resp
 
 async def _screen(
     request: Request,
-    visit: Visit,
+    visit: PageContext,
     fields: dict[str, str],
     wrong: Problem | None,
     before: str | None = None,
@@ -49,7 +49,7 @@ async def tasks_live(request: Request, visit: Reading, before: Before = None) ->
     return live(request, render)
 
 
-async def _list(visit: Visit, before: str | None) -> dict[str, Any]:
+async def _list(visit: PageContext, before: str | None) -> dict[str, Any]:
     tenant = visit.desk.tenant
     found = await visit.desk.research.tasks(tenant=tenant, limit=PAGE + 1, before=before)
     shown = found[:PAGE]

@@ -16,7 +16,7 @@ from penstock.server.dashboard.forms import Refused, told, typed, whole_number
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
-from penstock.server.dashboard.session import Form, Reading, Visit, Writing, read_form
+from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 from penstock.server.routes.tasks import exported
 
@@ -71,7 +71,7 @@ async def task(request: Request, visit: Reading, task_id: str, first: From = 0) 
 
 async def _screen(
     request: Request,
-    visit: Visit,
+    visit: PageContext,
     task_id: str,
     fields: dict[str, str],
     chosen: list[str],
@@ -104,7 +104,7 @@ async def task_live(request: Request, visit: Reading, task_id: str, first: From 
     return live(request, render)
 
 
-async def _seen(visit: Visit, task_id: str, first: int) -> dict[str, Any]:
+async def _seen(visit: PageContext, task_id: str, first: int) -> dict[str, Any]:
     view: TaskView = await visit.desk.task(task_id, limit=MOST_LISTED)
     works = view.results[first : first + PAGE]
     if first + PAGE > MOST_LISTED:
