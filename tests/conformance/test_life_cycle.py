@@ -251,17 +251,19 @@ class LifeCycle(RuleBasedStateMachine):
         if later and settlement.outcome in (Outcome.RETRY, Outcome.RELEASED, Outcome.HANDED_BACK):
             settlement = settlement._replace(run_at=time.time() + HOUR)
         stale = self.run(settle(self.members[by], settlement))
-        assert stale == ([settlement] if self.refused(settlement) else [])
+        assert stale == ([settlement] if self.refused(settlement, by) else [])
         job = self.model.get(lease.id)
-        if job and job.lease is lease and job.holder is not None:
+        if job and job.lease is lease and job.holder == by:
             self.end(job, settlement)
 
-    def refused(self, settlement: Settlement) -> bool:
-        """Not by the newest lease, or of a job that has been cancelled."""
+    def refused(self, settlement: Settlement, by: int) -> bool:
+        """Not by the newest lease, while another holds it, or of a job that has been cancelled."""
         if settlement.outcome is Outcome.CANCEL_SEEN:
             return False
         job = self.model.get(settlement.lease.id)
-        return not job or job.lease is not settlement.lease or job.state is JobState.CANCELLED
+        if not job or job.lease is not settlement.lease or job.state is JobState.CANCELLED:
+            return True
+        return job.holder not in (None, by)
 
     def end(self, job: ModelJob, settlement: Settlement) -> None:
         """A settlement by the holder."""
