@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, Penstock
+from penstock.intake.line import FULL
 from penstock.intake.once import ROUTE
 from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
@@ -342,7 +343,8 @@ async def make_again(cluster: Cluster, url: str) -> None:
 async def test_full_queue_pauses_partitions_until_there_is_room(
     cluster: Cluster, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic, count = cluster.topic(2), 140
+    # Enough for either partition to be full if all that there is room for is of it.
+    topic, count = cluster.topic(2), 2 * (41 + FULL)
     cluster.send(topic, jobs(count), partitions=2)
     app = new_app(url)
 
