@@ -175,8 +175,13 @@ def slowed(lane: LaneInfo) -> str | None:
     """How much slower than configured a lane goes after 429s, in words; None: it is not."""
     if lane.configured_spacing is None:
         return None
-    full = f"{1 / lane.configured_spacing:.3g}" if lane.configured_spacing else "no limit"
-    return f"slowed to {1 / lane.spacing:.3g} starts/s (configured: {full}) after repeated 429s"
+    now, full = starts_per_second(lane.spacing), starts_per_second(lane.configured_spacing)
+    return f"slowed to {now} starts/s (configured: {full}) after repeated 429s"
+
+
+def starts_per_second(spacing: float) -> str:
+    """The rate of a lane whose starts are `spacing` seconds apart."""
+    return f"{1 / spacing:.3g}" if spacing else "no limit"
 
 
 def _of_lane(lane: LaneInfo) -> list[Attention]:

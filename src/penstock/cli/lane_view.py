@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from penstock.attention import slowed
+from penstock.attention import slowed, starts_per_second
 from penstock.cli.output import Column, print_table
 from penstock.cli.text import duration, printable
 
@@ -87,11 +87,10 @@ def print_lanes(lanes: Sequence[LaneInfo]) -> None:
 
 
 def _starts(lane: LaneInfo) -> str:
-    now = f"{1 / lane.spacing:.3g}" if lane.spacing else "no limit"
-    full = lane.configured_spacing
-    if full is None:
+    now = starts_per_second(lane.spacing)
+    if lane.configured_spacing is None:
         return now
-    return f"{now} (slowed from {f'{1 / full:.3g}' if full else 'no limit'})"
+    return f"{now} (slowed from {starts_per_second(lane.configured_spacing)})"
 
 
 def _breaker(lane: LaneInfo) -> str:
