@@ -9,9 +9,9 @@ from pathlib import Path
 
 from benchmarks.report import AtMost, Better, Figure, Result
 from benchmarks.sizes import Sizes
-from penstock.ingest.chunk import chunk
-from penstock.ingest.mask import mask
-from penstock.ingest.parse.pool import ParserPool
+from penstock.documents.chunk import chunk
+from penstock.documents.mask import mask
+from penstock.documents.parse.pool import ParserPool
 from tests.support import documents
 from tests.support.pii import LANGUAGES, figures, handwritten_negatives, labelled
 

@@ -25,11 +25,11 @@ from rich.table import Table
 
 from benchmarks.report import AtLeast, Better, Figure, Result
 from benchmarks.sizes import Sizes
-from penstock.adapters.embedders.offline import OfflineEmbedder
-from penstock.corpus.fusion import DEPTH, RankedHit, fuse
-from penstock.corpus.query import WeighedQuery, match_expression, query_terms, weigh
-from penstock.corpus.relevance import Cutoff, relevant
-from penstock.corpus.terms import FTS5_TOKENIZER, index_terms, script
+from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.retrieval.fusion import DEPTH, RankedHit, fuse
+from penstock.retrieval.query import WeighedQuery, match_expression, query_terms, weigh
+from penstock.retrieval.relevance import Cutoff, relevant
+from penstock.retrieval.terms import FTS5_TOKENIZER, index_terms, script
 
 DATA = Path(__file__).parent / "data" / "retrieval"
 UNANSWERED = DATA / "unanswered.txt"

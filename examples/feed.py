@@ -3,7 +3,7 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import Fed, JobContext, Penstock
+from penstock import FeedEntry, JobContext, Penstock
 
 
 async def main(folder: str) -> None:
@@ -13,9 +13,9 @@ async def main(folder: str) -> None:
     async def search(ctx: JobContext, page: int) -> str:
         return f"page {page}"
 
-    async def follow(after: str | None, count: int) -> list[Fed]:
+    async def follow(after: str | None, count: int) -> list[FeedEntry]:
         """So many entries at least, and then the connection is lost."""
-        seen: list[Fed] = []
+        seen: list[FeedEntry] = []
         async with app.feeds.follow("default", after) as batches:
             async for batch in batches:
                 seen += batch

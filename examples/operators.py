@@ -5,7 +5,7 @@ import asyncio
 from tempfile import TemporaryDirectory
 
 from penstock import JobContext, Penstock
-from penstock.attention import look
+from penstock.api.attention import look
 
 LANES = {"shop": {"min_interval_seconds": 0.0, "max_parallel": 1}}
 

@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from penstock import JobContext, Penstock, RobotsRefused
-from penstock.model.fence import fenced
 from penstock.research.page import TIMEOUT_SECONDS, fetch_page
 from penstock.research.robots import Robots
+from penstock.text.fence import fenced
 
 STORY = "The sluice opens at dawn, and the keeper writes the time into a book. " * 5
 PAGES = {

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from mcp.server.mcpserver.tools import Tool
 
-from penstock.mcp.desk import WriteDesk
+from penstock.mcp.tool_view import WriteDesk
 from penstock.mcp.tools import all_tools, instructions
 from penstock.mcp.tools.define import answer_schema
 from tools.schema_words import row, section, type_of

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy
 
 from benchmarks.documents.texts import PAGE_TOKENS, Writer, writers
-from penstock.adapters.embedders.offline import OfflineEmbedder
-from penstock.adapters.sqlite.corpus import SqliteCorpus
+from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.corpus.terms import index_terms, script
-from penstock.ingest.tokens import count_tokens
+from penstock.documents.tokens import count_tokens
 from penstock.model.document import DocumentRef, NewChunk, Staged, Upload
-from penstock.ports.corpus import Version
+from penstock.ports.documents import Version
+from penstock.retrieval.terms import index_terms, script
 
 CHUNKS = 100
 """Of a document."""
@@ -41,7 +41,7 @@ def fill(folder: Path, chunks: int) -> None:
 async def _fill(folder: Path, chunks: int) -> None:
     file = SqliteFile(url(folder), durable=False)
     await file.open()
-    corpus = SqliteCorpus(file)
+    corpus = SqliteDocuments(file)
     await corpus.open()
     embedder = OfflineEmbedder()
     numbers = numpy.random.default_rng(SEED)
@@ -83,7 +83,7 @@ def _vectors(numbers: numpy.random.Generator, count: int) -> list[bytes]:
 
 
 async def _store(
-    corpus: SqliteCorpus, number: int, chunks: Sequence[NewChunk], vectors: Sequence[bytes]
+    corpus: SqliteDocuments, number: int, chunks: Sequence[NewChunk], vectors: Sequence[bytes]
 ) -> None:
     ref = DocumentRef("default", "default", f"filled-{number}")
     about = {"shelf": number % SHELVES}

@@ -22,8 +22,8 @@ from benchmarks.report import Better, Cell, Figure, Result, Target, TimesThePeer
 from benchmarks.served import peers
 from benchmarks.served.servers import Postgres
 from benchmarks.sizes import Sizes
-from penstock.ingest.chunk import ChunkSettings
-from penstock.ingest.tokens import TOKEN
+from penstock.documents.chunk import ChunkSettings
+from penstock.documents.tokens import TOKEN
 
 FACTOR = 2
 NAME = "ingestion, documents of 10 pages"

@@ -38,7 +38,7 @@ class Language:
     stop: str
     font: str
     tokens: float
-    """Of a word with its particle and blank, about, as `penstock.ingest.tokens` counts."""
+    """Of a word with its particle and blank, about, as `penstock.documents.tokens` counts."""
     line: int
     """Characters of a line on a page of 10 pages that hold about 5,000 tokens."""
 

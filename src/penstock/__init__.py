@@ -3,11 +3,7 @@
 import importlib
 import typing
 
-from penstock.model.agent import VERSION as _VERSION
-from penstock.model.answer import Answer, AnswerState
-from penstock.model.change import Change
-from penstock.model.document import Document, DocumentState
-from penstock.model.errors import (
+from penstock.errors import (
     AddressRefused,
     AnswerNotFound,
     AuthenticationError,
@@ -57,9 +53,13 @@ from penstock.model.errors import (
     ValidationError,
     WaitTimeout,
 )
+from penstock.model.answer import Answer, AnswerState
+from penstock.model.change import Change
+from penstock.model.document import Document, DocumentState
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import Fed, JobFilter, Stopped
+from penstock.ports.queue import FeedEntry, JobFilter, Stopped
+from penstock.text.user_agent import VERSION as _VERSION
 
 if typing.TYPE_CHECKING:
     from penstock.app import Penstock
@@ -104,7 +104,7 @@ __all__ = [
     "DocumentState",
     "DocumentTooLarge",
     "EmbedderError",
-    "Fed",
+    "FeedEntry",
     "FetchError",
     "HttpError",
     "IntakeError",

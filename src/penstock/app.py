@@ -15,13 +15,11 @@ from penstock.engine.enqueuer import Enqueuer, When
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
+from penstock.engine.request_scopes import RequestScopes
 from penstock.engine.retry import Backoff
 from penstock.engine.schedule import make_periodic
-from penstock.engine.visitors import Visitors
 from penstock.engine.waiters import JobWaiters, LogWaiters
-from penstock.lanes.registry import LaneRegistry
-from penstock.model.change import Change
-from penstock.model.errors import (
+from penstock.errors import (
     ConfigError,
     JobCancelled,
     JobFailed,
@@ -29,18 +27,20 @@ from penstock.model.errors import (
     ValidationError,
     WaitTimeout,
 )
+from penstock.lanes.registry import LaneRegistry
+from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
-from penstock.operating import Operating
-from penstock.parts import Parts
 from penstock.ports.access import AccessStore
-from penstock.ports.queue import Fed, JobFilter, Stopped, Topic
-from penstock.queues import choose_queue
+from penstock.ports.queue import FeedEntry, JobFilter, Stopped, Topic
+from penstock.wiring.operations import Operations
+from penstock.wiring.queues import choose_queue
+from penstock.wiring.services import AppServices
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
-    from penstock.ingest.library import Library
+    from penstock.documents.service import Library
     from penstock.research.service import Research
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,7 +49,7 @@ DRAIN_PAUSE = 0.02
 """Between two looks at whether work is left."""
 
 
-class Penstock(Operating):
+class Penstock(Operations):
     """A queue, the handlers registered for it, and everything one can ask of it.
 
     `queue` is a URL: `sqlite:///jobs.db`, `postgresql://user@host/database` or
@@ -82,13 +82,13 @@ class Penstock(Operating):
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.settings)
-        self._visitors = Visitors(self.queue, self.settings)
+        self._visitors = RequestScopes(self.queue, self.settings)
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
         self._opened = 0
         self._to_close = AsyncExitStack()
-        self._parts = Parts(
+        self._parts = AppServices(
             self.queue,
             self.config,
             self.lanes,
@@ -413,7 +413,7 @@ class Penstock(Operating):
         *,
         wait: float = 0.0,
         limit: int = 1000,
-    ) -> list[Fed]:
+    ) -> list[FeedEntry]:
         """Changes of all logs of a tenant after a position, or from the oldest kept (about an
         hour); waits up to `wait` s for the first. `feeds.follow` is for a stream of them."""
         start = await self.queue.feed_end(tenant) if after is None and wait > 0 else after

@@ -10,7 +10,7 @@ import httpx2 as httpx
 import pytest
 from playwright.sync_api import expect
 
-from penstock.ingest.parse.sniff import Mime
+from penstock.documents.parse.sniff import Mime
 from penstock.server.dashboard.screens.documents import ACCEPTED, PICTURES, accepted
 from tests.support.dashboard import Board, Device, Look
 from tests.support.screens import (

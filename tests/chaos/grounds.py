@@ -12,7 +12,7 @@ from typing import Self
 from tests.support.proxy import Proxy
 from tests.support.servers import PostgresServer, PrivateServer, RedisServer
 
-MOST_DELAY = 0.05
+MAX_DELAY = 0.05
 GONE_SECONDS = 1.0
 
 
@@ -79,7 +79,7 @@ class ServerGround(Ground):
             case "half-close":
                 self._proxy.half_close()
             case "delay":
-                self._proxy.delay = chance.uniform(0.0, MOST_DELAY)
+                self._proxy.delay = chance.uniform(0.0, MAX_DELAY)
                 await asyncio.sleep(GONE_SECONDS)
                 self._proxy.delay = 0.0
             case "away":

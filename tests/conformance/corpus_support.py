@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.adapters.postgres import PostgresQueue
-from penstock.adapters.postgres.corpus import PostgresCorpus
-from penstock.adapters.sqlite.corpus import SqliteCorpus
+from penstock.adapters.postgres.documents import PostgresDocuments
+from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.model.document import (
     DEFAULT_COLLECTION,
@@ -22,7 +22,7 @@ from penstock.model.document import (
     Staged,
     Upload,
 )
-from penstock.ports.corpus import Corpus, CorpusQuery, Findings, Scope, Version
+from penstock.ports.documents import DocumentQuery, DocumentStore, Findings, Scope, Version
 from tests.support.servers import postgres_url
 
 MODEL = "toy-1"
@@ -32,10 +32,10 @@ WORDS = ("sun", "moon", "rain", "snow", "wind", "tide", "leaf", "root")
 
 
 @asynccontextmanager
-async def _sqlite(place: Path) -> AsyncIterator[Corpus]:
+async def _sqlite(place: Path) -> AsyncIterator[DocumentStore]:
     file = SqliteFile(f"sqlite:///{place}/corpus.db", durable=False)
     await file.open()
-    corpus = SqliteCorpus(file)
+    corpus = SqliteDocuments(file)
     await corpus.open()
     yield corpus
     await corpus.close()
@@ -43,18 +43,18 @@ async def _sqlite(place: Path) -> AsyncIterator[Corpus]:
 
 
 @asynccontextmanager
-async def _postgres(place: Path) -> AsyncIterator[Corpus]:
+async def _postgres(place: Path) -> AsyncIterator[DocumentStore]:
     namespace = f"test_{hashlib.sha256(str(place).encode()).hexdigest()[:24]}"
     queue = PostgresQueue(f"{postgres_url()}?namespace={namespace}")
     await queue.open()
-    corpus = PostgresCorpus(queue.database, queue.pool)
+    corpus = PostgresDocuments(queue.database, queue.pool)
     await corpus.open()
     yield corpus
     await corpus.close()
     await queue.close()
 
 
-CORPORA: dict[str, Callable[[Path], AbstractAsyncContextManager[Corpus]]] = {
+CORPORA: dict[str, Callable[[Path], AbstractAsyncContextManager[DocumentStore]]] = {
     "postgres": _postgres,
     "sqlite": _sqlite,
 }
@@ -89,26 +89,28 @@ def staged_of(chunks: Sequence[str], title: str = "a title") -> Staged:
     return Staged("".join(chunks), new, title, "text/plain", {"email": 2})
 
 
-async def accept(corpus: Corpus, ref: DocumentRef, content: str = "", **options: Any) -> Version:
+async def accept(
+    corpus: DocumentStore, ref: DocumentRef, content: str = "", **options: Any
+) -> Version:
     accepted = await corpus.accept(upload_of(ref, content, **options))
     assert accepted.new
     return Version(ref, accepted.document.generation)
 
 
-async def embed(corpus: Corpus, version: Version, model: str = MODEL) -> None:
+async def embed(corpus: DocumentStore, version: Version, model: str = MODEL) -> None:
     missing = await corpus.to_embed(version, model)
     assert missing is not None
     vectors = {one.hash: vector_of(one.text) for one in missing}
     await corpus.put_vectors(version.ref.tenant, model, vectors)
 
 
-async def publish(corpus: Corpus, version: Version, *chunks: str) -> bool:
+async def publish(corpus: DocumentStore, version: Version, *chunks: str) -> bool:
     assert await corpus.stage(version, staged_of(chunks))
     await embed(corpus, version)
     return await corpus.publish(version, MODEL)
 
 
-async def add(corpus: Corpus, ref: DocumentRef, *chunks: str, **options: Any) -> Version:
+async def add(corpus: DocumentStore, ref: DocumentRef, *chunks: str, **options: Any) -> Version:
     """A document that can be found."""
     version = await accept(corpus, ref, "\n".join(chunks), **options)
     assert await publish(corpus, version, *chunks)
@@ -116,7 +118,7 @@ async def add(corpus: Corpus, ref: DocumentRef, *chunks: str, **options: Any) ->
 
 
 async def find(
-    corpus: Corpus,
+    corpus: DocumentStore,
     query: str,
     *,
     tenant: str = TENANT,
@@ -136,9 +138,9 @@ def wanted(
     vector: bytes | None,
     model: str = MODEL,
     limit: int = 10,
-) -> CorpusQuery:
+) -> DocumentQuery:
     """All terms that are asked for are looked for."""
-    return CorpusQuery(scope, terms, lambda frequencies, total: terms, vector, model, limit)
+    return DocumentQuery(scope, terms, lambda frequencies, total: terms, vector, model, limit)
 
 
 def texts(findings: Findings) -> list[str]:
@@ -149,7 +151,7 @@ def nearest(findings: Findings) -> list[str]:
     return [findings.places[hit.chunk].chunk.text for hit in findings.vector]
 
 
-async def there(corpus: Corpus, ref: DocumentRef) -> Document:
+async def there(corpus: DocumentStore, ref: DocumentRef) -> Document:
     document = await corpus.get(ref)
     assert document is not None
     return document

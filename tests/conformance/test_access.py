@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import ValidationError
 from penstock.model.access import Action, ActionOutcome, KeyScope, hash_of, new_key
-from penstock.model.errors import ValidationError
 from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore, Beginning, Begun, Conflict, Done
 from tests.conformance.access_support import (

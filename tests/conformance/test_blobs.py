@@ -14,7 +14,7 @@ import pytest
 from penstock.adapters.blobs.address import bucket_address
 from penstock.adapters.blobs.bucket import PIECE, BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
-from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
+from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, BlobStore
 from tests.support.buckets import KEYS, GcsBucket, s3_bucket, s3_url

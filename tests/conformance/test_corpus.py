@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import PenstockError
 from penstock.model.document import DocumentState
-from penstock.model.errors import PenstockError
-from penstock.ports.corpus import Corpus, CorpusQuery, Scope
+from penstock.ports.documents import DocumentQuery, DocumentStore, Scope
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -37,7 +37,7 @@ class Place:
     def __init__(self, name: str, folder: Path) -> None:
         self._open, self._folder = CORPORA[name], folder
 
-    def open(self) -> AbstractAsyncContextManager[Corpus]:
+    def open(self) -> AbstractAsyncContextManager[DocumentStore]:
         return self._open(self._folder)
 
 
@@ -47,12 +47,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-async def corpus(place: Place) -> AsyncIterator[Corpus]:
+async def corpus(place: Place) -> AsyncIterator[DocumentStore]:
     async with place.open() as corpus:
         yield corpus
 
 
-async def test_document_goes_from_accepted_to_found(corpus: Corpus) -> None:
+async def test_document_goes_from_accepted_to_found(corpus: DocumentStore) -> None:
     ref = ref_of("weather")
     version = await accept(corpus, ref, "x", title="Weather", metadata={"year": 2026})
     accepted = await there(corpus, ref)
@@ -74,7 +74,7 @@ async def test_document_goes_from_accepted_to_found(corpus: Corpus) -> None:
     assert found.places[hit.chunk].document == document
 
 
-async def test_nothing_is_found_before_it_is_published(corpus: Corpus) -> None:
+async def test_nothing_is_found_before_it_is_published(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"))
     await corpus.stage(version, staged_of(["sun"]))
     await embed(corpus, version)
@@ -85,7 +85,7 @@ async def test_nothing_is_found_before_it_is_published(corpus: Corpus) -> None:
     assert await corpus.text(version.ref) is None
 
 
-async def test_chunks_and_text_are_those_that_were_staged(corpus: Corpus) -> None:
+async def test_chunks_and_text_are_those_that_were_staged(corpus: DocumentStore) -> None:
     version = await add(corpus, ref_of("a"), "sun ", "moon 月 ", "rain")
     chunks = await corpus.chunks(version.ref)
 
@@ -98,7 +98,7 @@ async def test_chunks_and_text_are_those_that_were_staged(corpus: Corpus) -> Non
     assert [chunk.page_starts for chunk in chunks] == [(chunk.end - 1,) for chunk in chunks]
 
 
-async def test_new_version_replaces_the_old_one_at_once(corpus: Corpus) -> None:
+async def test_new_version_replaces_the_old_one_at_once(corpus: DocumentStore) -> None:
     ref = ref_of("a")
     await add(corpus, ref, "sun sun", "sun rain")
     newer = await accept(corpus, ref, "new")
@@ -113,7 +113,7 @@ async def test_new_version_replaces_the_old_one_at_once(corpus: Corpus) -> None:
     assert [chunk.text for chunk in await corpus.chunks(ref)] == ["moon"]
 
 
-async def test_slow_first_version_never_publishes_over_the_second(corpus: Corpus) -> None:
+async def test_slow_first_version_never_publishes_over_the_second(corpus: DocumentStore) -> None:
     ref = ref_of("a")
     slow = await accept(corpus, ref, "one")
     await corpus.stage(slow, staged_of(["sun"]))
@@ -129,7 +129,9 @@ async def test_slow_first_version_never_publishes_over_the_second(corpus: Corpus
     assert texts(await find(corpus, "sun moon")) == ["moon"]
 
 
-async def test_a_generation_tells_when_and_not_how_much_others_upload(corpus: Corpus) -> None:
+async def test_a_generation_tells_when_and_not_how_much_others_upload(
+    corpus: DocumentStore,
+) -> None:
     """It was a count over all tenants."""
     versions = [await accept(corpus, ref_of("a"), "one")]
     for number in range(20):
@@ -141,7 +143,7 @@ async def test_a_generation_tells_when_and_not_how_much_others_upload(corpus: Co
 
 
 async def test_slow_version_never_publishes_over_a_delete_or_what_came_after_it(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     ref = ref_of("a")
     slow = await accept(corpus, ref, "one")
@@ -157,7 +159,7 @@ async def test_slow_version_never_publishes_over_a_delete_or_what_came_after_it(
     assert texts(await find(corpus, "sun moon")) == ["moon"]
 
 
-async def test_the_same_upload_again_changes_nothing(corpus: Corpus) -> None:
+async def test_the_same_upload_again_changes_nothing(corpus: DocumentStore) -> None:
     ref = ref_of("a")
     first = await accept(corpus, ref, "same")
     again = await corpus.accept(upload_of(ref, "same"))
@@ -168,7 +170,7 @@ async def test_the_same_upload_again_changes_nothing(corpus: Corpus) -> None:
 
 
 async def test_the_same_upload_again_is_a_new_try_where_it_failed_and_one_is_asked_for(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     ref = ref_of("a")
     version = await accept(corpus, ref, "same")
@@ -184,7 +186,7 @@ async def test_the_same_upload_again_is_a_new_try_where_it_failed_and_one_is_ask
     assert (again.document.state, again.document.error) == (DocumentState.PROCESSING, None)
 
 
-async def test_failed_second_version_leaves_the_first_to_be_found(corpus: Corpus) -> None:
+async def test_failed_second_version_leaves_the_first_to_be_found(corpus: DocumentStore) -> None:
     ref = ref_of("a")
     await add(corpus, ref, "sun")
     version = await accept(corpus, ref, "new")
@@ -195,7 +197,7 @@ async def test_failed_second_version_leaves_the_first_to_be_found(corpus: Corpus
     assert (await there(corpus, ref)).live
 
 
-async def test_publishing_without_all_vectors_is_refused(corpus: Corpus) -> None:
+async def test_publishing_without_all_vectors_is_refused(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"))
     await corpus.stage(version, staged_of(["sun", "moon"]))
     missing = await corpus.to_embed(version, MODEL)
@@ -208,7 +210,7 @@ async def test_publishing_without_all_vectors_is_refused(corpus: Corpus) -> None
     assert await corpus.to_embed(version, MODEL) == missing[1:]
 
 
-async def test_text_that_was_embedded_before_is_not_embedded_again(corpus: Corpus) -> None:
+async def test_text_that_was_embedded_before_is_not_embedded_again(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun", "moon")
     version = await accept(corpus, ref_of("b"), "other")
     await corpus.stage(version, staged_of(["moon", "rain", "rain"]))
@@ -220,7 +222,7 @@ async def test_text_that_was_embedded_before_is_not_embedded_again(corpus: Corpu
     assert [one.text for one in other] == ["moon", "rain"], "by another model all are new"
 
 
-async def test_vectors_of_another_tenant_are_not_reused(corpus: Corpus) -> None:
+async def test_vectors_of_another_tenant_are_not_reused(corpus: DocumentStore) -> None:
     """Whether somebody else has the same text is nobody's business."""
     await add(corpus, ref_of("a"), "sun")
     version = await accept(corpus, ref_of("a", tenant="other"))
@@ -230,7 +232,7 @@ async def test_vectors_of_another_tenant_are_not_reused(corpus: Corpus) -> None:
     assert [one.text for one in missing] == ["sun"]
 
 
-async def test_a_tenant_finds_only_its_own(corpus: Corpus) -> None:
+async def test_a_tenant_finds_only_its_own(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a", tenant="ada"), "sun of ada")
     await add(corpus, ref_of("a", tenant="bob"), "sun of bob")
 
@@ -243,7 +245,9 @@ async def test_a_tenant_finds_only_its_own(corpus: Corpus) -> None:
     assert await corpus.delete(ref_of("a", tenant="eve")) is None
 
 
-async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Corpus) -> None:
+async def test_search_is_narrowed_by_collection_document_and_metadata(
+    corpus: DocumentStore,
+) -> None:
     for name, collection, metadata in (
         ("one", "red", {"year": 2024, "tag": "x"}),
         ("two", "red", {"year": 2025, "tag": "x"}),
@@ -272,7 +276,7 @@ async def test_search_is_narrowed_by_collection_document_and_metadata(corpus: Co
 
 
 async def test_what_another_process_publishes_and_deletes_is_seen_by_the_next_search(
-    place: Place, corpus: Corpus
+    place: Place, corpus: DocumentStore
 ) -> None:
     await add(corpus, ref_of("a"), "sun", "sun leaf")
     assert len(nearest(await find(corpus, "sun"))) == 2
@@ -289,13 +293,13 @@ async def test_what_another_process_publishes_and_deletes_is_seen_by_the_next_se
 
 
 async def test_search_while_others_publish_sees_one_version_by_text_and_vector(
-    place: Place, corpus: Corpus
+    place: Place, corpus: DocumentStore
 ) -> None:
     ref, size = ref_of("a"), 7
     done = asyncio.Event()
     seen: set[str] = set()
 
-    async def publishing(other: Corpus) -> None:
+    async def publishing(other: DocumentStore) -> None:
         version = 0
         while version < 20 or len(seen) <= 2:  # on a busy machine searches take their time
             await add(other, ref, *(f"sun v{version} c{n}" for n in range(size)))
@@ -315,7 +319,7 @@ async def test_search_while_others_publish_sees_one_version_by_text_and_vector(
             group.create_task(work)
 
 
-async def test_many_changes_in_any_order_leave_what_is_there(corpus: Corpus) -> None:
+async def test_many_changes_in_any_order_leave_what_is_there(corpus: DocumentStore) -> None:
     """The vectors in memory follow by increments; they must not drift from what is stored."""
     alive: dict[str, str] = {}
     for step in range(60):
@@ -331,7 +335,7 @@ async def test_many_changes_in_any_order_leave_what_is_there(corpus: Corpus) -> 
             assert sorted(texts(found)) == sorted(nearest(found)) == sorted(alive.values())
 
 
-async def test_best_come_first_and_no_more_than_asked_for(corpus: Corpus) -> None:
+async def test_best_come_first_and_no_more_than_asked_for(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), *(["sun"] * 1 + ["sun moon", "sun moon rain", "tide"]))
     found = await find(corpus, "sun", limit=2)
     assert nearest(found) == ["sun", "sun moon"]
@@ -343,14 +347,14 @@ async def test_best_come_first_and_no_more_than_asked_for(corpus: Corpus) -> Non
 @pytest.mark.parametrize(
     "query", ['"', "a OR b", "NEAR(x y)", "*", "(", "terms:sun", "-sun", "'; DROP TABLE"]
 )
-async def test_no_query_is_a_mistake(corpus: Corpus, query: str) -> None:
+async def test_no_query_is_a_mistake(corpus: DocumentStore, query: str) -> None:
     await add(corpus, ref_of("a"), "sun")
     scope = Scope(TENANT)
     found = await corpus.find(wanted(scope, [query], vector_of("sun")))
     assert nearest(found) == ["sun"]
 
 
-async def test_search_without_terms_or_without_a_vector(corpus: Corpus) -> None:
+async def test_search_without_terms_or_without_a_vector(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun")
     neither = await corpus.find(wanted(Scope(TENANT), [], None))
     assert (neither.text, neither.vector) == ([], [])
@@ -358,13 +362,13 @@ async def test_search_without_terms_or_without_a_vector(corpus: Corpus) -> None:
     assert (len(text.text), len(text.vector)) == (1, 0)
 
 
-async def test_vector_of_another_length_is_a_clear_error(corpus: Corpus) -> None:
+async def test_vector_of_another_length_is_a_clear_error(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun")
     with pytest.raises(PenstockError, match="3 dimensions"):
         await corpus.find(wanted(Scope(TENANT), [], b"\0" * 12))
 
 
-async def test_documents_are_listed_newest_first_page_by_page(corpus: Corpus) -> None:
+async def test_documents_are_listed_newest_first_page_by_page(corpus: DocumentStore) -> None:
     for n in range(5):
         await accept(corpus, ref_of(f"d{n}", collection="even" if n % 2 == 0 else "odd"))
     await add(corpus, ref_of("d1", collection="odd"), "sun")
@@ -379,7 +383,9 @@ async def test_documents_are_listed_newest_first_page_by_page(corpus: Corpus) ->
     assert [one.ref.id for one in done] == ["d1"]
 
 
-async def test_collections_are_named_and_so_are_those_that_have_a_document(corpus: Corpus) -> None:
+async def test_collections_are_named_and_so_are_those_that_have_a_document(
+    corpus: DocumentStore,
+) -> None:
     assert await corpus.collections(TENANT) == []
     for name, collection in (("a", "mills"), ("b", "mills"), ("a", "weirs"), ("c", "")):
         await accept(corpus, ref_of(name, collection=collection))
@@ -392,26 +398,26 @@ async def test_collections_are_named_and_so_are_those_that_have_a_document(corpu
     assert await corpus.collections(TENANT) == ["", "mills"]
 
 
-async def test_staging_again_after_a_crash_replaces_what_was_staged(corpus: Corpus) -> None:
+async def test_staging_again_after_a_crash_replaces_what_was_staged(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"))
     await corpus.stage(version, staged_of(["sun", "moon"]))
     assert await publish(corpus, version, "rain")
     assert [chunk.text for chunk in await corpus.chunks(version.ref)] == ["rain"]
 
 
-async def test_publishing_twice_is_harmless(corpus: Corpus) -> None:
+async def test_publishing_twice_is_harmless(corpus: DocumentStore) -> None:
     version = await add(corpus, ref_of("a"), "sun")
     assert await corpus.publish(version, MODEL)
     found = await find(corpus, "sun")
     assert texts(found) == nearest(found) == ["sun"]
 
 
-async def test_uploads_of_many_at_once_take_generations_of_their_own(corpus: Corpus) -> None:
+async def test_uploads_of_many_at_once_take_generations_of_their_own(corpus: DocumentStore) -> None:
     versions = await asyncio.gather(*(accept(corpus, ref_of(f"d{n}")) for n in range(50)))
     assert len({version.generation for version in versions}) == 50
 
 
-async def test_document_without_text_can_be_published_and_deleted(corpus: Corpus) -> None:
+async def test_document_without_text_can_be_published_and_deleted(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"))
     assert await publish(corpus, version)
     assert (await there(corpus, version.ref)).chunks == 0
@@ -419,7 +425,7 @@ async def test_document_without_text_can_be_published_and_deleted(corpus: Corpus
     assert await corpus.delete(version.ref) is not None
 
 
-async def test_terms_are_chosen_by_how_many_chunks_hold_them(corpus: Corpus) -> None:
+async def test_terms_are_chosen_by_how_many_chunks_hold_them(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun", "sun moon", "sun moon rain")
     told: list[tuple[dict[str, int], int]] = []
 
@@ -428,7 +434,7 @@ async def test_terms_are_chosen_by_how_many_chunks_hold_them(corpus: Corpus) -> 
         return ["rain"]
 
     found = await corpus.find(
-        CorpusQuery(Scope(TENANT), ["sun", "moon", "rain", "snow"], rarest, None, MODEL, 10)
+        DocumentQuery(Scope(TENANT), ["sun", "moon", "rain", "snow"], rarest, None, MODEL, 10)
     )
     assert texts(found) == ["sun moon rain"]
     assert told == [({"sun": 3, "moon": 2, "rain": 1}, 3)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.document import Document, DocumentState
-from penstock.ports.corpus import Arrived, Corpus, Version
+from penstock.ports.documents import Arrived, DocumentStore, Version
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -27,17 +27,17 @@ ADDRESS = "what says what to fetch"
 
 
 @pytest.fixture(params=sorted(CORPORA))
-async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     async with CORPORA[request.param](tmp_path) as corpus:
         yield corpus
 
 
-async def fail(corpus: Corpus, version: Version) -> None:
+async def fail(corpus: DocumentStore, version: Version) -> None:
     assert await corpus.mark(version, state=DocumentState.FAILED, stage="fetch", progress=0.0)
 
 
 async def arrive(
-    corpus: Corpus, version: Version, content: str, charset: str = ""
+    corpus: DocumentStore, version: Version, content: str, charset: str = ""
 ) -> Document | None:
     """What the document's address holds, as if it had been fetched."""
     upload = upload_of(version.ref, content)
@@ -46,7 +46,7 @@ async def arrive(
     return await corpus.fetched(version, address, arrived)
 
 
-async def test_document_to_be_fetched_is_accepted_before_it_is_there(corpus: Corpus) -> None:
+async def test_document_to_be_fetched_is_accepted_before_it_is_there(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"), ADDRESS, remote=True, title="as given")
     waiting = await there(corpus, version.ref)
     assert (waiting.state, waiting.stage, waiting.remote) == ("processing", "fetch", True)
@@ -70,7 +70,7 @@ async def test_document_to_be_fetched_is_accepted_before_it_is_there(corpus: Cor
     assert texts(await find(corpus, "sun")) == ["sun"]
 
 
-async def test_same_content_fetched_again_leaves_what_is_published(corpus: Corpus) -> None:
+async def test_same_content_fetched_again_leaves_what_is_published(corpus: DocumentStore) -> None:
     live = await add(corpus, ref_of("a"), "sun")
     before = await there(corpus, live.ref)
     version = await accept(corpus, live.ref, ADDRESS, remote=True, title="another")
@@ -92,7 +92,9 @@ async def test_same_content_fetched_again_leaves_what_is_published(corpus: Corpu
     assert texts(await find(corpus, "sun moon")) == ["moon"]
 
 
-async def test_same_content_as_a_version_that_was_never_published_is_new(corpus: Corpus) -> None:
+async def test_same_content_as_a_version_that_was_never_published_is_new(
+    corpus: DocumentStore,
+) -> None:
     live = await add(corpus, ref_of("a"), "sun")
     await accept(corpus, live.ref, "moon")
     version = await accept(corpus, live.ref, ADDRESS, remote=True)
@@ -102,7 +104,7 @@ async def test_same_content_as_a_version_that_was_never_published_is_new(corpus:
 
 
 @pytest.mark.parametrize("what", ["upload", "fetch", "delete", "another tenant"])
-async def test_late_fetch_changes_nothing(corpus: Corpus, what: str) -> None:
+async def test_late_fetch_changes_nothing(corpus: DocumentStore, what: str) -> None:
     version = await accept(corpus, ref_of("a"), ADDRESS, remote=True)
     match what:
         case "upload":
@@ -118,7 +120,7 @@ async def test_late_fetch_changes_nothing(corpus: Corpus, what: str) -> None:
     assert await corpus.get(version.ref) == before
 
 
-async def test_failed_fetch_is_tried_again_as_a_fetch(corpus: Corpus) -> None:
+async def test_failed_fetch_is_tried_again_as_a_fetch(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"), ADDRESS, remote=True)
     await fail(corpus, version)
     again = await corpus.retry(version)
@@ -131,7 +133,7 @@ async def test_failed_fetch_is_tried_again_as_a_fetch(corpus: Corpus) -> None:
     assert pending.request is None
 
 
-async def test_what_a_server_and_a_page_say_stays_with_the_document(corpus: Corpus) -> None:
+async def test_what_a_server_and_a_page_say_stays_with_the_document(corpus: DocumentStore) -> None:
     uploaded = await accept(corpus, ref_of("a"), "sun", charset="shift_jis")
     assert (await there(corpus, uploaded.ref)).charset == "shift_jis"
     reading = {"text": "main", "author": "水 門"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import QueueError
 from penstock.model.document import DocumentState
-from penstock.model.errors import QueueError
-from penstock.ports.corpus import Corpus, Version
+from penstock.ports.documents import DocumentStore, Version
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -30,12 +30,12 @@ LONG, SHORT = 3600.0, 0.3
 
 
 @pytest.fixture(params=sorted(CORPORA))
-async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     async with CORPORA[request.param](tmp_path) as corpus:
         yield corpus
 
 
-async def purged(corpus: Corpus, keep_seconds: float, limit: int = 100) -> int:
+async def purged(corpus: DocumentStore, keep_seconds: float, limit: int = 100) -> int:
     """Once through all vectors; how many were deleted."""
     deleted, after = 0, None
     while True:
@@ -45,7 +45,9 @@ async def purged(corpus: Corpus, keep_seconds: float, limit: int = 100) -> int:
             return deleted
 
 
-async def missing(corpus: Corpus, *texts: str, model: str = MODEL, **where: Any) -> list[str]:
+async def missing(
+    corpus: DocumentStore, *texts: str, model: str = MODEL, **where: Any
+) -> list[str]:
     """Which of these texts would have to be embedded again."""
     version = await accept(corpus, ref_of("probe", **where), "|".join(texts))
     await corpus.stage(version, staged_of(texts))
@@ -56,7 +58,7 @@ async def missing(corpus: Corpus, *texts: str, model: str = MODEL, **where: Any)
 
 
 async def test_vectors_of_a_deleted_document_are_kept_for_a_while_and_then_deleted(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     await add(corpus, ref_of("a"), "sun", "moon")
     await add(corpus, ref_of("b"), "moon")
@@ -70,7 +72,7 @@ async def test_vectors_of_a_deleted_document_are_kept_for_a_while_and_then_delet
 
 
 async def test_time_counts_from_when_nothing_needed_them_and_anew_after_a_use(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     await add(corpus, ref_of("a"), "sun")
     await corpus.delete(ref_of("a"))
@@ -89,7 +91,7 @@ async def test_time_counts_from_when_nothing_needed_them_and_anew_after_a_use(
 
 
 async def test_vectors_of_a_replaced_version_go_and_those_the_new_one_shares_stay(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     await add(corpus, ref_of("a"), "sun", "moon")
     newer = await accept(corpus, ref_of("a"), "new")
@@ -102,7 +104,7 @@ async def test_vectors_of_a_replaced_version_go_and_those_the_new_one_shares_sta
 
 @pytest.mark.parametrize("ended", [False, True], ids=["staged", "failed"])
 async def test_what_is_embedded_of_a_document_under_way_is_its_checkpoint_and_stays(
-    corpus: Corpus, ended: bool
+    corpus: DocumentStore, ended: bool
 ) -> None:
     version = await accept(corpus, ref_of("a"))
     await corpus.stage(version, staged_of(["sun", "moon"]))
@@ -115,7 +117,7 @@ async def test_what_is_embedded_of_a_document_under_way_is_its_checkpoint_and_st
     assert await purged(corpus, 0.0) == 2
 
 
-async def test_vectors_that_come_after_the_delete_are_deleted_too(corpus: Corpus) -> None:
+async def test_vectors_that_come_after_the_delete_are_deleted_too(corpus: DocumentStore) -> None:
     """A job may be waiting for the embedder when its document is deleted."""
     version = await accept(corpus, ref_of("a"))
     await corpus.stage(version, staged_of(["sun"]))
@@ -127,7 +129,7 @@ async def test_vectors_that_come_after_the_delete_are_deleted_too(corpus: Corpus
     assert await purged(corpus, 0.0) == 1
 
 
-async def test_only_the_tenant_who_has_a_text_keeps_its_vector(corpus: Corpus) -> None:
+async def test_only_the_tenant_who_has_a_text_keeps_its_vector(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a", tenant="ada"), "sun")
     await add(corpus, ref_of("a", tenant="bob"), "sun")
     await corpus.delete(ref_of("a", tenant="ada"))
@@ -136,7 +138,9 @@ async def test_only_the_tenant_who_has_a_text_keeps_its_vector(corpus: Corpus) -
     assert await missing(corpus, "sun", tenant="bob") == []
 
 
-async def test_vectors_of_a_former_model_are_deleted_once_another_serves(corpus: Corpus) -> None:
+async def test_vectors_of_a_former_model_are_deleted_once_another_serves(
+    corpus: DocumentStore,
+) -> None:
     await add(corpus, ref_of("a"), "sun", "moon")
     await corpus.want("new")
     for tenant, one in await corpus.to_reembed("new", 10):
@@ -154,7 +158,7 @@ async def test_vectors_of_a_former_model_are_deleted_once_another_serves(corpus:
     assert not await corpus.serve(MODEL)
 
 
-async def test_each_step_looks_at_a_bounded_number(corpus: Corpus) -> None:
+async def test_each_step_looks_at_a_bounded_number(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), *(f"sun {n}" for n in range(7)))
     await corpus.delete(ref_of("a"))
     first = await corpus.purge(after=None, keep_seconds=0.0, limit=3)
@@ -164,7 +168,7 @@ async def test_each_step_looks_at_a_bounded_number(corpus: Corpus) -> None:
     assert await purged(corpus, 0.0, limit=3) == 1
 
 
-async def test_nothing_of_a_deleted_text_is_left_but_its_vector(corpus: Corpus) -> None:
+async def test_nothing_of_a_deleted_text_is_left_but_its_vector(corpus: DocumentStore) -> None:
     live = await add(corpus, ref_of("a"), "sun")
     newer = await accept(corpus, ref_of("a"), "new")
     await corpus.stage(newer, staged_of(["moon"]))
@@ -177,7 +181,7 @@ async def test_nothing_of_a_deleted_text_is_left_but_its_vector(corpus: Corpus) 
     assert await corpus.to_embed(Version(newer.ref, newer.generation), MODEL) is None
 
 
-async def test_vectors_of_one_model_have_one_length(corpus: Corpus) -> None:
+async def test_vectors_of_one_model_have_one_length(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun")
     with pytest.raises(QueueError, match="3 dimensions, the others 8"):
         await corpus.put_vectors("another", MODEL, {"b": b"\0" * 12})

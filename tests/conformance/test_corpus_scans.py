@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.ports.corpus import Corpus, ScannedPage, Version
+from penstock.ports.documents import DocumentStore, ScannedPage, Version
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -22,12 +22,12 @@ ONE, TWO = ScannedPage("the first page", {}), ScannedPage("call [PHONE]", {"phon
 
 
 @pytest.fixture(params=sorted(CORPORA))
-async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     async with CORPORA[request.param](tmp_path) as corpus:
         yield corpus
 
 
-async def test_pages_are_found_by_what_was_read_and_by_whom(corpus: Corpus) -> None:
+async def test_pages_are_found_by_what_was_read_and_by_whom(corpus: DocumentStore) -> None:
     version = await accept(corpus, REF)
     assert await corpus.scanned(version, "bytes by ocr") == {}
     assert await corpus.put_scan(version, "bytes by ocr", 7, TWO)
@@ -38,7 +38,7 @@ async def test_pages_are_found_by_what_was_read_and_by_whom(corpus: Corpus) -> N
     assert await corpus.scanned(other, "bytes by ocr") == {}
 
 
-async def test_page_read_again_replaces_what_was_read(corpus: Corpus) -> None:
+async def test_page_read_again_replaces_what_was_read(corpus: DocumentStore) -> None:
     version = await accept(corpus, REF)
     await corpus.put_scan(version, "old", 1, ONE)
     await corpus.put_scan(version, "new", 1, TWO)
@@ -46,7 +46,7 @@ async def test_page_read_again_replaces_what_was_read(corpus: Corpus) -> None:
     assert await corpus.scanned(version, "old") == {}
 
 
-async def test_next_generation_finds_what_was_paid_for(corpus: Corpus) -> None:
+async def test_next_generation_finds_what_was_paid_for(corpus: DocumentStore) -> None:
     version = await accept(corpus, REF, "one")
     await corpus.put_scan(version, "bytes", 1, ONE)
     newer = await accept(corpus, REF, "two")
@@ -55,7 +55,9 @@ async def test_next_generation_finds_what_was_paid_for(corpus: Corpus) -> None:
     assert await corpus.scanned(newer, "bytes") == {1: ONE}
 
 
-async def test_staged_document_keeps_its_pages_and_published_one_does_not(corpus: Corpus) -> None:
+async def test_staged_document_keeps_its_pages_and_published_one_does_not(
+    corpus: DocumentStore,
+) -> None:
     version = await add(corpus, REF, "sun")
     version = await accept(corpus, REF, "two")
     await corpus.put_scan(version, "bytes", 1, ONE)
@@ -66,7 +68,7 @@ async def test_staged_document_keeps_its_pages_and_published_one_does_not(corpus
     assert await corpus.scanned(version, "bytes") == {}
 
 
-async def test_deleted_document_leaves_no_pages(corpus: Corpus) -> None:
+async def test_deleted_document_leaves_no_pages(corpus: DocumentStore) -> None:
     version = await accept(corpus, REF)
     await corpus.put_scan(version, "bytes", 1, ONE)
     await corpus.delete(REF)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.corpus.relevance import Cutoff
-from penstock.corpus.search import SearchResult, search
-from penstock.model.errors import EmbedderError
-from penstock.ports.corpus import Corpus, Scope
+from penstock.errors import EmbedderError
+from penstock.ports.documents import DocumentStore, Scope
+from penstock.retrieval.relevance import Cutoff
+from penstock.retrieval.search import SearchResult, search
 from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, add, ref_of, vector_of
 
 NEAR = 0.9
@@ -16,7 +16,7 @@ NEAR = 0.9
 
 
 @pytest.fixture(params=sorted(CORPORA))
-async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     async with CORPORA[request.param](tmp_path) as corpus:
         for text in ("rain fell in spring", "the moon and the tide in a bay", "snow in a valley"):
             await add(corpus, ref_of(text.split()[0]), text)
@@ -24,7 +24,7 @@ async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def ask(
-    corpus: Corpus, question: str, cutoff: Cutoff | None = None, *, vectors: bool = True
+    corpus: DocumentStore, question: str, cutoff: Cutoff | None = None, *, vectors: bool = True
 ) -> SearchResult:
     async def embed(text: str) -> bytes:
         if not vectors:
@@ -40,13 +40,15 @@ def found(result: SearchResult) -> list[str]:
 
 
 @pytest.mark.parametrize("vectors", [True, False])
-async def test_nothing_relevant_means_nothing_found(corpus: Corpus, vectors: bool) -> None:
+async def test_nothing_relevant_means_nothing_found(corpus: DocumentStore, vectors: bool) -> None:
     result = await ask(corpus, "how do I file a tax return in april", vectors=vectors)
     assert found(result) == []
     assert found(await ask(corpus, "how much rain in spring", vectors=vectors)) == ["rain"]
 
 
-async def test_what_only_its_vector_finds_is_relevant_where_that_is_near(corpus: Corpus) -> None:
+async def test_what_only_its_vector_finds_is_relevant_where_that_is_near(
+    corpus: DocumentStore,
+) -> None:
     async def embed(text: str) -> bytes:
         return vector_of("tide moon")
 
@@ -56,13 +58,13 @@ async def test_what_only_its_vector_finds_is_relevant_where_that_is_near(corpus:
     assert found(result) == ["the"]
 
 
-async def test_cutoff_can_be_switched_off(corpus: Corpus) -> None:
+async def test_cutoff_can_be_switched_off(corpus: DocumentStore) -> None:
     result = await ask(corpus, "tax return", Cutoff(coverage=0.0))
     assert len(found(result)) == 3
     assert len(found(await ask(corpus, "tax return", Cutoff(similarity=None)))) == 3
 
 
-async def test_stop_words_neither_match_alone_nor_are_marked(corpus: Corpus) -> None:
+async def test_stop_words_neither_match_alone_nor_are_marked(corpus: DocumentStore) -> None:
     result = await ask(corpus, "How much rain fell in the spring?", vectors=False)
     (passage,) = result.passages
     marked = [passage.snippet[start:end] for start, end in passage.marks]

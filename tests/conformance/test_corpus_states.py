@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.document import DocumentState
-from penstock.ports.corpus import Corpus, Version
+from penstock.ports.documents import DocumentStore, Version
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -24,12 +24,12 @@ from tests.conformance.corpus_support import (
 
 
 @pytest.fixture(params=sorted(CORPORA))
-async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     async with CORPORA[request.param](tmp_path) as corpus:
         yield corpus
 
 
-async def to_state(corpus: Corpus, state: str) -> Version:
+async def to_state(corpus: DocumentStore, state: str) -> Version:
     """A document that has come as far as `state`."""
     if state == "published":
         return await add(corpus, ref_of(state), "sun", "moon")
@@ -55,7 +55,7 @@ STATES = ("accepted", "parsing", "staged", "embedding", "replacing", "published"
 
 @pytest.mark.parametrize("state", STATES)
 async def test_document_can_be_deleted_in_any_state_and_nothing_late_brings_it_back(
-    corpus: Corpus, state: str
+    corpus: DocumentStore, state: str
 ) -> None:
     version = await to_state(corpus, state)
     assert await corpus.delete(version.ref) is not None
@@ -77,7 +77,7 @@ async def test_document_can_be_deleted_in_any_state_and_nothing_late_brings_it_b
 
 @pytest.mark.parametrize("state", STATES)
 async def test_newest_version_wins_in_whatever_state_the_one_before_is(
-    corpus: Corpus, state: str
+    corpus: DocumentStore, state: str
 ) -> None:
     slow = await to_state(corpus, state)
     fast = await accept(corpus, slow.ref, "fast")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import ModelReplaced
 from penstock.model.document import DocumentState
-from penstock.model.errors import ModelReplaced
-from penstock.ports.corpus import Corpus, Version
+from penstock.ports.documents import DocumentStore, Version
 from tests.conformance.corpus_support import (
     CORPORA,
     MODEL,
@@ -28,18 +28,18 @@ ERROR = {"type": "ParserError", "message": "encrypted"}
 
 
 @pytest.fixture(params=sorted(CORPORA))
-async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Corpus]:
+async def corpus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentStore]:
     async with CORPORA[request.param](tmp_path) as corpus:
         yield corpus
 
 
-async def fail(corpus: Corpus, version: Version) -> None:
+async def fail(corpus: DocumentStore, version: Version) -> None:
     assert await corpus.mark(
         version, state=DocumentState.FAILED, stage="parse", progress=0.2, message="no", error=ERROR
     )
 
 
-async def test_published_version_is_neither_staged_nor_marked_again(corpus: Corpus) -> None:
+async def test_published_version_is_neither_staged_nor_marked_again(corpus: DocumentStore) -> None:
     version = await add(corpus, ref_of("a"), "sun")
     before = await there(corpus, version.ref)
     assert not await corpus.stage(version, staged_of(["moon"]))
@@ -51,7 +51,9 @@ async def test_published_version_is_neither_staged_nor_marked_again(corpus: Corp
     assert texts(await find(corpus, "sun moon")) == ["sun"]
 
 
-async def test_retry_takes_the_next_generation_and_keeps_the_diagnosis(corpus: Corpus) -> None:
+async def test_retry_takes_the_next_generation_and_keeps_the_diagnosis(
+    corpus: DocumentStore,
+) -> None:
     version = await accept(corpus, ref_of("a"), title="T", metadata={"k": 1})
     await corpus.stage(version, staged_of(["sun"]))
     await fail(corpus, version)
@@ -71,7 +73,7 @@ async def test_retry_takes_the_next_generation_and_keeps_the_diagnosis(corpus: C
     assert texts(await find(corpus, "sun moon")) == ["moon"]
 
 
-async def test_only_what_has_failed_is_tried_again_and_once(corpus: Corpus) -> None:
+async def test_only_what_has_failed_is_tried_again_and_once(corpus: DocumentStore) -> None:
     version = await accept(corpus, ref_of("a"))
     assert await corpus.retry(version) is None
     await fail(corpus, version)
@@ -82,7 +84,7 @@ async def test_only_what_has_failed_is_tried_again_and_once(corpus: Corpus) -> N
     assert await corpus.retry(live) is None
 
 
-async def test_retry_leaves_the_live_version_to_be_found(corpus: Corpus) -> None:
+async def test_retry_leaves_the_live_version_to_be_found(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun")
     version = await accept(corpus, ref_of("a"), "new")
     await fail(corpus, version)
@@ -92,7 +94,9 @@ async def test_retry_leaves_the_live_version_to_be_found(corpus: Corpus) -> None
     assert texts(await find(corpus, "sun")) == ["sun"]
 
 
-async def test_documents_under_way_are_listed_of_all_tenants_page_by_page(corpus: Corpus) -> None:
+async def test_documents_under_way_are_listed_of_all_tenants_page_by_page(
+    corpus: DocumentStore,
+) -> None:
     versions = [await accept(corpus, ref_of("a", tenant=f"t{n}"), f"{n}") for n in range(5)]
     await fail(corpus, versions[1])
     await publish(corpus, versions[3], "sun")
@@ -106,7 +110,9 @@ async def test_documents_under_way_are_listed_of_all_tenants_page_by_page(corpus
     assert await corpus.processing(after=0, older_than=60.0, limit=2) == [], "too young"
 
 
-async def test_documents_under_way_are_counted_in_collections_of_one_tenant(corpus: Corpus) -> None:
+async def test_documents_under_way_are_counted_in_collections_of_one_tenant(
+    corpus: DocumentStore,
+) -> None:
     await accept(corpus, ref_of("a"), "1")
     await accept(corpus, ref_of("a", collection="mills"), "2")
     await accept(corpus, ref_of("a", tenant="other"), "3")
@@ -121,7 +127,7 @@ async def test_documents_under_way_are_counted_in_collections_of_one_tenant(corp
 
 
 async def test_another_model_serves_once_every_live_text_has_a_vector_of_it(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     assert await corpus.serving() == (None, None, 0)
     await corpus.want("new")
@@ -153,7 +159,7 @@ async def test_another_model_serves_once_every_live_text_has_a_vector_of_it(
 
 
 async def test_vectors_kept_in_memory_are_those_of_the_model_that_serves_again(
-    corpus: Corpus,
+    corpus: DocumentStore,
 ) -> None:
     await add(corpus, ref_of("a"), "sun")
     await corpus.want("new")
@@ -170,7 +176,7 @@ async def test_vectors_kept_in_memory_are_those_of_the_model_that_serves_again(
     assert nearest(await find(corpus, "moon")) == ["moon", "sun"]
 
 
-async def test_wanting_the_model_that_serves_ends_a_change(corpus: Corpus) -> None:
+async def test_wanting_the_model_that_serves_ends_a_change(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun")
     await corpus.want("new")
     await corpus.want(MODEL)
@@ -178,7 +184,7 @@ async def test_wanting_the_model_that_serves_ends_a_change(corpus: Corpus) -> No
     assert not await corpus.serve("new")
 
 
-async def test_model_that_neither_serves_nor_is_to_publishes_nothing(corpus: Corpus) -> None:
+async def test_model_that_neither_serves_nor_is_to_publishes_nothing(corpus: DocumentStore) -> None:
     await add(corpus, ref_of("a"), "sun")
     version = await accept(corpus, ref_of("b"), "2")
     await corpus.stage(version, staged_of(["moon"]))
@@ -191,7 +197,9 @@ async def test_model_that_neither_serves_nor_is_to_publishes_nothing(corpus: Cor
     assert texts(await find(corpus, "moon")) == ["moon"]
 
 
-async def test_originals_are_in_use_until_published_replaced_or_deleted(corpus: Corpus) -> None:
+async def test_originals_are_in_use_until_published_replaced_or_deleted(
+    corpus: DocumentStore,
+) -> None:
     async def blob(name: str) -> str:
         found = await corpus.original(ref_of(name))
         assert found is not None

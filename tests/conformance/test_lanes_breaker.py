@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from penstock.ports.lanes import Busy, News, Steer
+from penstock.ports.lanes import Busy, LaneCommand, News
 from penstock.ports.queue import JobQueue, Member
 from tests.conformance.lane_support import (
     CALM,
@@ -261,7 +261,7 @@ async def test_starting_process_does_not_lift_a_pause(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, api={})
     await ledger.join(queue)
     await add(queue, 1, lane=LANE)
-    await queue.steer(LANE, Steer.PAUSE)
+    await queue.steer(LANE, LaneCommand.PAUSE)
     fresh = await ledger.join(queue)
 
     assert await claim_lanes(fresh) == []

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from penstock.ports.lanes import Steer
+from penstock.ports.lanes import LaneCommand
 from penstock.ports.queue import JobQueue
 from tests.conformance.lane_support import (
     CALM,
@@ -94,7 +94,7 @@ async def test_lane_in_use_or_in_trouble_is_not_forgotten(ledger: Ledger, state:
             await queue.cancel(one(leases[1]))
         case "paused":
             await end(member, *map(up, leases))
-            await queue.steer(LANE, Steer.PAUSE)
+            await queue.steer(LANE, LaneCommand.PAUSE)
         case "used today":
             await end(member, *map(up, leases))
     ledger.idle(HOUR + 1)

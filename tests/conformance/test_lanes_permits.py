@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from penstock.ports.lanes import Busy, News, Permit, Report, Returned, Steer
+from penstock.ports.lanes import Busy, LaneCommand, News, Permit, Report, Returned
 from penstock.ports.queue import JobQueue, Member, Topic
 from tests.conformance.lane_support import (
     HESITANT,
@@ -124,7 +124,7 @@ async def test_job_that_goes_on_takes_a_slot_and_no_start(ledger: Ledger) -> Non
     lease = await claim_one_in_lane(member)
     await give_back(member, [Permit(LANE, lease.seq, lease.start_at)], None, lease)
     assert [(await info(queue, name)).in_flight for name in (LANE, "all")] == [0, 0]
-    await queue.steer(LANE, Steer.PAUSE)
+    await queue.steer(LANE, LaneCommand.PAUSE)
     again = await permitted(member, slot_only=True)
 
     assert [(await info(queue, name)).in_flight for name in (LANE, "all")] == [1, 1]
@@ -202,7 +202,7 @@ async def block(queue: JobQueue, member: Member, name: str) -> None:
         case "breaker":
             await end(member, *map(down, leases))
         case "paused":
-            await queue.steer(LANE, Steer.PAUSE)
+            await queue.steer(LANE, LaneCommand.PAUSE)
         case "429":
             await end(member, limited(leases[0], 30.0))
         case _:

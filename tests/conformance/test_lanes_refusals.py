@@ -5,7 +5,7 @@ import time
 import pytest
 
 from penstock.model.job import JobState
-from penstock.ports.lanes import News, Report, Returned, Steer
+from penstock.ports.lanes import LaneCommand, News, Report, Returned
 from penstock.ports.queue import Lease, Outcome, Settlement
 from tests.conformance.lane_support import (
     LANE,
@@ -187,7 +187,7 @@ async def test_resuming_a_lane_blocked_for_credentials_starts_it_again(ledger: L
     jobs = await add(queue, 4, lane=LANE)
     await end(member, *map(refused, await claim_lanes(member)))
     assert await claim_lanes(member) == []
-    assert await queue.steer(LANE, Steer.RESUME)
+    assert await queue.steer(LANE, LaneCommand.RESUME)
 
     leases = await claimed_soon(member)
     assert set(ids_of(leases)) <= set(ids_of(jobs))

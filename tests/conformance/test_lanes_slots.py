@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model.errors import QueueError
+from penstock.errors import QueueError
 from penstock.ports.lanes import Busy, News, Permit
 from penstock.ports.queue import JobQueue, Lease, Settlement
 from tests.conformance.lane_support import (

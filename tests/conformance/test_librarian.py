@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     LaneBusy,
     RateLimited,
     Unavailable,
     ValidationError,
 )
-from penstock.ports.librarian import MOST_ROUNDS
+from penstock.ports.librarian import MAX_ROUNDS
 from tests.support.counter import Counter, counter_at
 from tests.support.librarians import PASSAGE
 from tests.support.processes import Farm
@@ -67,7 +67,7 @@ async def test_no_collection_is_not_all_of_them(counter: Counter) -> None:
 
 
 async def test_never_more_rounds_than_promised(counter: Counter) -> None:
-    assert len(await counter.ask(*["round"] * 9)) == MOST_ROUNDS
+    assert len(await counter.ask(*["round"] * 9)) == MAX_ROUNDS
 
 
 async def test_search_ends_when_its_time_is_up_with_what_has_come(counter: Counter) -> None:

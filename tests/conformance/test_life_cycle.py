@@ -30,7 +30,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock.model.errors import KeyConflict
+from penstock.errors import KeyConflict
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter, Lease, Member, Outcome, Settlement
 from tests.conformance.support import (

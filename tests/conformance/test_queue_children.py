@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import ParentEnded
+from penstock.errors import ParentEnded
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, ParentRun
 from tests.conformance.support import (

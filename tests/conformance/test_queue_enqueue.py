@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.model.errors import KeyConflict
+from penstock.errors import KeyConflict
 from penstock.model.ids import new_id, new_ids
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobQueue, Member

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from penstock.errors import ValidationError
 from penstock.model.change import Change
-from penstock.model.errors import ValidationError
-from penstock.ports.queue import Fed, JobFilter, JobQueue, Member, Progress, Topic
+from penstock.ports.queue import FeedEntry, JobFilter, JobQueue, Member, Progress, Topic
 from tests.conformance.support import (
     Ledger,
     add,
@@ -24,11 +24,13 @@ ALL = 10_000
 TASKS = ("paper", "book", "Übung 試験", "a.b-c_d=")
 
 
-async def feed(queue: JobQueue, tenant: str = "default", after: str | None = None) -> list[Fed]:
+async def feed(
+    queue: JobQueue, tenant: str = "default", after: str | None = None
+) -> list[FeedEntry]:
     return await queue.feed(tenant, after, ALL)
 
 
-def by_log(entries: Sequence[Fed]) -> dict[str, list[Change]]:
+def by_log(entries: Sequence[FeedEntry]) -> dict[str, list[Change]]:
     logs: dict[str, list[Change]] = {}
     for entry in entries:
         logs.setdefault(entry.change.task, []).append(entry.change)
@@ -46,11 +48,11 @@ async def live_a_little(queue: JobQueue, member: Member) -> int:
     return 12 + 2 + 8 + 3
 
 
-async def readable(queue: JobQueue, count: int) -> list[Fed]:
+async def readable(queue: JobQueue, count: int) -> list[FeedEntry]:
     """The feed once `count` entries can be read: on PostgreSQL another test's transaction may
     hold them back for a moment."""
 
-    async def enough() -> list[Fed]:
+    async def enough() -> list[FeedEntry]:
         entries = await feed(queue)
         return entries if len(entries) >= count else []
 
@@ -186,7 +188,7 @@ async def test_log_that_begins_anew_is_not_taken_for_the_one_before(ledger: Ledg
     assert await queue.versions([("default", "paper")]) == [0]
     new = await add_one(queue, task="paper")
 
-    async def news() -> list[Fed]:
+    async def news() -> list[FeedEntry]:
         return await feed(queue, after=old[-1].position)
 
     (entry,) = await until(news, "the entry of the new log")
@@ -207,7 +209,7 @@ async def test_reader_that_keeps_up_with_many_writers_skips_nothing(
             await add(each, 2, task=f"task{n % 4}", kind=f"kind{number}")
             await settle(member, completed(await claim_one(member, f"kind{number}")))
 
-    seen: list[Fed] = []
+    seen: list[FeedEntry] = []
 
     async def read() -> None:
         reader = await ledger.open()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from penstock.model.errors import KeyConflict
+from penstock.errors import KeyConflict
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter, JobQueue, Member
 from tests.conformance.support import (

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from penstock.model.errors import KeyConflict, TaskStopped
+from penstock.errors import KeyConflict, TaskStopped
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Settlement, Stopped, Topic
 from tests.conformance.lane_support import claim_lanes, down

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import ParentEnded, TaskStopped
+from penstock.errors import ParentEnded, TaskStopped
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, ParentRun, Stopped
 from tests.conformance.support import (

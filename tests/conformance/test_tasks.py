@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.model.finding import Finding
 from penstock.model.ids import new_ids
 from penstock.model.job import Priority

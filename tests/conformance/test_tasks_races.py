@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.model.ids import new_id
 from penstock.model.research import PageState, ResearchTask, Search, SearchState
 from penstock.ports.research import Granted, TaskStore

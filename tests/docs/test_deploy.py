@@ -24,7 +24,7 @@ from penstock.adapters.postgres import address as postgres_address
 from penstock.adapters.redis import address as redis_address
 from penstock.cli import cli as commands
 from penstock.config import Config, load
-from penstock.doctor.case import DiskLimits
+from penstock.doctor.context import DiskLimits
 from penstock.model.server import ServerConfig as Server
 from penstock.model.settings import Settings
 from tests.docs.run_blocks import blocks

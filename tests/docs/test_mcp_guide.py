@@ -12,13 +12,13 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from penstock.mcp.cutting import MOST_CHARACTERS
-from penstock.mcp.resources import MOST_CHARACTERS as MOST_READ
-from penstock.mcp.stdio import MOST_BYTES
+from penstock.mcp.limits import MAX_CHARACTERS
+from penstock.mcp.resources import MAX_CHARACTERS as MAX_READ
+from penstock.mcp.stdio import MAX_BYTES
 from penstock.mcp.tools import all_tools
 from penstock.mcp.tools.ingest import TEXT_LIMIT
-from penstock.mcp.waiting import MOST_WAIT
-from penstock.research.service import MOST_QUERIES, MOST_RESULTS, MOST_SEARCHES
+from penstock.mcp.waiting import MAX_WAIT
+from penstock.research.service import MAX_QUERIES, MAX_RESULTS, MAX_SEARCHES
 from tests.docs.commands import run_console
 from tests.docs.library import SERVER, serve
 from tests.docs.run_blocks import blocks
@@ -87,12 +87,12 @@ def _codes() -> set[str]:
 def test_guide_to_mcp_tells_the_limits_there_are() -> None:
     limits = PAGE.split("## Limits")[1]
     for limit in (
-        f"about {MOST_CHARACTERS:,} characters",
-        f"{MOST_WAIT:g} s",
-        f"{MOST_QUERIES}, {MOST_SEARCHES:,}",
-        f"| {MOST_RESULTS} |",
+        f"about {MAX_CHARACTERS:,} characters",
+        f"{MAX_WAIT:g} s",
+        f"{MAX_QUERIES}, {MAX_SEARCHES:,}",
+        f"| {MAX_RESULTS} |",
         f"{TEXT_LIMIT:,} characters",
-        f"{MOST_BYTES / 1e6:g} MB",
-        f"{MOST_READ:,} characters; a longer one",
+        f"{MAX_BYTES / 1e6:g} MB",
+        f"{MAX_READ:,} characters; a longer one",
     ):
         assert limit in limits, limit

@@ -9,7 +9,7 @@ import pytest
 from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
-from tests.support.desk import Desk
+from tests.support.desk import TenantView
 from tests.support.disk import small_disk
 from tests.support.embedder import EmbedderServer
 from tests.support.model_server import ModelServer
@@ -41,8 +41,8 @@ def server() -> Iterator[CountingServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> Desk:
-    return Desk(farm)
+def desk(farm: Farm) -> TenantView:
+    return TenantView(farm)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.answers.jobs import log_of
-from penstock.model.errors import AnswerNotFound, ConfigError, ValidationError
+from penstock.errors import AnswerNotFound, ConfigError, ValidationError
 from tests.support.answering import (
     DOCUMENTS,
     QUESTION,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.server import ServerConfig
 from penstock.server import connections
 from tests.support.site import Site, site_in

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from penstock.intake.once import once
-from penstock.model.errors import QueueUnavailable
+from penstock.errors import QueueUnavailable
+from penstock.intake.idempotency import once
 from penstock.model.ids import new_id
 from tests.support.postgres import new_url
 from tests.support.site import Site, site_in

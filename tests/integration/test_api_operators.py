@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
+from penstock.errors import StoreUnavailable
 from penstock.model.access import Action, KeyScope
-from penstock.model.errors import StoreUnavailable
 from tests.support.site import Site, site_in
 
 READ, WRITE = KeyScope.READ, KeyScope.WRITE

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.server import ServerConfig
 from tests.support.site import Site, site_in
 

@@ -11,7 +11,7 @@ from benchmarks.documents import hundred, search, shelf, speed, texts
 from benchmarks.report import Result, Verdict
 from benchmarks.served import peers
 from benchmarks.sizes import TINY
-from penstock.ingest.tokens import count_tokens
+from penstock.documents.tokens import count_tokens
 
 SMALL = replace(TINY, documents=3, pdfs=1, chunks=100, questions=3)
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from penstock import JobState
+from penstock.errors import ConfigError
 from penstock.model.browser import BrowserConfig
-from penstock.model.errors import ConfigError
 from penstock.research.providers import open_providers
 from tests.support.desk import error_of
 from tests.support.processes import Farm

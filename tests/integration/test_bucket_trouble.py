@@ -12,7 +12,7 @@ import pytest
 
 from penstock.adapters.blobs.address import bucket_address
 from penstock.adapters.blobs.bucket import BucketBlobs
-from penstock.model.errors import StoreUnavailable
+from penstock.errors import StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, BlobStore
 from tests.support.buckets import KEYS, Bucket, s3_bucket, s3_url

@@ -8,7 +8,7 @@ import pytest
 from penstock import JobContext, JobState
 from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
-from tests.support.desk import SOON, Desk, error_of
+from tests.support.desk import SOON, TenantView, error_of
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
 from tests.support.phases import LANES, QUESTION, ask, phases
 from tests.support.processes import Farm
@@ -21,12 +21,12 @@ both = pytest.mark.parametrize("how", ["whole", "streamed"])
 
 
 @pytest.fixture
-def desk(farm: Farm) -> Desk:
-    return Desk(farm, lanes=LANES)
+def desk(farm: Farm) -> TenantView:
+    return TenantView(farm, lanes=LANES)
 
 
 @both
-async def test_model_is_asked_plainly(desk: Desk, model: ModelServer, how: str) -> None:
+async def test_model_is_asked_plainly(desk: TenantView, model: ModelServer, how: str) -> None:
     model.script[PLAN] = "A pipe  to the\n turbine. "
     done = await desk.run(lambda ctx: ask(ctx, phases(model)[Phase.PLAN], how))
     assert done.result == "A pipe  to the\n turbine. "
@@ -45,7 +45,9 @@ async def test_model_is_asked_plainly(desk: Desk, model: ModelServer, how: str) 
     }
 
 
-async def test_model_that_thinks_first_is_told_how_much(desk: Desk, model: ModelServer) -> None:
+async def test_model_that_thinks_first_is_told_how_much(
+    desk: TenantView, model: ModelServer
+) -> None:
     async def work(ctx: JobContext) -> None:
         answer = phases(model, reasoning=True)[Phase.ANSWER]
         await answer.complete(ctx, QUESTION, most=100, effort="medium")
@@ -61,7 +63,7 @@ async def test_model_that_thinks_first_is_told_how_much(desk: Desk, model: Model
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
 async def test_key_is_sent_and_seen_nowhere_else(
     farm: Farm,
-    desk: Desk,
+    desk: TenantView,
     model: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -88,7 +90,7 @@ async def test_key_is_sent_and_seen_nowhere_else(
 
 @both
 async def test_password_in_the_address_is_in_no_error(
-    desk: Desk, model: ModelServer, how: str
+    desk: TenantView, model: ModelServer, how: str
 ) -> None:
     url = model.url("/v1").replace("//", "//me:s3cret@")
     answer = phases(model, base_url=url)[Phase.ANSWER]
@@ -100,7 +102,7 @@ async def test_password_in_the_address_is_in_no_error(
 
 @both
 async def test_missing_key_is_said_before_anything_is_asked(
-    desk: Desk, model: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
+    desk: TenantView, model: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.delenv("LLM_KEY", raising=False)
     answer = phases(model, key_variable="LLM_KEY")[Phase.ANSWER]
@@ -115,7 +117,7 @@ async def test_fifty_at_once_are_never_more_than_the_lane_takes(
     farm: Farm, model: ModelServer, how: str
 ) -> None:
     lanes = {**LANES, "llm.search": LaneConfig(min_interval_seconds=0.0, max_parallel=3)}
-    desk = Desk(farm, lanes=lanes, max_workers=50)
+    desk = TenantView(farm, lanes=lanes, max_workers=50)
     model.script[SEARCH] = Reply("one two three", delay=0.02, pause=0.01)
     search = phases(model)[Phase.SEARCH]
     desk.register(lambda ctx: ask(ctx, search, how), lane=None)
@@ -133,7 +135,7 @@ async def test_phases_do_not_wait_for_each_other(farm: Farm, model: ModelServer)
         **LANES,
         "llm.answer": LaneConfig(min_interval_seconds=0.0, max_parallel=1, parent="llm"),
     }
-    desk = Desk(farm, lanes=lanes)
+    desk = TenantView(farm, lanes=lanes)
     model.script[ANSWER] = Reply("one two", stall_after=1)
     models = phases(model)
     hung = asyncio.Event()

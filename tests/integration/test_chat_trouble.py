@@ -11,7 +11,7 @@ import pytest
 from penstock import CutShort, JobContext, JobState, RateLimited, Unavailable
 from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
-from tests.support.desk import SOON, Desk, error_of
+from tests.support.desk import SOON, TenantView, error_of
 from tests.support.model_server import ANSWER, PLAN, ModelServer, Reply
 from tests.support.phases import LANES, QUESTION, ask, phases, streamed
 from tests.support.processes import Farm
@@ -21,8 +21,8 @@ both = pytest.mark.parametrize("how", ["whole", "streamed"])
 
 
 @pytest.fixture
-def desk(farm: Farm) -> Desk:
-    return Desk(farm, lanes=LANES)
+def desk(farm: Farm) -> TenantView:
+    return TenantView(farm, lanes=LANES)
 
 
 @pytest.mark.alone
@@ -32,7 +32,7 @@ async def test_lane_ends_a_request_that_takes_too_long(
     farm: Farm, model: ModelServer, how: str, own: bool
 ) -> None:
     brief = LaneConfig(min_interval_seconds=0.0, max_parallel=4, timeout_seconds=0.5)
-    desk = Desk(farm, lanes={**LANES, "llm.plan": brief})
+    desk = TenantView(farm, lanes={**LANES, "llm.plan": brief})
     model.script[PLAN] = Reply("a " * 1000, pause=0.05, hang=how == "whole")
     plan = phases(model)[Phase.PLAN]
     start = time.monotonic()
@@ -45,7 +45,9 @@ async def test_lane_ends_a_request_that_takes_too_long(
 
 @pytest.mark.alone
 @both
-async def test_deadline_of_the_job_ends_a_request(desk: Desk, model: ModelServer, how: str) -> None:
+async def test_deadline_of_the_job_ends_a_request(
+    desk: TenantView, model: ModelServer, how: str
+) -> None:
     model.script[PLAN] = Reply("a " * 1000, pause=0.05, hang=how == "whole")
     plan = phases(model)[Phase.PLAN]
     start = time.monotonic()
@@ -57,9 +59,9 @@ async def test_deadline_of_the_job_ends_a_request(desk: Desk, model: ModelServer
 
 
 async def test_silence_in_the_middle_of_a_stream_is_an_outage(
-    desk: Desk, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+    desk: TenantView, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.adapters.chat.SILENCE", 0.3)
+    monkeypatch.setattr("penstock.adapters.models.chat.SILENCE", 0.3)
     model.script[ANSWER] = Reply("one two three", stall_after=2, delay=0.6)
     pieces: list[str] = []
     done = await desk.run(lambda ctx: streamed(phases(model)[Phase.ANSWER], ctx, pieces))
@@ -69,7 +71,7 @@ async def test_silence_in_the_middle_of_a_stream_is_an_outage(
 
 
 async def test_stream_that_breaks_off_is_an_outage_and_keeps_what_came(
-    desk: Desk, model: ModelServer
+    desk: TenantView, model: ModelServer
 ) -> None:
     model.script[ANSWER] = Reply("one two three", cut_after=2)
     pieces: list[str] = []
@@ -86,7 +88,7 @@ async def test_stream_that_breaks_off_is_an_outage_and_keeps_what_came(
 
 
 async def test_answer_for_want_of_tokens_is_kept_and_said_to_be_cut(
-    desk: Desk, model: ModelServer
+    desk: TenantView, model: ModelServer
 ) -> None:
     model.script[ANSWER] = Reply("one two", finish="length")
     pieces: list[str] = []
@@ -101,7 +103,9 @@ async def test_answer_for_want_of_tokens_is_kept_and_said_to_be_cut(
 
 
 @pytest.mark.parametrize("where", ["in the stream", "in between"])
-async def test_cancelled_job_hangs_up_at_once(desk: Desk, model: ModelServer, where: str) -> None:
+async def test_cancelled_job_hangs_up_at_once(
+    desk: TenantView, model: ModelServer, where: str
+) -> None:
     """Wherever it is just then: waiting for the next piece, or doing something with the last."""
     model.script[ANSWER] = Reply("one two", stall_after=1)
     answer = phases(model)[Phase.ANSWER]
@@ -132,7 +136,7 @@ async def test_cancelled_job_hangs_up_at_once(desk: Desk, model: ModelServer, wh
         await until(left_alone, "the slot to be given back")
 
 
-async def test_reader_that_has_enough_hangs_up(desk: Desk, model: ModelServer) -> None:
+async def test_reader_that_has_enough_hangs_up(desk: TenantView, model: ModelServer) -> None:
     model.script[ANSWER] = Reply("one two", stall_after=1)
     answer = phases(model)[Phase.ANSWER]
 
@@ -147,7 +151,7 @@ async def test_reader_that_has_enough_hangs_up(desk: Desk, model: ModelServer) -
     await until(lambda: asked.hit.lost, "the end of the connection")
 
 
-async def test_slow_reader_does_not_hold_the_lane(desk: Desk, model: ModelServer) -> None:
+async def test_slow_reader_does_not_hold_the_lane(desk: TenantView, model: ModelServer) -> None:
     """What the server has said waits here; its place is free for others."""
     model.script[ANSWER] = "one two three"
     answer = phases(model)[Phase.ANSWER]
@@ -186,7 +190,7 @@ async def test_slow_reader_does_not_hold_the_lane(desk: Desk, model: ModelServer
     ],
 )
 async def test_trouble_is_what_it_means_and_quotes_nothing(
-    desk: Desk, model: ModelServer, how: str, reply: Reply, kind: str
+    desk: TenantView, model: ModelServer, how: str, reply: Reply, kind: str
 ) -> None:
     model.script[ANSWER] = reply
 
@@ -203,7 +207,9 @@ async def test_trouble_is_what_it_means_and_quotes_nothing(
 
 
 @both
-async def test_refusal_for_now_pauses_the_lane(desk: Desk, model: ModelServer, how: str) -> None:
+async def test_refusal_for_now_pauses_the_lane(
+    desk: TenantView, model: ModelServer, how: str
+) -> None:
     model.script[ANSWER] = Reply(status=429, retry_after=600)
 
     async def work(ctx: JobContext) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Penstock
-from penstock.ingest.library import NOT_LOOKED_FOR
+from penstock.documents.service import NOT_LOOKED_FOR
 from tests.support.cli import Cli, Done
 from tests.support.documents import pdf
 from tests.support.waiting import PATIENCE

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from penstock import Penstock
-from penstock.adapters.facts import ClockSkew, Schema
+from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.adapters.postgres.facts import Pgvector, PostgresFacts
 from penstock.adapters.redis.facts import RedisFacts
 from penstock.adapters.sqlite.facts import SqliteFacts

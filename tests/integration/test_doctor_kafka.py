@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.doctor import messages
+from penstock.doctor import kafka as messages
 from tests.support.clinic import Clinic
 from tests.support.kafka import Cluster
 from tests.support.servers import free_port

@@ -11,10 +11,10 @@ from penstock import Penstock
 from penstock.adapters.sqlite.database import connect
 from penstock.config import load
 from penstock.doctor import disk, extras
-from penstock.doctor.case import Case, DiskLimits, in_thread
 from penstock.doctor.checks import Check
-from penstock.doctor.examine import run
+from penstock.doctor.context import Case, DiskLimits, in_thread
 from penstock.doctor.finding import Diagnosis, ok
+from penstock.doctor.run import run
 from tests.support.buckets import GcsBucket
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from penstock import JobContext, Penstock, PermanentError
-from penstock.attention import Outlook, needs_attention
+from penstock.api.attention import QueueOutlook, needs_attention
 from penstock.cli import main
-from penstock.doctor import work
+from penstock.doctor import queue as work
 from penstock.doctor.finding import Diagnosis
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
@@ -213,7 +213,7 @@ def judged(
 ) -> dict[str, Diagnosis]:
     """By part."""
     found = needs_attention(now, [], processes, lanes, [])
-    outlook = Outlook([], list(processes), list(lanes), [], found)
+    outlook = QueueOutlook([], list(processes), list(lanes), [], found)
     return {finding.part: finding for finding in work.judge(outlook, now)}
 
 

@@ -13,9 +13,9 @@ import httpx2
 import pytest
 
 from penstock import JobContext
-from penstock.adapters.embedders.offline import OfflineEmbedder
-from penstock.adapters.embedders.openai import OpenAIEmbedder
-from penstock.model.errors import (
+from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.adapters.models.openai_embedder import OpenAIEmbedder
+from penstock.errors import (
     AuthenticationError,
     ConfigError,
     EmbedderError,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from penstock import Fed, Penstock, TooSlow, ValidationError
+from penstock import FeedEntry, Penstock, TooSlow, ValidationError
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.engine.feeds import Feeds, Follower
-from penstock.model.errors import QueueUnavailable, QueueUnusable
+from penstock.errors import QueueUnavailable, QueueUnusable
 from penstock.model.ids import new_id
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue
@@ -41,7 +41,7 @@ class CountedQueue(SqliteQueue):
         self.others_may_hear = asyncio.Event()
         self.others_may_hear.set()
 
-    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         self.reads += 1
         if self.broken is not None:
             raise self.broken
@@ -69,9 +69,9 @@ async def feeds(queue: CountedQueue) -> AsyncIterator[Feeds]:
     await feeds.close()
 
 
-async def take(batches: Follower, count: int) -> list[Fed]:
+async def take(batches: Follower, count: int) -> list[FeedEntry]:
     """The next entries, at least so many."""
-    found: list[Fed] = []
+    found: list[FeedEntry] = []
     async with asyncio.timeout(SOON):
         while len(found) < count:
             found += await anext(batches)
@@ -86,7 +86,7 @@ async def test_thousand_followers_are_served_by_one_read_of_each_change(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
     ready = 0
-    seen: list[list[Fed]] = [[] for _ in range(1000)]
+    seen: list[list[FeedEntry]] = [[] for _ in range(1000)]
 
     async def follow(number: int) -> None:
         nonlocal ready
@@ -153,7 +153,7 @@ async def test_follower_resumes_from_the_queue_where_memory_ends(
             entries.append(entry)
 
 
-def _at(entries: list[Fed], position: str) -> Fed:
+def _at(entries: list[FeedEntry], position: str) -> FeedEntry:
     return next(entry for entry in entries if entry.position == position)
 
 
@@ -319,8 +319,8 @@ async def test_who_comes_and_goes_sees_each_change_once_and_in_order(
             await add(writer, 3, task=f"task{(n + number) % 3}")
             await add(writer, 1, task="noise", tenant="other")
 
-    async def follow() -> list[Fed]:
-        seen: list[Fed] = []
+    async def follow() -> list[FeedEntry]:
+        seen: list[FeedEntry] = []
         while len(seen) < total:
             position = seen[-1].position if seen else start
             async with feeds.follow("default", position) as batches:
@@ -371,7 +371,7 @@ async def test_followers_wait_while_the_queue_is_away_and_miss_nothing(
     assert running() == []
 
 
-async def _first_after(app: Penstock, position: str) -> list[Fed]:
+async def _first_after(app: Penstock, position: str) -> list[FeedEntry]:
     """What one is told who begins to follow with the queue away."""
     async with app.feeds.follow("default", position) as batches:
         return await take(batches, 1)

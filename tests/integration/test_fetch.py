@@ -28,7 +28,7 @@ def server() -> Iterator[CountingServer]:
         yield server
 
 
-class Desk:
+class TenantView:
     """Fetches in a job, from one server on loopback that is allowed."""
 
     def __init__(self, farm: Farm, server: CountingServer) -> None:
@@ -81,11 +81,13 @@ class Desk:
 
 
 @pytest.fixture
-def desk(farm: Farm, server: CountingServer) -> Desk:
-    return Desk(farm, server)
+def desk(farm: Farm, server: CountingServer) -> TenantView:
+    return TenantView(farm, server)
 
 
-async def test_document_comes_with_what_is_said_of_it(desk: Desk, server: CountingServer) -> None:
+async def test_document_comes_with_what_is_said_of_it(
+    desk: TenantView, server: CountingServer
+) -> None:
     server.answers["/a"] = Answer(
         headers={
             "content-type": "Text/HTML; charset=EUC-KR",
@@ -112,7 +114,7 @@ async def test_document_comes_with_what_is_said_of_it(desk: Desk, server: Counti
     ("path", "name"), [("/a/b%20c.pdf", "b c.pdf"), ("/a/", "a"), ("/", "127.0.0.1")]
 )
 async def test_document_that_is_not_named_is_called_by_its_address(
-    desk: Desk, server: CountingServer, path: str, name: str
+    desk: TenantView, server: CountingServer, path: str, name: str
 ) -> None:
     result = (await desk.fetch(server.url(path))).result
     assert (result["name"], result["mime"], result["charset"]) == (name, "", "")
@@ -134,7 +136,7 @@ async def test_document_that_is_not_named_is_called_by_its_address(
     ],
 )
 async def test_redirect_to_what_is_not_public_is_not_followed(
-    desk: Desk, server: CountingServer, target: str, why: str
+    desk: TenantView, server: CountingServer, target: str, why: str
 ) -> None:
     server.answers["/hop"] = redirect("/away")
     server.answers["/away"] = redirect(target, 307)
@@ -144,7 +146,9 @@ async def test_redirect_to_what_is_not_public_is_not_followed(
     assert [hit.path for hit in server.hits] == ["/hop", "/away"]
 
 
-async def test_five_redirects_are_followed_and_no_more(desk: Desk, server: CountingServer) -> None:
+async def test_five_redirects_are_followed_and_no_more(
+    desk: TenantView, server: CountingServer
+) -> None:
     for n in range(7):
         server.answers[f"/{n}"] = redirect(f"/{n + 1}")
     server.answers["/7"] = Answer(body=b"there")
@@ -156,7 +160,7 @@ async def test_five_redirects_are_followed_and_no_more(desk: Desk, server: Count
 
 
 async def test_every_hop_has_a_permit_of_its_host_and_the_parent_has_one_slot(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     """The parent takes one at a time: a job that is in it already does not wait for itself."""
     there = server.url("/b", host="localhost")
@@ -176,7 +180,7 @@ async def test_every_hop_has_a_permit_of_its_host_and_the_parent_has_one_slot(
 
 
 async def test_redirect_within_a_host_keeps_the_default_distance(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     server.answers["/a"] = redirect("/b")
     done = await desk.fetch(server.url("/a"), lanes={"fetch": FREE})
@@ -233,7 +237,7 @@ EMPTY = b"\x00\x00\x00\xff\xff" * 2000
     ids=str,
 )
 async def test_answers_that_bring_no_document_or_too_much_end_soon(
-    desk: Desk, server: CountingServer, answer: Answer, kind: str
+    desk: TenantView, server: CountingServer, answer: Answer, kind: str
 ) -> None:
     server.answers["/"] = answer
     start = time.monotonic()
@@ -247,7 +251,7 @@ async def test_answers_that_bring_no_document_or_too_much_end_soon(
     "answer", [Answer(hang=True), Answer(endless=True, body=b"x")], ids=["hangs", "trickles"]
 )
 async def test_server_that_takes_its_time_has_no_more_than_the_job(
-    desk: Desk, server: CountingServer, answer: Answer
+    desk: TenantView, server: CountingServer, answer: Answer
 ) -> None:
     server.answers["/"] = answer
     start = time.monotonic()
@@ -256,7 +260,7 @@ async def test_server_that_takes_its_time_has_no_more_than_the_job(
     assert 0.4 <= time.monotonic() - start <= 5.0
 
 
-async def test_trouble_of_a_host_is_not_probed(desk: Desk, server: CountingServer) -> None:
+async def test_trouble_of_a_host_is_not_probed(desk: TenantView, server: CountingServer) -> None:
     """A probe resolves names by itself, and would reach what the guard does not."""
     server.down()
     kind, _ = await desk.refusal(server.url("/"))
@@ -265,7 +269,7 @@ async def test_trouble_of_a_host_is_not_probed(desk: Desk, server: CountingServe
 
 
 async def test_cookies_are_not_kept_for_whoever_comes_next(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     server.answers["/a"] = Answer(
         302, headers={"location": "/b", "set-cookie": "who=somebody; path=/"}

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from penstock import AddressRefused
-from penstock.engine import guard
-from penstock.engine.certificates import trusted
-from penstock.engine.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver
-from penstock.engine.web_address import parse_allow
+from penstock.outbound import guard
+from penstock.outbound.certificates import trusted
+from penstock.outbound.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver
+from penstock.outbound.web_address import parse_allow
 from tests.support.nets import PUBLIC, Names, Wire
 from tests.support.server import Answer, CountingServer
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import JobContext, JobState
 from penstock.model.lane import LaneConfig
-from tests.support.desk import LANES, Desk, error_of
+from tests.support.desk import LANES, TenantView, error_of
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.alone
 
 
 async def test_hanging_server_ends_the_job_at_its_timeout(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
 
@@ -30,7 +30,7 @@ async def test_hanging_server_ends_the_job_at_its_timeout(
 
 
 async def test_hanging_server_ends_the_job_at_its_deadline(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
 
@@ -45,7 +45,7 @@ async def test_hanging_server_ends_the_job_at_its_deadline(
 
 
 async def test_body_that_trickles_in_does_not_outlive_the_timeout(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     """Each part comes in time; all of them do not."""
 
@@ -79,7 +79,7 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
 
 async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingServer) -> None:
     lane = LaneConfig(min_interval_seconds=0.0, max_parallel=5, timeout_seconds=0.3)
-    desk = Desk(farm, lanes={"api": lane})
+    desk = TenantView(farm, lanes={"api": lane})
     server.answers["/"] = Answer(hang=True)
 
     async def work(ctx: JobContext) -> float:
@@ -94,7 +94,7 @@ async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingSer
 
 
 async def test_later_requests_get_only_what_is_left_of_the_time(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     server.answers["/slow"] = Answer(delay=0.3)
     server.answers["/hang"] = Answer(hang=True)
@@ -110,7 +110,7 @@ async def test_later_requests_get_only_what_is_left_of_the_time(
 
 
 async def test_time_that_runs_out_between_requests_is_a_timeout_and_not_the_end(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     """The job's own timeout has passed, not its deadline: another run may be quicker."""
 
@@ -129,7 +129,7 @@ async def test_request_in_another_lane_ends_at_the_timeout_of_that_lane(
     farm: Farm, server: CountingServer
 ) -> None:
     lanes = {**LANES, "brief": LaneConfig(min_interval_seconds=0.0, timeout_seconds=0.3)}
-    desk = Desk(farm, lanes=lanes)
+    desk = TenantView(farm, lanes=lanes)
     server.answers["/"] = Answer(hang=True)
 
     async def work(ctx: JobContext) -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from penstock import JobContext, JobState
-from tests.support.desk import Desk, error_of
+from tests.support.desk import TenantView, error_of
 from tests.support.server import CountingServer, redirect
 
 
 async def test_credentials_do_not_follow_a_redirect_to_another_host(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     server.answers["/from"] = redirect(server.url("/to", host="localhost"))
     secret = {"Authorization": "Bearer secret", "Cookie": "session=secret"}
@@ -23,7 +23,7 @@ async def test_credentials_do_not_follow_a_redirect_to_another_host(
 
 
 async def test_redirect_goes_where_it_says_without_the_query_of_the_first_request(
-    desk: Desk, server: CountingServer
+    desk: TenantView, server: CountingServer
 ) -> None:
     """A key may stand there, and the new address has a query of its own."""
     server.answers["/from"] = redirect(server.url("/to?page=2", host="localhost"))
@@ -38,7 +38,7 @@ async def test_redirect_goes_where_it_says_without_the_query_of_the_first_reques
     ]
 
 
-async def test_redirect_loop_ends(desk: Desk, server: CountingServer) -> None:
+async def test_redirect_loop_ends(desk: TenantView, server: CountingServer) -> None:
     server.answers["/a"], server.answers["/b"] = redirect("/b"), redirect("/a")
 
     async def work(ctx: JobContext) -> None:
@@ -52,7 +52,7 @@ async def test_redirect_loop_ends(desk: Desk, server: CountingServer) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 async def test_write_that_is_redirected_is_followed_by_a_read(
-    desk: Desk, server: CountingServer, status: int
+    desk: TenantView, server: CountingServer, status: int
 ) -> None:
     server.answers["/from"] = redirect("/to", status)
 
@@ -63,7 +63,9 @@ async def test_write_that_is_redirected_is_followed_by_a_read(
     assert [(hit.method, hit.body) for hit in server.hits] == [("POST", b"x"), ("GET", b"")]
 
 
-async def test_307_repeats_the_write_where_it_points(desk: Desk, server: CountingServer) -> None:
+async def test_307_repeats_the_write_where_it_points(
+    desk: TenantView, server: CountingServer
+) -> None:
     server.answers["/from"] = redirect("/to", 307)
 
     async def work(ctx: JobContext) -> None:

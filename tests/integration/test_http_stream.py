@@ -3,12 +3,12 @@
 import pytest
 
 from penstock import JobContext
-from tests.support.desk import Desk, error_of
+from tests.support.desk import TenantView, error_of
 from tests.support.server import Answer, CountingServer, redirect
 from tests.support.waiting import until
 
 
-async def test_parts_are_there_before_the_end(desk: Desk, server: CountingServer) -> None:
+async def test_parts_are_there_before_the_end(desk: TenantView, server: CountingServer) -> None:
     server.answers["/"] = Answer(parts=[b"one", b"two"], stalls=True)
 
     async def work(ctx: JobContext) -> str:
@@ -18,7 +18,9 @@ async def test_parts_are_there_before_the_end(desk: Desk, server: CountingServer
     assert (await desk.run(work)).result == "onetwo"
 
 
-async def test_permit_is_held_until_the_block_ends(desk: Desk, server: CountingServer) -> None:
+async def test_permit_is_held_until_the_block_ends(
+    desk: TenantView, server: CountingServer
+) -> None:
     server.answers["/"] = Answer(parts=[b"one"], stalls=True)
 
     async def held() -> int:
@@ -49,7 +51,7 @@ async def test_permit_is_held_until_the_block_ends(desk: Desk, server: CountingS
     ],
 )
 async def test_trouble_is_raised_as_what_it_means(
-    desk: Desk, server: CountingServer, answer: Answer, error: str, message: str
+    desk: TenantView, server: CountingServer, answer: Answer, error: str, message: str
 ) -> None:
     server.answers["/"] = answer
 

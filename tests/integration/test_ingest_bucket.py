@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.ingest.jobs import EMBED, PARSE
+from penstock.documents.jobs import EMBED, PARSE
+from penstock.errors import BlobMissing, DocumentNotFound, StoreUnavailable
 from penstock.model.document import DocumentState, Upload
-from penstock.model.errors import BlobMissing, DocumentNotFound, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.lanes import LaneInfo
 from tests.support import documents

@@ -14,7 +14,7 @@ import pytest
 
 from penstock import JobState, Penstock
 from penstock.adapters.sqlite.database import sql
-from penstock.ingest.jobs import EMBED, PARSE
+from penstock.documents.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
 from tests.support.apps.library import FETCH_STEPS, STEPS

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.ingest.jobs import EMBED
-from penstock.model.document import DocumentState
-from penstock.model.errors import (
+from penstock.documents.jobs import EMBED
+from penstock.errors import (
     BlobMissing,
     DocumentNotFound,
     ParserError,
@@ -17,6 +16,7 @@ from penstock.model.errors import (
     ValidationError,
     WaitTimeout,
 )
+from penstock.model.document import DocumentState
 from tests.support import documents
 from tests.support.shelf import SOON, Shelf, completed, failed, found
 from tests.support.waiting import until

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from penstock import JobState, Penstock
-from penstock.ingest.company import MOST
-from penstock.ingest.jobs import EMBED
+from penstock.documents.embed_batches import MOST
+from penstock.documents.jobs import EMBED
 from tests.support.shelf import LANE, SOON, Shelf, completed, failed, found
 from tests.support.waiting import until
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock import Job, JobState, QueueUnavailable
-from penstock.ingest.jobs import EMBED, FETCH, PARSE
+from penstock.documents.jobs import EMBED, FETCH, PARSE
 from penstock.ports.queue import JobFilter
 from tests.conformance.support import BACKENDS
 from tests.support.documents import pdf

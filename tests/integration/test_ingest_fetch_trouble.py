@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock import AddressRefused, BlobMissing, Job, QueueUnavailable
-from penstock.ingest.jobs import EMBED, FETCH, PARSE
+from penstock.documents.jobs import EMBED, FETCH, PARSE
 from penstock.model.document import DocumentState
-from penstock.ports.corpus import Pending
+from penstock.ports.documents import Pending
 from penstock.ports.queue import JobFilter
 from tests.support.server import Answer, CountingServer, redirect
 from tests.support.shelf import SOON, completed, failed, found
@@ -227,7 +227,7 @@ async def test_name_that_leads_to_this_machine_fails_where_it_is_resolved(
     async def resolve(self: Any, host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    monkeypatch.setattr("penstock.engine.guard.Resolver.__call__", resolve)
+    monkeypatch.setattr("penstock.outbound.guard.Resolver.__call__", resolve)
     async with web.running() as app:
         await app.corpus.add_url("http://innocent.example/", id="a")
         assert (await failed(app, "a")).message == (

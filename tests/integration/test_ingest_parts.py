@@ -5,9 +5,9 @@ import io
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from penstock.ingest.chunk import ChunkSettings, chunk
-from penstock.ingest.mask import mask
-from penstock.ingest.parse.pool import ParserPool
+from penstock.documents.chunk import ChunkSettings, chunk
+from penstock.documents.mask import mask
+from penstock.documents.parse.pool import ParserPool
 from tests.support import documents
 
 SETTINGS = ChunkSettings(size=120, overlap=24, slack=8)

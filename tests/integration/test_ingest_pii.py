@@ -12,8 +12,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from penstock import Penstock
-from penstock.ingest.mask import LABELS
-from penstock.model.errors import DocumentNotFound, ParserError, ValidationError
+from penstock.documents.mask import LABELS
+from penstock.errors import DocumentNotFound, ParserError, ValidationError
 from tests.support import documents
 from tests.support.canaries import CANARIES, RAW, leaks, of, scan, texts
 from tests.support.cli import Cli

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock import Job
-from penstock.ingest.jobs import EMBED, PARSE
+from penstock.documents.jobs import EMBED, PARSE
+from penstock.errors import QueueUnavailable
 from penstock.model.document import DocumentState
-from penstock.model.errors import QueueUnavailable
 from penstock.ports.queue import JobFilter
 from tests.conformance.support import BACKENDS
 from tests.support.embedder import EmbedderServer

@@ -5,9 +5,9 @@ import signal
 import pytest
 
 from penstock import Penstock
-from penstock.ingest import pipeline, reembed
-from penstock.ingest.company import MOST
-from penstock.ingest.reembed import REEMBED
+from penstock.documents import pipeline, reembed
+from penstock.documents.embed_batches import MOST
+from penstock.documents.reembed import REEMBED
 from penstock.ports.queue import JobFilter
 from tests.support.embedder import identity
 from tests.support.shelf import SOON, Shelf, completed

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from penstock import JobState, Penstock
-from penstock.ingest.jobs import SCAN
+from penstock.documents.jobs import SCAN
+from penstock.errors import ConfigError
 from penstock.model.document import Document
-from penstock.model.errors import ConfigError
 from tests.support import scans
 from tests.support.scans import MODEL, VisionServer, picture, saved
 from tests.support.shelf import LANE, SOON, Shelf, completed, failed, found

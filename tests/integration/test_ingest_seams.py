@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from penstock import Job, Penstock
-from penstock.ingest.jobs import FETCH, PARSE
-from penstock.ingest.pii.presidio import PresidioNames
-from penstock.ingest.pii.span import PiiSpan
+from penstock.documents.jobs import FETCH, PARSE
+from penstock.documents.pii.presidio import PresidioNames
+from penstock.documents.pii.span import PiiSpan
+from penstock.errors import DocumentNotFound, QueueUnavailable
 from penstock.model.document import DocumentState
-from penstock.model.errors import DocumentNotFound, QueueUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.queue import JobFilter
 from tests.support import scans

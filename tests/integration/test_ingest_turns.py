@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from penstock import Job, Penstock
-from penstock.ingest.jobs import PARSE
-from penstock.ingest.parse import pool
+from penstock.documents.jobs import PARSE
+from penstock.documents.parse import pool
 from penstock.model.document import DocumentState
 from tests.support.shelf import SOON, Shelf, completed, failed
 from tests.support.waiting import until
 
 CHILD = """
 import time
-from penstock.ingest.parse import child
+from penstock.documents.parse import child
 
 def read(data, *options):
     time.sleep({b"A WHILE": 0.3, b"FOREVER": 3600}.get(data[:7], 0))

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, Penstock
-from penstock.intake.line import FULL
-from penstock.intake.once import ROUTE
+from penstock.errors import ConfigError, DocumentNotFound, IntakeError, StoreUnavailable
+from penstock.intake.idempotency import ROUTE
+from penstock.intake.partition import FULL
 from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError, DocumentNotFound, IntakeError, StoreUnavailable
 from penstock.model.intake import KafkaConfig
 from penstock.ports.queue import JobFilter
 from tests.support.kafka import Cluster, Value, drained, raw, reading

@@ -13,12 +13,12 @@ from penstock.adapters.blobs.address import bucket_address
 from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.services import BlobService
 from penstock.cli.serve import pass_on_uploads
-from penstock.ingest import reconcile
-from penstock.ingest.jobs import FETCH, PARSE
+from penstock.documents import reconcile
+from penstock.documents.jobs import FETCH, PARSE
+from penstock.errors import ConfigError
 from penstock.intake import dead_letters
 from penstock.intake.produce import UploadProducer
 from penstock.model.document import DocumentState
-from penstock.model.errors import ConfigError
 from penstock.model.ids import new_id
 from penstock.model.intake import KafkaConfig
 from tests.support.buckets import KEYS, Bucket, GcsBucket, s3_bucket, s3_url

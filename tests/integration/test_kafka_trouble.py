@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import KafkaError
 
 from penstock import Penstock
+from penstock.errors import IntakeError, Unavailable
 from penstock.intake.receive import Receiver
 from penstock.intake.record import MessageRecord, MessageRefused
 from penstock.intake.run import KafkaIntake, redrive_all
-from penstock.model.errors import IntakeError, Unavailable
 from penstock.model.intake import KafkaConfig
 from tests.conformance.support import BACKENDS
 from tests.support.cli import Cli, Running, wait_until

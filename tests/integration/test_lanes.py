@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
-from penstock.ports.lanes import Steer
+from penstock.ports.lanes import LaneCommand
 from penstock.ports.queue import Exchange
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
@@ -79,10 +79,10 @@ async def test_job_that_waits_for_a_paused_lane_goes_on_when_it_is_resumed(
     payload = {"url": server.url("/api"), "lane": "api"}
     async with farm.app("laned", poll_seconds=60.0) as app, app.running() as orchestrator:
         await app.wait((await app.enqueue("visit", payload)).id, timeout=SOON)
-        await app.steer_lane("api", Steer.PAUSE)
+        await app.steer_lane("api", LaneCommand.PAUSE)
         job = await app.enqueue("visit", payload)
         await until(lambda: orchestrator.status["parked"] == 1, "the job to wait")
-        await app.steer_lane("api", Steer.RESUME)
+        await app.steer_lane("api", LaneCommand.RESUME)
         done = await app.wait(job.id, timeout=SOON)
         assert (done.state, done.releases) == (JobState.COMPLETED, 0)
 

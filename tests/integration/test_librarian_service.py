@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from penstock.errors import ConfigError, Unavailable
 from penstock.librarian.client import SEARCH, RemoteLibrarian
 from penstock.librarian.limits import MESSAGE_BYTES
 from penstock.librarian.server import SERVICE, serving
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_message
-from penstock.model.errors import ConfigError, Unavailable
 from penstock.model.librarian import LibrarianConfig
 from tests.support.counter import Counter, counter_at
 from tests.support.processes import Farm

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from penstock.librarian.client import RemoteLibrarian
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     LaneBusy,
     RateLimited,
     Unavailable,
     ValidationError,
 )
+from penstock.librarian.client import RemoteLibrarian
 from penstock.model.librarian import LibrarianConfig
 from tests.support.counter import Counter, counter_at
 from tests.support.librarians import PASSAGE

@@ -8,7 +8,7 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
-from penstock.mcp.resources import LISTED, MOST_CHARACTERS
+from penstock.mcp.resources import LISTED, MAX_CHARACTERS
 from tests.support.agents import ERAS, WAYS, Agents, call, over_http, refused
 from tests.support.research import ResearchSite
 from tests.support.researching import settings
@@ -77,10 +77,10 @@ async def test_tasks_and_pages_can_be_picked_and_read(
 
 async def test_what_is_long_is_cut_and_says_so(host: Host) -> None:
     async with Agents(host).connect("http-new") as client:
-        words = "The mill grinds. " * (MOST_CHARACTERS // 16)
+        words = "The mill grinds. " * (MAX_CHARACTERS // 16)
         made = await call(client, "ingest", text=words, wait=50)
         text = await read(client, f"penstock://pages/default/{made['document']}")
-        assert f"These are {MOST_CHARACTERS:,} of {len(words):,} characters" in text
+        assert f"These are {MAX_CHARACTERS:,} of {len(words):,} characters" in text
 
 
 @pytest.mark.parametrize("era", some_of(ERAS, "new"))

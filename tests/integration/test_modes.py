@@ -8,8 +8,8 @@ import pytest
 
 from penstock import JobContext, Penstock
 from penstock.adapters.blobs.local import LocalBlobs
-from penstock.adapters.life import LifeFile
-from penstock.adapters.private import open_private, private_folder
+from penstock.adapters.life_file import LifeFile
+from penstock.adapters.private_files import open_private, private_folder
 
 
 @pytest.fixture(params=[0o000, 0o022], ids=["umask 000", "umask 022"], autouse=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from penstock import ConfigError, Penstock
+from penstock.documents.mask import Masker
+from penstock.documents.pii.presidio import OVERLAP, PIECE, PresidioNames, pieces
 from penstock.engine.context import current
-from penstock.ingest.mask import Masker
-from penstock.ingest.pii.presidio import OVERLAP, PIECE, PresidioNames, pieces
-from penstock.model.errors import JobTimeout
+from penstock.errors import JobTimeout
 from penstock.model.names import NAME_KINDS, NamesConfig
 from tests.support.shelf import SOON, Shelf, completed
 from tests.support.toy_names import FIRM, KOREAN, PERSON, PLACE, make_model

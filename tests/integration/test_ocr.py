@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.pool import ParserPool
-from penstock.model.errors import ConfigError, ParserError
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.pool import ParserPool
+from penstock.errors import ConfigError, ParserError
 from tests.support import scans
 from tests.support.documents import ENGLISH, JAPANESE, KOREAN
 from tests.support.scans import noise, picture, saved
@@ -143,7 +143,7 @@ async def test_tesseract_does_not_outlive_the_process_that_asked() -> None:
     program = """
         import asyncio, sys
         from pathlib import Path
-        from penstock.ingest.parse.pool import ParserPool
+        from penstock.documents.parse.pool import ParserPool
 
         async def main():
             async with ParserPool(size=1) as pool:

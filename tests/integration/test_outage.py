@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from penstock import JobState, Penstock
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 from tests.support.cpu import cpu_share
 from tests.support.outage import JOBS, LANE, RESUMED, SOON, STEADY, all_ended, enqueue, opens
 from tests.support.processes import Farm, WorkerProcess
@@ -145,7 +145,7 @@ async def test_expired_key_blocks_the_lane_and_a_person_resumes_it(
         states = [job.state for job in await app.jobs(kind="call", limit=JOBS)]
         waiting = await app.get(jobs[-1].id)
         server.answers["/api"] = Answer()
-        await app.steer_lane("api", Steer.RESUME)
+        await app.steer_lane("api", LaneCommand.RESUME)
         done = await all_ended(app, jobs)
 
     assert set(states) == {JobState.QUEUED}, "nothing died"

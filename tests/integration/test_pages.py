@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.engine.http import host_lane
-from penstock.model.agent import VERSION
+from penstock.outbound.http import host_lane
 from penstock.research.page import page_id, reason_of
+from penstock.text.user_agent import VERSION
 from tests.support.documents import MAKERS, MIMES, SENTENCES
 from tests.support.pages import ARTICLES, ENGLISH, JAPANESE, KOREAN, Article, page
 from tests.support.reader import Reader

@@ -4,8 +4,8 @@ servers say on the way."""
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from penstock.engine.guard import GuardedClient, GuardedNetwork
-from penstock.engine.web_address import parse_allow
+from penstock.outbound.guard import GuardedClient, GuardedNetwork
+from penstock.outbound.web_address import parse_allow
 from tests.support.nets import PUBLIC, Names, Wire
 from tests.support.pages import page
 from tests.support.reader import Reader

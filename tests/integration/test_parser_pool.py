@@ -15,14 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.ingest.chunk import ChunkSettings
-from penstock.ingest.mask import mask
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.pool import ParserPool
-from penstock.ingest.parsed import Parsed
-from penstock.ingest.prepare import prepare
+from penstock.documents.chunk import ChunkSettings
+from penstock.documents.mask import mask
+from penstock.documents.masking import prepare
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.pool import ParserPool
+from penstock.documents.parsed import Parsed
+from penstock.errors import ConfigError, ParserError
 from penstock.model.document import Staged
-from penstock.model.errors import ConfigError, ParserError
 from tests.support import documents
 from tests.support.documents import ENGLISH, JAPANESE, MAKERS, MIMES, SENTENCES, damaged
 from tests.support.pages import KOREAN, page
@@ -362,7 +362,7 @@ async def test_a_child_inherits_no_secrets(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_a_child_does_not_outlive_its_parent() -> None:
     program = """
         import asyncio
-        from penstock.ingest.parse.pool import ParserPool
+        from penstock.documents.parse.pool import ParserPool
 
         async def main():
             async with ParserPool(size=1) as pool:
@@ -385,7 +385,7 @@ async def test_a_child_does_not_outlive_its_parent() -> None:
 
 def test_the_parent_loads_no_parser() -> None:
     code = (
-        "import sys, penstock.ingest.parse, penstock.ingest.mask, penstock.ingest.chunk;"
+        "import sys, penstock.documents.parse, penstock.documents.mask, penstock.documents.chunk;"
         "print([name for name in ('pypdfium2', 'html.parser', 'zipfile') if name in sys.modules])"
     )
     output = subprocess.run(

@@ -173,7 +173,7 @@ async def test_a_tick_is_skipped_while_the_job_of_an_earlier_one_is_unfinished(u
 async def test_ticks_of_a_blocked_lane_do_not_pile_up(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ticker, "MOST_UNFINISHED", 3)
+    monkeypatch.setattr(ticker, "MAX_UNFINISHED", 3)
     app = Penstock(file, **FAST, lanes={"api": {"max_parallel": 5}})
 
     @app.job("once", every=SHORT, lane="api")

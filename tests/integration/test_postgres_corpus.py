@@ -17,10 +17,11 @@ import pytest
 from penstock import Penstock
 from penstock.adapters.postgres import PostgresQueue
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.corpus import PostgresCorpus, documents
 from penstock.adapters.postgres.database import Transaction
-from penstock.model.errors import ConfigError, QueueError, QueueUnusable
-from penstock.ports.corpus import CorpusQuery, Scope, Version
+from penstock.adapters.postgres.documents import PostgresDocuments
+from penstock.adapters.postgres.documents import versions as documents
+from penstock.errors import ConfigError, QueueError, QueueUnusable
+from penstock.ports.documents import DocumentQuery, Scope, Version
 from tests.conformance.corpus_support import (
     MODEL,
     TENANT,
@@ -144,7 +145,7 @@ async def test_many_searches_and_uploads_share_the_queues_connections() -> None:
     url = new_url()
     queue = PostgresQueue(url)
     await queue.open()
-    corpus = PostgresCorpus(queue.database, queue.pool)
+    corpus = PostgresDocuments(queue.database, queue.pool)
     await corpus.open()
     done = asyncio.Event()
     namespace = parse(url).namespace
@@ -272,7 +273,7 @@ async def test_counts_are_those_of_the_tenant_alone() -> None:
             return ["sun"]
 
         for tenant in ("ada", "bob", "eve"):
-            asked = CorpusQuery(Scope(tenant), ["sun", "moon", "tide"], listen, None, MODEL, 10)
+            asked = DocumentQuery(Scope(tenant), ["sun", "moon", "tide"], listen, None, MODEL, 10)
             await corpus.find(asked)
         assert told == [({"sun": 2, "moon": 1}, 2), ({"sun": 1, "tide": 2}, 3)]
 
@@ -280,7 +281,7 @@ async def test_counts_are_those_of_the_tenant_alone() -> None:
 async def test_nothing_is_left_in_a_session_that_a_pooler_gives_to_others() -> None:
     queue = PostgresQueue(new_url(), poll_only=True)
     await queue.open()
-    corpus = PostgresCorpus(queue.database, queue.pool)
+    corpus = PostgresDocuments(queue.database, queue.pool)
     await corpus.open()
     await add(corpus, ref_of("a"), "sun")
     assert nearest(await find(corpus, "sun")) == ["sun"]

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.corpus import find as searching
-from penstock.adapters.postgres.corpus import text as full_text
-from penstock.adapters.postgres.corpus.vectors import floats
 from penstock.adapters.postgres.database import Database, statement
-from penstock.corpus.bm25 import bm25
-from penstock.corpus.query import weight
-from penstock.ports.corpus import CorpusQuery, Findings, Scope
+from penstock.adapters.postgres.documents import search as searching
+from penstock.adapters.postgres.documents import text as full_text
+from penstock.adapters.postgres.documents.vectors import floats
+from penstock.ports.documents import DocumentQuery, Findings, Scope
+from penstock.retrieval.bm25 import bm25
+from penstock.retrieval.query import weight
 from tests.conformance.corpus_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
 from tests.support.postgres import Psql, corpus_at, new_url, psql
 
@@ -82,7 +82,7 @@ class Watched:
 
         return explained
 
-    async def find(self, url: str, what: CorpusQuery) -> Findings:
+    async def find(self, url: str, what: DocumentQuery) -> Findings:
         self.plans.clear()
         return await searching.find(Database(parse(url)), self, what)
 

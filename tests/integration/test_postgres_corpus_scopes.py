@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.adapters.postgres.corpus import PostgresCorpus, vectors
-from penstock.adapters.postgres.corpus import find as searching
-from penstock.adapters.postgres.corpus import text as full_text
-from penstock.ports.corpus import Findings, Scope
+from penstock.adapters.postgres.documents import PostgresDocuments, vectors
+from penstock.adapters.postgres.documents import search as searching
+from penstock.adapters.postgres.documents import text as full_text
+from penstock.ports.documents import Findings, Scope
 from tests.conformance.corpus_support import (
     MODEL,
     add,
@@ -53,7 +53,7 @@ async def crowd(mine: Psql) -> None:
     await mine.connection.execute(mine.sql(CROWD), TENANTS, EACH, timeout=60)
 
 
-async def of_the_moon(corpus: PostgresCorpus) -> None:
+async def of_the_moon(corpus: PostgresDocuments) -> None:
     """A tenant with nothing about the sun, in documents of three years."""
     for year in (2024, 2025, 2026):
         texts = [f"moon {'tide ' * (n % 7)}{year} {n}" for n in range(FAR // 3)]

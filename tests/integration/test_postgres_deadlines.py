@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.database import Database, Pool
-from penstock.corpus.search import search
-from penstock.model.errors import QueueUnavailable
-from penstock.ports.corpus import Scope
+from penstock.adapters.postgres.documents import PostgresDocuments
+from penstock.errors import QueueUnavailable
+from penstock.ports.documents import Scope
+from penstock.retrieval.search import search
 from tests.conformance.corpus_support import MODEL, TENANT, add, ref_of, vector_of, wanted
 from tests.support.postgres import Psql, corpus_at, new_url, psql
 from tests.support.waiting import until
@@ -29,7 +29,7 @@ SOON = 2.5
 
 
 @asynccontextmanager
-async def stuck_corpus() -> AsyncIterator[tuple[PostgresCorpus, Psql]]:
+async def stuck_corpus() -> AsyncIterator[tuple[PostgresDocuments, Psql]]:
     """A corpus whose searches wait for a lock of the test's."""
     url = new_url()
     async with corpus_at(url) as corpus, psql(url) as mine, psql(url) as locking:

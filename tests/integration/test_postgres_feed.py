@@ -8,8 +8,8 @@ import pytest
 
 from penstock.adapters.postgres import PostgresQueue
 from penstock.adapters.postgres.feed import _place, _position
-from penstock.model.errors import ValidationError
-from penstock.ports.queue import Fed, Topic
+from penstock.errors import ValidationError
+from penstock.ports.queue import FeedEntry, Topic
 from tests.conformance.support import add, new_jobs
 from tests.support.postgres import Psql, new_url, psql
 from tests.support.waiting import until
@@ -38,22 +38,22 @@ async def mine(queue: PostgresQueue, url: str) -> AsyncIterator[Psql]:
         yield mine
 
 
-async def entries(queue: PostgresQueue, count: int, after: str | None = None) -> list[Fed]:
-    async def enough() -> list[Fed]:
+async def entries(queue: PostgresQueue, count: int, after: str | None = None) -> list[FeedEntry]:
+    async def enough() -> list[FeedEntry]:
         found = await queue.feed("default", after, ALL)
         return found if len(found) >= count else []
 
     return await until(enough, f"{count} entries")
 
 
-def jobs_of(found: list[Fed]) -> list[str]:
+def jobs_of(found: list[FeedEntry]) -> list[str]:
     return [entry.change.job_id for entry in found]
 
 
 async def test_transaction_that_commits_late_is_not_skipped(
     queue: PostgresQueue, mine: Psql
 ) -> None:
-    seen: list[Fed] = []
+    seen: list[FeedEntry] = []
     async with mine.connection.transaction():
         late = (await queue.enqueue(new_jobs(task="late"), conn=mine.connection))[0]
         for n in range(5):
@@ -126,7 +126,7 @@ async def test_whoever_was_woken_too_early_is_woken_again(queue: PostgresQueue, 
     wakeup = queue.listen(Topic.FINISHED)
     looks = 0
 
-    async def look_when_woken() -> list[Fed]:
+    async def look_when_woken() -> list[FeedEntry]:
         nonlocal looks
         while not (found := await queue.feed("default", None, ALL)):
             looks += 1
@@ -163,7 +163,7 @@ async def test_dump_from_a_server_with_higher_ids_does_not_silence_its_logs(
     await add(queue, 1, task="paper")
     (old,) = await entries(queue, 1)
     far = "feed = (feed::text::bigint + 1000000000)::text::xid8"
-    await mine.execute(f"UPDATE penstock.logs SET {far}")
+    await mine.execute(f"UPDATE penstock.telemetry.logs SET {far}")
     await mine.execute(f"UPDATE penstock.changes SET {far}")
     feed, task, version = _place(old.position)
     with pytest.raises(ValidationError):

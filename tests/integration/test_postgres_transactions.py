@@ -16,7 +16,7 @@ from penstock import (
     Penstock,
     TaskStopped,
 )
-from penstock.model.errors import JobNotFound
+from penstock.errors import JobNotFound
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
 from tests.support.waiting import look_on, until

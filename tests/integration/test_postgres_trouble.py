@@ -25,7 +25,7 @@ from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.schema import migrations
 from penstock.cli.errors import ExitCode
-from penstock.ports.lanes import Steer
+from penstock.ports.lanes import LaneCommand
 from penstock.ports.queue import Topic
 from tests.conformance.lane_support import want_lanes
 from tests.conformance.support import KIND, LONG, claim, completed, new_jobs, no_limits, want
@@ -198,7 +198,7 @@ async def test_process_frozen_in_a_transaction_holds_up_others_for_seconds_only(
     freezing = asyncio.create_task(frozen.write(freeze))
     await locked.wait()
     async with asyncio.timeout(RECOVERY):
-        assert await other.steer("api", Steer.PAUSE)
+        assert await other.steer("api", LaneCommand.PAUSE)
     freezing.cancel()
     await asyncio.gather(freezing, return_exceptions=True)
     await frozen.close()

@@ -10,7 +10,7 @@ from penstock import Job, Penstock
 from penstock.adapters.redis import RedisQueue, connections
 from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.scripts import script
-from penstock.model.errors import QueueUnavailable
+from penstock.errors import QueueUnavailable
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest

@@ -13,7 +13,7 @@ import redis
 from penstock import ConfigError, Penstock, QueueError, QueueUnavailable, QueueUnusable
 from penstock.adapters.redis import RedisQueue
 from penstock.adapters.redis.address import parse
-from penstock.model.errors import PenstockError
+from penstock.errors import PenstockError
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Outcome, Settlement, Topic, Want

@@ -9,7 +9,7 @@ import redis
 from penstock import Penstock
 from penstock.adapters.redis import durability
 from penstock.adapters.redis.connections import Connections
-from penstock.model.errors import QueueError, QueueUnusable
+from penstock.errors import QueueError, QueueUnusable
 from tests.support.servers import RedisServer
 
 

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from penstock.model.errors import DocumentNotFound, TaskNotFound, ValidationError
+from penstock.errors import DocumentNotFound, TaskNotFound, ValidationError
 from penstock.model.job import JobState
-from penstock.research.tasks import FIND, PAGE, SEARCH
+from penstock.research.job_ids import FIND, PAGE, SEARCH
 from tests.support.provider_server import PATHS
 from tests.support.research import HTML, SOON, Bureau, asked, finished, titles
 from tests.support.result_server import ResultServer

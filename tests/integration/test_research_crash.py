@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.research.tasks import PAGE, log_of
+from penstock.research.job_ids import PAGE, log_of
 from tests.support.embedder import EmbedderServer
 from tests.support.processes import Farm
 from tests.support.provider_server import PATHS

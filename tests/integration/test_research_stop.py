@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import TaskStopped
-from penstock.research.tasks import FIND, PAGE, SEARCH, log_of
+from penstock.errors import TaskStopped
+from penstock.research.job_ids import FIND, PAGE, SEARCH, log_of
 from penstock.research.views import TaskView
 from tests.support.provider_server import PATHS
 from tests.support.research import Bureau, asked, at_rest, busy_with, finished, live, titles

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from penstock import Penstock
-from penstock.model.errors import TaskNotFound
-from penstock.research.tasks import SEARCH, log_of
+from penstock.errors import TaskNotFound
+from penstock.research.job_ids import SEARCH, log_of
 from tests.support.provider_server import PATHS
 from tests.support.research import SOON, Bureau, asked, finished
 from tests.support.server import Answer

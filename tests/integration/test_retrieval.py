@@ -22,12 +22,12 @@ from benchmarks.retrieval import (
     target,
     tasks,
 )
-from benchmarks.retrieval import Corpus as Measured
-from penstock.corpus.search import search
-from penstock.corpus.terms import script, term_line
+from benchmarks.retrieval import DocumentStore as Measured
+from penstock.errors import EmbedderError
 from penstock.model.document import NewChunk, Staged
-from penstock.model.errors import EmbedderError
-from penstock.ports.corpus import Corpus, Scope
+from penstock.ports.documents import DocumentStore, Scope
+from penstock.retrieval.search import search
+from penstock.retrieval.terms import script, term_line
 from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, accept, ref_of
 
 TASKS = tasks(DATA)
@@ -103,7 +103,7 @@ async def test_stores_find_as_much_as_is_measured(
             assert hybrid.ndcg >= least, task.name
 
 
-async def _store(corpus: Corpus, documents: Sequence[Document], vectors: Vectors) -> None:
+async def _store(corpus: DocumentStore, documents: Sequence[Document], vectors: Vectors) -> None:
     for document in documents:
         text = document.text
         version = await accept(corpus, ref_of(document.id), text)
@@ -115,7 +115,7 @@ async def _store(corpus: Corpus, documents: Sequence[Document], vectors: Vectors
         assert await corpus.publish(version, MODEL)
 
 
-async def _asked(corpus: Corpus, task: Task, vectors: Vectors | None) -> Figures:
+async def _asked(corpus: DocumentStore, task: Task, vectors: Vectors | None) -> Figures:
     """With the embedder down if there are no vectors."""
 
     async def embed(question: str) -> bytes:

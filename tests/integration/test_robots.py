@@ -10,7 +10,7 @@ import pytest
 from protego import Protego
 
 from penstock import ConfigError, JobState
-from penstock.engine.http import host_lane
+from penstock.outbound.http import host_lane
 from penstock.research import robots
 from tests.support.pages import page
 from tests.support.reader import PAGE, Reader
@@ -205,7 +205,7 @@ async def test_it_is_kept_for_an_hour_and_then_asked_for_again(
 async def test_of_all_servers_only_so_much_is_kept(
     reader: Reader, site: CountingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(robots, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(robots, "MAX_ENTRIES", 1)
     async with reader.running() as pages:
         for host in ("127.0.0.1", "localhost", "localhost", "127.0.0.1"):
             await pages.read(site.url("/page", host=host))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import Penstock
-from penstock.ingest.jobs import EMBED
+from penstock.documents.jobs import EMBED
 from penstock.ports.lanes import LaneInfo
 from tests.support.embedder import PATH
 from tests.support.shelf import LANE, SOON, Shelf, completed

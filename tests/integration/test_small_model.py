@@ -5,10 +5,10 @@ from collections.abc import Awaitable
 import pytest
 
 from penstock import CutShort, JobContext
-from penstock.adapters.chat import open_models
+from penstock.adapters.models.chat import open_models
 from penstock.model.answer import Phase
 from penstock.model.llm import LlmConfig, ModelConfig
-from tests.support.desk import Desk
+from tests.support.desk import TenantView
 from tests.support.phases import LANES, QUESTION, streamed
 from tests.support.processes import Farm
 from tests.support.small_model import NAME, small_model
@@ -26,7 +26,7 @@ async def ending(text: Awaitable[str]) -> str:
 @pytest.mark.alone
 async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
     """What it says matters less than that it ends the same way, by itself or for want of tokens."""
-    desk = Desk(farm, lanes=LANES)
+    desk = TenantView(farm, lanes=LANES)
     pieces: list[str] = []
     with small_model() as url:
         answer = open_models(LlmConfig(url, {"answer": ModelConfig(NAME)}))[Phase.ANSWER]

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from penstock.adapters.sqlite import database
-from penstock.adapters.sqlite.corpus import SqliteCorpus, find
+from penstock.adapters.sqlite.documents import SqliteDocuments
+from penstock.adapters.sqlite.documents import search as find
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.corpus.search import search
 from penstock.model.document import Hit
-from penstock.ports.corpus import CorpusQuery, Scope
+from penstock.ports.documents import DocumentQuery, Scope
+from penstock.retrieval.search import search
 from tests.conformance.corpus_support import (
     MODEL,
     TENANT,
@@ -40,8 +41,8 @@ async def file(tmp_path: Path) -> AsyncIterator[SqliteFile]:
 
 
 @pytest.fixture
-async def corpus(file: SqliteFile) -> AsyncIterator[SqliteCorpus]:
-    corpus = SqliteCorpus(file)
+async def corpus(file: SqliteFile) -> AsyncIterator[SqliteDocuments]:
+    corpus = SqliteDocuments(file)
     await corpus.open()
     await add(corpus, ref_of("one"), "the sun rises")
     yield corpus
@@ -59,7 +60,7 @@ class Endless:
         monkeypatch.setattr(find, "by_text", self)
 
     def __call__(
-        self, connection: sqlite3.Connection, wanted: CorpusQuery, documents: Sequence[int] | None
+        self, connection: sqlite3.Connection, wanted: DocumentQuery, documents: Sequence[int] | None
     ) -> list[Hit]:
         self.times += 1
         if self.times == 1:
@@ -69,7 +70,7 @@ class Endless:
 
 
 async def test_cancelled_search_frees_its_thread_and_its_connection(
-    corpus: SqliteCorpus, monkeypatch: pytest.MonkeyPatch
+    corpus: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = Endless(monkeypatch)
     searching = asyncio.create_task(corpus.find(SUN))
@@ -85,7 +86,7 @@ async def test_cancelled_search_frees_its_thread_and_its_connection(
 
 
 async def test_search_ends_with_its_deadline(
-    corpus: SqliteCorpus, monkeypatch: pytest.MonkeyPatch
+    corpus: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def embed(question: str) -> bytes:
         return vector_of(question)
@@ -99,7 +100,7 @@ async def test_search_ends_with_its_deadline(
 
 
 async def test_search_is_answered_before_the_ones_behind_it(
-    corpus: SqliteCorpus, monkeypatch: pytest.MonkeyPatch
+    corpus: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not together with one that came at the same moment and does not end."""
     endless = Endless(monkeypatch)

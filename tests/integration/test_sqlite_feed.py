@@ -9,7 +9,7 @@ import pytest
 
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.adapters.sqlite.database import sql
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.ports.queue import FEED_SECONDS
 from tests.conformance.support import add
 

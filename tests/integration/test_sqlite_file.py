@@ -13,7 +13,7 @@ import pytest
 
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.adapters.sqlite import database as database_module
-from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
+from penstock.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter, Topic
 from tests.conformance.support import add, add_one

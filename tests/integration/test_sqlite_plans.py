@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from penstock.adapters.sqlite import SqliteQueue, claim, pick, selection
-from penstock.adapters.sqlite.corpus.vectors import Matrix
 from penstock.adapters.sqlite.database import Transaction, connect, sql
+from penstock.adapters.sqlite.documents.vectors import Matrix
 from penstock.model.job import JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Want

@@ -17,8 +17,8 @@ from penstock.adapters.postgres.store import PostgresStore
 from penstock.adapters.sqlite import database
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.store import SqliteStore
+from penstock.errors import StoreUnavailable
 from penstock.model.access import hash_of, new_key
-from penstock.model.errors import StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.model.research import PageState, ResearchTask, Search, SearchState
 from penstock.ports.research import TaskStore

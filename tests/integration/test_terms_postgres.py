@@ -7,8 +7,8 @@ from collections import Counter
 import asyncpg
 import pytest
 
-from penstock.corpus.query import query_terms, tsquery, weigh
-from penstock.corpus.terms import index_terms
+from penstock.retrieval.query import query_terms, tsquery, weigh
+from penstock.retrieval.terms import index_terms
 from tests.support.servers import postgres_url
 
 TEXTS = [

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from penstock.adapters.vision import Post, VisionModel
-from penstock.model.errors import ModelError
+from penstock.adapters.models.vision import Post, VisionModel
+from penstock.errors import ModelError
 from penstock.model.llm import ServedModel
 from tests.support.scans import MODEL, VisionServer
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, JobOrchestrator, JobState, Penstock
-from penstock.model.errors import DeadlineExceeded, LaneBusy, Unavailable
+from penstock.errors import DeadlineExceeded, LaneBusy, Unavailable
 from penstock.ports.lanes import LaneInfo
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer

@@ -13,7 +13,7 @@ from penstock.model.answer import Round
 from penstock.model.librarian import LibrarianConfig
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.librarian import Errand, Librarian
-from penstock.ports.provider import Asking
+from penstock.ports.provider import ProviderContext
 from tests.support.librarians import Diary, ScriptedLibrarian, errand
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.servers import free_port
@@ -35,19 +35,23 @@ class Counter:
     came: list[Round] = field(default_factory=list)
     """Rounds of the last search, as they come."""
 
-    def asking(self, seconds: float = LONG) -> Asking:
+    def asking(self, seconds: float = LONG) -> ProviderContext:
         return self.service.asking("acme", self.app.queue.now() + seconds)
 
     def errand(self, *steps: str, seconds: float = LONG, **options: Any) -> Errand:
         return errand(*steps, ends_at=self.app.queue.now() + seconds, **options)
 
     async def ask(
-        self, *steps: str, seconds: float = LONG, asking: Asking | None = None, **options: Any
+        self,
+        *steps: str,
+        seconds: float = LONG,
+        asking: ProviderContext | None = None,
+        **options: Any,
     ) -> list[Round]:
         """All rounds of a search. Those that came before an error are in `came`."""
         return await self.run(self.errand(*steps, seconds=seconds, **options), asking)
 
-    async def run(self, errand: Errand, asking: Asking | None = None) -> list[Round]:
+    async def run(self, errand: Errand, asking: ProviderContext | None = None) -> list[Round]:
         self.came.clear()
         async with aclosing(self.librarian.search(asking or self.asking(), errand)) as rounds:
             async for turn in rounds:

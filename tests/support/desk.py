@@ -16,7 +16,7 @@ LANES = {"api": FREE, "fetch": FREE, "host:*": FREE}
 Work = Callable[[JobContext], Awaitable[Any]]
 
 
-class Desk:
+class TenantView:
     """An app with one kind of job, in lane `api` or in none, whose handler a test brings."""
 
     def __init__(self, farm: Farm, **settings: Any) -> None:

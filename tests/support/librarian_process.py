@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock import JobOrchestrator, Penstock
+from penstock.errors import StoreUnavailable
 from penstock.librarian.server import serving
-from penstock.model.errors import StoreUnavailable
 from penstock.model.librarian import LibrarianConfig
 from tests.support.librarians import Diary, ScriptedLibrarian
 

@@ -26,16 +26,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.model.answer import Evidence, Plan, Round
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     LaneBusy,
     RateLimited,
     Unavailable,
     ValidationError,
 )
-from penstock.ports.librarian import MOST_ROUNDS, Errand
-from penstock.ports.provider import Asking
+from penstock.model.answer import Evidence, Plan, Round
+from penstock.ports.librarian import MAX_ROUNDS, Errand
+from penstock.ports.provider import ProviderContext
 
 PASSAGE = Evidence(
     number=1,
@@ -87,7 +87,7 @@ class ScriptedLibrarian:
     async def close(self) -> None:
         pass
 
-    async def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
+    async def search(self, asking: ProviderContext, errand: Errand) -> AsyncGenerator[Round, None]:
         left = errand.ends_at - self._now()
         self._diary.note(
             "began",
@@ -101,7 +101,7 @@ class ScriptedLibrarian:
         number = errand.rounds_done
         try:
             for step in errand.plan.queries:
-                if self._now() >= errand.ends_at or number >= MOST_ROUNDS:
+                if self._now() >= errand.ends_at or number >= MAX_ROUNDS:
                     break
                 turn = await self._do(asking, errand, step, number + 1)
                 if turn is not None:
@@ -116,7 +116,9 @@ class ScriptedLibrarian:
             self._diary.note("closed")
             raise
 
-    async def _do(self, asking: Asking, errand: Errand, step: str, number: int) -> Round | None:
+    async def _do(
+        self, asking: ProviderContext, errand: Errand, step: str, number: int
+    ) -> Round | None:
         what, _, value = step.partition(":")
         match what:
             case "round":

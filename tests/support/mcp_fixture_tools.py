@@ -28,7 +28,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from penstock.mcp.desk import McpServices
+from penstock.mcp.tool_view import McpServices
 
 Call = Context[McpServices, Any]
 

@@ -15,7 +15,7 @@ from asyncio.subprocess import Process
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-MODULE = "penstock.ingest.parse.child"
+MODULE = "penstock.documents.parse.child"
 new_process = asyncio.create_subprocess_exec
 
 Ask = Callable[[list[Any], Sequence[int]], socket.socket]

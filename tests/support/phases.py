@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import Any
 
 from penstock import JobContext
-from penstock.adapters.chat import open_models
+from penstock.adapters.models.chat import open_models
 from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
 from penstock.model.llm import LlmConfig, ModelConfig

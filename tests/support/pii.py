@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.ingest.mask import LABELS, mask
-from penstock.ingest.tokens import count_tokens
+from penstock.documents.mask import LABELS, mask
+from penstock.documents.tokens import count_tokens
 
 DATA = Path(__file__).parents[1] / "data" / "pii"
 LANGUAGES = ("en", "ja", "ko")

@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.database import Database
+from penstock.adapters.postgres.documents import PostgresDocuments
 from penstock.adapters.postgres.store import PostgresStore
 from tests.support.servers import postgres_url
 
@@ -54,7 +54,7 @@ async def psql(url: str) -> AsyncIterator[Psql]:
 
 
 @asynccontextmanager
-async def corpus_at(url: str) -> AsyncIterator[PostgresCorpus]:
+async def corpus_at(url: str) -> AsyncIterator[PostgresDocuments]:
     """A corpus in a store of its own."""
     store = PostgresStore(Database(parse(url)))
     await store.open()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock import Penstock
-from penstock.adapters.life import print_of, started_jobs
+from penstock.adapters.life_file import print_of, started_jobs
 from tests.support.apps import (
     answering,
     browsing,

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock import Document, DocumentState, Job, JobContext, JobState, Penstock
-from penstock.engine.http import host_lane
+from penstock.outbound.http import host_lane
 from penstock.research.page import fetch_page, reason_of
 from penstock.research.robots import Robots
 from tests.support.shelf import SOON

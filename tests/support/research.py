@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from penstock import Penstock
-from penstock.research.tasks import log_of
+from penstock.research.job_ids import log_of
 from penstock.research.views import TaskView
 from tests.support.provider_server import PATHS, ProviderServer, Work
 from tests.support.result_server import ResultServer

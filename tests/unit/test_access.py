@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 
+from penstock.errors import ValidationError
 from penstock.model.access import ApiKey, KeyScope, Secret, hash_of, new_key
-from penstock.model.errors import ValidationError
 
 
 def test_a_secret_names_its_key_and_is_new_each_time() -> None:

@@ -8,12 +8,12 @@ from penstock.answers import prompts
 from penstock.answers.evidence import Gathered, not_found, within
 from penstock.answers.extract import extract
 from penstock.answers.prompts import Verdict
-from penstock.corpus.fusion import Fused
-from penstock.corpus.search import Passage
-from penstock.ingest.tokens import count_tokens
+from penstock.documents.tokens import count_tokens
+from penstock.errors import ModelError
 from penstock.model.answer import Evidence, Plan
 from penstock.model.document import DocumentRef
-from penstock.model.errors import ModelError
+from penstock.retrieval.fusion import Fused
+from penstock.retrieval.search import Passage
 
 
 def evidence(number: int, text: str, score: float = 0.5, title: str = "") -> Evidence:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.answers.event_text import cited_evidence
 from penstock.answers.extract import extract
-from penstock.answers.wording import cited_evidence
 from penstock.model.answer import Answer, Evidence, Round, Sources
 
 PAGES = (

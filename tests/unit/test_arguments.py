@@ -19,7 +19,7 @@ import pytest
 
 from penstock import JobContext
 from penstock.engine.arguments import Arguments
-from penstock.model.errors import ConfigError, ValidationError
+from penstock.errors import ConfigError, ValidationError
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.attention import (
+from penstock.api.attention import (
     ORDER,
     Attention,
     in_trouble,
@@ -13,8 +13,8 @@ from penstock.attention import (
     process_state,
     slowed,
 )
+from penstock.api.tenant_view import RESERVED
 from penstock.cli.lane_view import as_dict
-from penstock.desk import RESERVED
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from penstock import config
+from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.browser import BrowserConfig, EngineConfig
-from penstock.model.errors import ConfigError
 
 ENGINE = """\
       url: "https://search.example/?q={query}"

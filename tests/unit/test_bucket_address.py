@@ -8,7 +8,7 @@ import pytest
 from penstock import Penstock
 from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.config import load
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 
 @pytest.mark.parametrize(

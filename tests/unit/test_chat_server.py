@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.adapters import chat_server
-from penstock.adapters.chat_server import ChatServer
-from penstock.model.errors import (
+from penstock.adapters.models import chat_client as chat_server
+from penstock.adapters.models.chat_client import ChatServer
+from penstock.errors import (
     ConfigError,
     CutShort,
     ModelError,
@@ -143,7 +143,7 @@ async def test_stream_is_read_in_all_the_ways_that_servers_send_it(parts: list[b
         ([HELLO, b'data: {"choices": 5}\n\n'], "no part of a chat completion"),
         ([HELLO, b'data: {"choices": ["canary"]}\n\n'], "no part of a chat completion"),
         ([HELLO, b'data: {"error": {"message": "canary"}}\n\n'], "an error instead"),
-        ([HELLO, b"data: " + b"canary" * chat_server.MOST_LINE], "a line that has no end"),
+        ([HELLO, b"data: " + b"canary" * chat_server.MAX_LINE], "a line that has no end"),
         ([DONE], "an empty answer"),
         ([event("m", {"content": " "}), END, DONE], "an empty answer"),
     ],

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from penstock.ingest.chunk import Chunk, ChunkSettings, chunk
-from penstock.ingest.mask import mask
-from penstock.ingest.parsed import Heading, PageSpan
-from penstock.ingest.tokens import count_tokens, is_apart
-from penstock.model.errors import ConfigError
+from penstock.documents.chunk import Chunk, ChunkSettings, chunk
+from penstock.documents.mask import mask
+from penstock.documents.parsed import Heading, PageSpan
+from penstock.documents.tokens import count_tokens, is_apart
+from penstock.errors import ConfigError
 
 Count = Callable[[str], int]
 SMALL = ChunkSettings(size=50, overlap=12, slack=6)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from penstock.documents import embed_batches as module
+from penstock.documents.embed_batches import MOST, EmbedBatches
 from penstock.engine.context import JobContext
-from penstock.ingest import company as module
-from penstock.ingest.company import MOST, Company
-from penstock.model.errors import EmbedderError, LaneBusy, RateLimited, Unavailable
+from penstock.errors import EmbedderError, LaneBusy, RateLimited, Unavailable
 
 
 class Wire:
@@ -35,7 +35,7 @@ def company(
 ) -> Callable[..., asyncio.Task[list[bytes]]]:
     """Asks as jobs do, each in a task of its own; `left` gets an entry for each that leaves its
     lane."""
-    jobs = Company(wire.send)
+    jobs = EmbedBatches(wire.send)
     lanes = SimpleNamespace(leave=lambda: left.append(True) if left is not None else None)
     context: Any = SimpleNamespace(permit_lasts=lambda seconds: lasts, lanes=lanes)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.config import hide_secrets, load
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.server import ServerConfig
 from penstock.model.settings import Settings
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.depth import Depth
+from penstock.api.queue_depth import Depth
 
 
 class Queue:
@@ -49,7 +49,7 @@ async def test_what_is_let_pass_counts_until_the_next_look(monkeypatch: pytest.M
     assert [await depth.full("bob") is None for _ in range(4)] == [True, True, False, False]
     assert queue.asked == [None, "bob"], "one look of each"
     queue.tenants["bob"] = 0
-    monkeypatch.setattr("penstock.depth.time.monotonic", lambda: float("inf"))
+    monkeypatch.setattr("penstock.api.queue_depth.time.monotonic", lambda: float("inf"))
     assert await depth.full("bob") is None
 
 

@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
+from penstock import errors
 from penstock.cli.document_view import advice
-from penstock.model import errors
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     DeadlineExceeded,
     EmbedderError,

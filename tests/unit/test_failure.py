@@ -12,13 +12,13 @@ from penstock import JobContext
 from penstock.cli.job_view import print_job
 from penstock.engine.failure import OTHERS_KEPT, TRACEBACK_LIMIT, described, formatted
 from penstock.engine.handlers import Handler
-from penstock.engine.http import raise_for_status
 from penstock.engine.log_fields import tell
-from penstock.logs import told
-from penstock.model.in_words import in_words
 from penstock.model.job import Job, JobState, Record
 from penstock.model.payload import encode_result
+from penstock.outbound.http import raise_for_status
 from penstock.ports.queue import Exchange, Lease, Outcome, Settlement
+from penstock.telemetry.logs import told
+from penstock.text.error_text import in_words
 
 
 async def works(ctx: JobContext) -> None: ...
@@ -149,7 +149,7 @@ def test_place_of_what_we_refuse_of_a_handler_is_the_handler() -> None:
 def test_of_our_own_jobs_only_types_and_places_are_kept_of_the_causes() -> None:
     async def parse(ctx: JobContext) -> None: ...
 
-    parse.__module__ = "penstock.ingest.pipeline"
+    parse.__module__ = "penstock.documents.pipeline"
     ours = Handler.of("ingest.parse", parse)
     error, trace = kept(caught(in_handling), ours)
     assert error["context"]["cause"]["type"] == "KeyError"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.corpus.fusion import Fused, RankedHit, Weights, fuse
-from penstock.corpus.query import Query, WeighedQuery, weigh
+from penstock.retrieval.fusion import Fused, RankedHit, Weights, fuse
+from penstock.retrieval.query import Query, WeighedQuery, weigh
 
 QUESTION = weigh(Query("old pump", ("old", "pump"), "latin"), {"old": 10, "pump": 10}, 1000)
 """Its ideal is twice the weight of one term."""

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.engine.handlers import Handler, Handlers, check_kind
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 
 async def work(ctx: Any) -> None: ...

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.access import new_key
-from penstock.model.hidden import HIDDEN, MOST_DEEP, NAMES, hidden, hidden_job
 from penstock.model.job import Job, JobState, Record
+from penstock.model.redact import HIDDEN, MAX_DEEP, NAMES, hidden, hidden_job
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet="abc xyz.", max_size=8),
@@ -75,7 +75,7 @@ def test_what_lies_very_deep_is_hidden() -> None:
     for _ in range(900):
         value = [value]
     told = hidden(value)
-    for _ in range(MOST_DEEP + 1):
+    for _ in range(MAX_DEEP + 1):
         (told,) = told
     assert told == HIDDEN
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import QueueUnavailable
+from penstock.errors import QueueUnavailable
 from penstock.model.tally import RunOutcome, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import Penstock
 from penstock.cli import main
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from tests.support.site import site_in
 
 INSTALL = "pip install 'penstock[ingest]'"

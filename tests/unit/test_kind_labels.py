@@ -2,7 +2,7 @@
 
 from penstock.model.job import JobState
 from penstock.ports.operators import KindCounts, ProcessInfo
-from penstock.server.kind_labels import MOST_OTHERS, OTHER, KindLabels
+from penstock.server.kind_labels import MAX_OTHERS, OTHER, KindLabels
 from penstock.server.queue_metrics import Look
 
 QUEUED = JobState.QUEUED
@@ -27,7 +27,7 @@ def test_of_many_kinds_those_that_are_handled_are_told_and_some_others() -> None
     labels = KindLabels(["mine"])
     told = labels.bounded(look(kind("mine"), kind("theirs"), *made_up, handled=("theirs",)))
     names = [one.kind for one in told.counts]
-    assert len(names) == len(set(names)) == MOST_OTHERS + 3
+    assert len(names) == len(set(names)) == MAX_OTHERS + 3
     assert {"mine", "theirs", "x1000", "x901", OTHER} <= set(names)
     other = told.counts[-1]
     assert (other.kind, other.oldest_queued_at) == (OTHER, 1.0)
@@ -45,5 +45,5 @@ def test_labels_stay_the_same_whatever_comes() -> None:
 
 def test_a_kind_that_is_called_other_is_told_with_the_rest() -> None:
     labels = KindLabels([OTHER])
-    told = labels.bounded(look(kind(OTHER, 7), *(kind(f"x{n}") for n in range(MOST_OTHERS + 5))))
+    told = labels.bounded(look(kind(OTHER, 7), *(kind(f"x{n}") for n in range(MAX_OTHERS + 5))))
     assert [one.states[QUEUED] for one in told.counts if one.kind == OTHER] == [12]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.adapters.clock import ClockWatch
+from penstock.adapters.queue_clock import ClockWatch
 from penstock.lanes import breaker
 from penstock.lanes.breaker import FOR_EVER
 from penstock.lanes.limits import grant

@@ -8,8 +8,8 @@ import yaml
 
 from penstock.cli import main
 from penstock.config import load
+from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
-from penstock.model.errors import ConfigError
 from penstock.model.lane import BUILT_IN
 
 FILE = """\

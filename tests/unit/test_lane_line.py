@@ -2,15 +2,22 @@
 
 import pytest
 
-from penstock.engine.lane_line import FIRST_WIDTH, FULL_SECONDS, MOMENT, Asker, LaneLine, Turn
+from penstock.engine.permit_queue import (
+    FIRST_WIDTH,
+    FULL_SECONDS,
+    MOMENT,
+    LaneLine,
+    PermitHolder,
+    Turn,
+)
 from penstock.lanes.limits import AHEAD_SECONDS
 from penstock.ports.lanes import RATE, Busy
 
 POLL = 1.0
 
 
-def asker(number: int) -> Asker:
-    one = Asker()
+def asker(number: int) -> PermitHolder:
+    one = PermitHolder()
     one.number = number
     return one
 

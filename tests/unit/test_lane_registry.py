@@ -153,7 +153,7 @@ def test_pace_that_is_asked_for_binds_until_it_is_not_and_never_makes_a_lane_fas
 
 
 def test_only_so_many_paces_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MOST_PACED", 2)
+    monkeypatch.setattr(registry, "MAX_PACED", 2)
     lanes = LaneRegistry()
     for name in ("host:a", "host:b", "host:a", "host:c"):
         lanes.pace(name, 5.0)

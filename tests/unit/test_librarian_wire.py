@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.librarian.limits import MESSAGE_BYTES, MOST_CHARACTERS, MOST_ITEMS
+from penstock.errors import ValidationError
+from penstock.librarian.limits import MAX_CHARACTERS, MAX_ITEMS, MESSAGE_BYTES
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_message, errand_of, round_message, round_of
 from penstock.model.answer import Evidence, Plan, Round
-from penstock.model.errors import ValidationError
 from penstock.ports.librarian import Errand
 from tests.support.librarians import PASSAGE
 from tools.proto import generate
@@ -90,15 +90,15 @@ def test_round_is_the_same_on_the_other_side(turn: Round) -> None:
     [
         {"tenant": ""},
         {"question": " \n"},
-        {"question": "x" * (MOST_CHARACTERS + 1)},
+        {"question": "x" * (MAX_CHARACTERS + 1)},
         {"question": "half a character: \ud800"},
-        {"plan": Plan(("x",) * (MOST_ITEMS + 1))},
-        {"plan": Plan((), "x" * (MOST_CHARACTERS + 1))},
-        {"collections": ("x",) * (MOST_ITEMS + 1)},
+        {"plan": Plan(("x",) * (MAX_ITEMS + 1))},
+        {"plan": Plan((), "x" * (MAX_CHARACTERS + 1))},
+        {"collections": ("x",) * (MAX_ITEMS + 1)},
         {"rounds_done": -1},
         {"rounds_done": 6},
         {"found": (PASSAGE, PASSAGE)},
-        {"found": tuple(replace(PASSAGE, number=n) for n in range(1, MOST_ITEMS + 2))},
+        {"found": tuple(replace(PASSAGE, number=n) for n in range(1, MAX_ITEMS + 2))},
     ],
     ids=str,
 )
@@ -120,7 +120,7 @@ def test_errand_over_the_limits_is_not_sent(change: dict[str, Any]) -> None:
         {"pages": (3, 2)},
         {"score": math.nan},
         {"score": math.inf},
-        {"text": "x" * (MOST_CHARACTERS + 1)},
+        {"text": "x" * (MAX_CHARACTERS + 1)},
     ],
     ids=str,
 )
@@ -141,7 +141,7 @@ def test_round_that_cannot_be_is_refused_by_both_sides(number: int) -> None:
 
 
 def test_message_is_never_larger_than_the_other_side_takes() -> None:
-    size = MOST_CHARACTERS // 2
+    size = MAX_CHARACTERS // 2
     many = tuple(
         replace(PASSAGE, number=n, text="x" * size) for n in range(1, MESSAGE_BYTES // size + 2)
     )

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.adapters.life import SUFFIX, LifeFile, print_of, proven_dead, started_jobs
+from penstock.adapters.life_file import SUFFIX, LifeFile, print_of, proven_dead, started_jobs
 
 MARKED = {7: (3, print_of("seven")), 9: (5, print_of("nine"))}
 OWNER = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from penstock.adapters.life import LifeFile
+from penstock.adapters.life_file import LifeFile
 
 life = LifeFile(Path(sys.argv[1]))
 life.mark(7, "seven", 3)
@@ -47,7 +47,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 LOOK = """
 import sys
 from pathlib import Path
-from penstock.adapters.life import proven_dead
+from penstock.adapters.life_file import proven_dead
 
 with proven_dead(Path(sys.argv[1])) as dead:
     print(dead)

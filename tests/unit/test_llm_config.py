@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.adapters.chat import open_models
+from penstock.adapters.models.chat import open_models
 from penstock.config import load
+from penstock.errors import ConfigError
 from penstock.model.answer import Phase
-from penstock.model.errors import ConfigError
 from penstock.model.llm import LlmConfig, ModelConfig, ServedModel
 
 SECTION = """\

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.adapters import inotify
 from penstock.adapters.inotify import IN_FOLDER, Inotify
-from penstock.engine.certificates import trusted
 from penstock.engine.prober import reachable
+from penstock.outbound.certificates import trusted
 from tests.support.server import CountingServer
 
 

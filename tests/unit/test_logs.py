@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.logs import JsonFormatter, Seldom, TextLines
+from penstock.telemetry.logs import JsonFormatter, RepeatFilter, TextLines
 
 HUSH = "sk-hush-4792"
 
@@ -58,7 +58,7 @@ def test_of_an_exception_its_type_and_place_are_told_and_not_what_it_says(
 
 
 def test_what_is_repeated_is_let_through_seldom() -> None:
-    seldom = Seldom("opentelemetry")
+    seldom = RepeatFilter("opentelemetry")
     repeated = [seldom.filter(record(name="opentelemetry.exporter")) for _ in range(5)]
     assert repeated == [True, False, False, False, False]
     assert all(seldom.filter(record()) for _ in range(5))

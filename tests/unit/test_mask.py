@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.ingest.mask import LABELS, Masked, Masker, mask
-from penstock.ingest.parsed import Heading, PageSpan, Parsed
-from penstock.ingest.pii import Kind, PiiSpan
-from penstock.model.errors import ConfigError
+from penstock.documents.mask import LABELS, Masked, Masker, mask
+from penstock.documents.parsed import Heading, PageSpan, Parsed
+from penstock.documents.pii import Kind, PiiSpan
+from penstock.errors import ConfigError
 from tests.support.pii import LANGUAGES, Figures, figures, labelled
 
 

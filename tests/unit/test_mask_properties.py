@@ -5,9 +5,9 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.mask import Masker, mask
-from penstock.ingest.pii import FINDERS
-from penstock.ingest.pii.fold import fold
+from penstock.documents.mask import Masker, mask
+from penstock.documents.pii import FINDERS
+from penstock.documents.pii.fold import fold
 
 AROUND = [
     ("", ""),

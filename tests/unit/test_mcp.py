@@ -9,18 +9,18 @@ import pytest
 from pydantic import BaseModel
 
 from penstock.app import Penstock
-from penstock.mcp.cutting import MOST_CHARACTERS, fitting
-from penstock.mcp.desk import McpServices
+from penstock.errors import PenstockError, QueueUnavailable
+from penstock.mcp.draining import Stopping
 from penstock.mcp.errors import CallRefused, failure_of
+from penstock.mcp.limits import MAX_CHARACTERS, fitting
 from penstock.mcp.server import PenstockMCP
-from penstock.mcp.stopping import Stopping
+from penstock.mcp.tool_view import McpServices
 from penstock.mcp.tools import INSTRUCTIONS, all_tools, instructions
 from penstock.mcp.tools.define import answer_schema
 from penstock.mcp.tools.ingest import Ingested
 from penstock.mcp.tools.status import SearchLine, TaskState, Work
 from penstock.model.access import EVERYTHING, Caller
 from penstock.model.document import DocumentState
-from penstock.model.errors import PenstockError, QueueUnavailable
 from penstock.model.research import PageState, SearchState, TaskStatus
 from penstock.server.problems import problem_of
 
@@ -83,7 +83,7 @@ async def test_answers_fit_and_hold_one_item_at_least(size: int) -> None:
 
     answer = await fitting(ask, 50)
     assert len(answer.items) >= 1
-    assert len(answer.model_dump_json()) <= MOST_CHARACTERS or len(answer.items) == 1
+    assert len(answer.model_dump_json()) <= MAX_CHARACTERS or len(answer.items) == 1
     assert len(calls) <= 4
     if size == 10:
         assert len(answer.items) == 50

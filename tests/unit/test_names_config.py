@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock import config
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.names import NamesConfig
 
 

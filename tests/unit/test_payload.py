@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.errors import (
+from penstock.errors import (
     PayloadTooLarge,
     PermanentError,
     ResultTooLarge,

@@ -10,10 +10,10 @@ from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
 
-from penstock.ingest.lines import Gap, TextLine, gaps, soft_breaks
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.pdf_lines import Hyphens
-from penstock.ingest.parse.read import read
+from penstock.documents.line_joins import Gap, TextLine, gaps, soft_breaks
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.pdf_lines import Hyphens
+from penstock.documents.parse.read import read
 from tests.support.documents import pdf_of
 
 LIMITS = ParseLimits()

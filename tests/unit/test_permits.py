@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.lane_line import Asker
-from penstock.engine.permits import PermitDesk
-from penstock.model.errors import LaneBusy, QueueUnavailable, RateLimited
+from penstock.engine.permit_queue import PermitHolder
+from penstock.engine.permits import PermitBroker
+from penstock.errors import LaneBusy, QueueUnavailable, RateLimited
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Member
@@ -27,7 +27,7 @@ class Queue:
         self.most = 0
         self.trouble: list[Exception | Busy] = []
         self.known = asyncio.Event()
-        self.desk = PermitDesk(
+        self.desk = PermitBroker(
             lambda: cast(Member, self),
             self.give_back,
             self.knows,
@@ -65,7 +65,7 @@ class Queue:
         asyncio.get_running_loop().call_soon(self.desk.changed)
 
 
-class Noted(Asker):
+class Noted(PermitHolder):
     """Notes what it is told."""
 
     def __init__(self, number: int) -> None:
@@ -82,7 +82,7 @@ class Noted(Asker):
         self.told.append("back")
 
 
-async def use(queue: Queue, asker: Asker, seconds: float = 0.0, **options: Any) -> None:
+async def use(queue: Queue, asker: PermitHolder, seconds: float = 0.0, **options: Any) -> None:
     async with queue.desk.hold("api", asker, **options):
         await asyncio.sleep(seconds)
 

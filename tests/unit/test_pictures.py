@@ -5,10 +5,10 @@ import io
 import pytest
 from PIL import Image
 
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.picture import picture as picture_of
-from penstock.ingest.parse.read import read
-from penstock.model.errors import ParserError
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.picture import picture as picture_of
+from penstock.documents.parse.read import read
+from penstock.errors import ParserError
 from tests.support import documents, scans
 from tests.support.scans import noise, picture, saved
 

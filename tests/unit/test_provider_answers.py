@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import ProviderError
+from penstock.errors import ProviderError
 from penstock.model.finding import Finding
 from penstock.model.providers import ADDRESSES
 from penstock.research.providers.arxiv import Arxiv

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config import load
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.lane import BUILT_IN
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.research.providers import open_providers

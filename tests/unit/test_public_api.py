@@ -30,7 +30,7 @@ def test_all_names_every_public_class() -> None:
 
 
 def test_every_error_is_public() -> None:
-    errors = importlib.import_module("penstock.model.errors")
+    errors = importlib.import_module("penstock.errors")
     names = {
         name
         for name, value in vars(errors).items()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from penstock.adapters.clock import QueueClock
+from penstock.adapters.queue_clock import QueueClock
 
 
 class Time:

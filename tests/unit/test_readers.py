@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.parse.draft import Draft, clean
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.read import read
-from penstock.ingest.parsed import Parsed
-from penstock.model.errors import ConfigError, ParserError
+from penstock.documents.parse.draft import Draft, clean
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.read import read
+from penstock.documents.parsed import Parsed
+from penstock.errors import ConfigError, ParserError
 from tests.support import documents
 from tests.support.documents import CELLS, MAKERS, MIMES, SENTENCES, TITLE, zipped
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.corpus.terms import index_terms
-from penstock.ingest.parse.draft import Draft
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.read import read
-from penstock.model.errors import ParserError
-from penstock.model.text import Form, normalized
+from penstock.documents.parse.draft import Draft
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.read import read
+from penstock.errors import ParserError
 from penstock.research.identity import folded_title
+from penstock.retrieval.terms import index_terms
+from penstock.text.normalize import Form, normalized
 from tests.support import hostile
 from tests.support.hostile import HOSTILE
 

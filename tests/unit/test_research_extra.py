@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from penstock import Penstock
-from penstock.engine.web_address import web_address
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
+from penstock.outbound.web_address import web_address
 from penstock.research.robots import Robots
 
 

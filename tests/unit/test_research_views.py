@@ -24,6 +24,7 @@ from penstock.model.research import (
 from penstock.ports.lanes import LaneInfo
 from penstock.research.estimate import FIRST_SECONDS, estimate
 from penstock.research.export import export
+from penstock.research.job_ids import new_task_id, query_key
 from penstock.research.status import (
     budget_of,
     progress_of,
@@ -32,7 +33,6 @@ from penstock.research.status import (
     status_of,
     troubles_of,
 )
-from penstock.research.tasks import new_task_id, query_key
 from penstock.research.views import TaskView
 
 TASK = ResearchTask("default", "t" * 32, "How do mills turn?", 1_700_000_000.0)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.retry_after import retry_after
+from penstock.text.retry_after import retry_after
 
 
 @pytest.mark.parametrize(

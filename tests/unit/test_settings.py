@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.settings import Settings
 
 NUMBERS = [field.name for field in fields(Settings) if field.type not in ("bool", "str")]

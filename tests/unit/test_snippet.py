@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.corpus.query import query_terms
-from penstock.corpus.snippet import Snippet, _best, _Match, _matches, snippet
+from penstock.retrieval.query import query_terms
+from penstock.retrieval.snippet import Snippet, _best, _Match, _matches, snippet
 
 ENGLISH = (
     "The pump moves water. It is old and has been repaired three times since the flood. "

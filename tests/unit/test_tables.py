@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.chunk import ChunkSettings, chunk
-from penstock.ingest.cut import cut
-from penstock.ingest.mask import mask
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.read import read
-from penstock.ingest.parse.wire import (
+from penstock.documents.chunk import ChunkSettings, chunk
+from penstock.documents.chunk_text import cut
+from penstock.documents.mask import mask
+from penstock.documents.masking import prepare
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.read import read
+from penstock.documents.parse.wire import (
     pack_chunks,
     pack_parsed,
     pack_uncut,
@@ -20,9 +21,8 @@ from penstock.ingest.parse.wire import (
     unpack_parsed,
     unpack_uncut,
 )
-from penstock.ingest.parsed import Table
-from penstock.ingest.prepare import prepare
-from penstock.ingest.tokens import count_tokens
+from penstock.documents.parsed import Table
+from penstock.documents.tokens import count_tokens
 from penstock.model.document import NewChunk, StoredChunk
 from penstock.research.reader import joined
 from tests.support import documents

@@ -6,27 +6,37 @@ from typing import cast
 
 import pytest
 
-from penstock.adapters.life import print_of
-from penstock.adapters.takeover import take_back
-from penstock.engine.counting import ENDING_OF, count_runs
+from penstock.adapters.life_file import print_of
+from penstock.adapters.sql.takeover import take_back
 from penstock.engine.run import Run
-from penstock.model.tally import BOUNDS, MOST_KINDS, OTHER, KindTally, RunOutcome, Spread, Tally
+from penstock.engine.run_counts import ENDING_OF, count_runs
+from penstock.model.tally import (
+    BOUNDS,
+    MAX_KINDS,
+    OTHER,
+    DurationHistogram,
+    KindTally,
+    RunOutcome,
+    Tally,
+)
 from penstock.ports.queue import Exchange, Outcome, Settlement
 from tests.support.leases import lease
 
 LEASE = lease(kind="a", enqueued_at=9.0, run_at=10.0)
 
 
-def spread(**at: int) -> Spread:
+def spread(**at: int) -> DurationHistogram:
     """`spread(b3=2)`: two in the fourth bound."""
-    made = Spread()
+    made = DurationHistogram()
     for place, count in at.items():
         made.counts[int(place[1:])] = count
     return made
 
 
-def tally(kind: str, completed: int = 0, failed: int = 0, run: Spread | None = None) -> Tally:
-    one = KindTally(run=run or Spread())
+def tally(
+    kind: str, completed: int = 0, failed: int = 0, run: DurationHistogram | None = None
+) -> Tally:
+    one = KindTally(run=run or DurationHistogram())
     one.endings[0], one.endings[2] = completed, failed
     return Tally({kind: one})
 
@@ -116,10 +126,10 @@ def test_status_of_a_version_that_counts_otherwise_is_left_out() -> None:
 
 def test_however_many_kinds_there_are_a_status_stays_small() -> None:
     counted = Tally()
-    for n in range(10 * MOST_KINDS):
+    for n in range(10 * MAX_KINDS):
         counted.of(f"kind-{n}").endings[0] += 1
-    assert counted.count() == 10 * MOST_KINDS
-    assert len(counted.kinds) == MOST_KINDS + 1
-    assert counted.count(kind=OTHER) == 9 * MOST_KINDS
+    assert counted.count() == 10 * MAX_KINDS
+    assert len(counted.kinds) == MAX_KINDS + 1
+    assert counted.count(kind=OTHER) == 9 * MAX_KINDS
     assert len(json.dumps(counted.as_status())) < 20_000
     assert counted.count(RunOutcome.COMPLETED, "kind-0") == 1

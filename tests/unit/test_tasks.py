@@ -2,7 +2,7 @@
 
 import asyncio
 
-from penstock.tasks import end_tasks
+from penstock.aio import end_tasks
 
 
 async def test_task_that_swallows_a_cancellation_is_ended_all_the_same() -> None:

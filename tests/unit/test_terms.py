@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.corpus.bm25 import bm25
-from penstock.corpus.particles import without_particles
-from penstock.corpus.query import (
-    MOST_TERMS,
+from penstock.retrieval.bm25 import bm25
+from penstock.retrieval.particles import without_particles
+from penstock.retrieval.query import (
+    MAX_TERMS,
     Query,
     Role,
     WeighedQuery,
@@ -25,8 +25,8 @@ from penstock.corpus.query import (
     tsquery,
     weigh,
 )
-from penstock.corpus.stem import stem
-from penstock.corpus.terms import FTS5_TOKENIZER, LONGEST_TERM, index_terms, script
+from penstock.retrieval.stem import stem
+from penstock.retrieval.terms import FTS5_TOKENIZER, LONGEST_TERM, index_terms, script
 
 ANYTHING = st.text(max_size=200) | st.text(
     alphabet=string.printable + "\"'\\*^(){}:-+~|&!東京かなカナ한국어é\u0301\u200b\ud800\x00",
@@ -163,7 +163,7 @@ def test_text_is_found_by_itself(text: str) -> None:
 
 def test_endless_question_has_a_bounded_number_of_terms() -> None:
     question = " ".join(f"word{number}" for number in range(100_000))
-    assert len(query_terms(question).terms) == MOST_TERMS
+    assert len(query_terms(question).terms) == MAX_TERMS
     assert Index(question[:4000], "x").finds(question) == {0}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.adapters.together import Together
+from penstock.adapters.coalesce import Coalesced
 
 
 class Work:
@@ -29,7 +29,7 @@ class Work:
 
 async def test_those_who_come_meanwhile_are_served_together_and_in_order() -> None:
     work = Work()
-    together = Together(work, most=3)
+    together = Coalesced(work, most=3)
     asks = [asyncio.create_task(together.ask("a", n)) for n in range(1, 7)]
     await work.begun.wait()
     work.go.set()
@@ -39,7 +39,7 @@ async def test_those_who_come_meanwhile_are_served_together_and_in_order() -> No
 
 async def test_keys_do_not_wait_for_each_other() -> None:
     work = Work()
-    together = Together(work, most=3)
+    together = Coalesced(work, most=3)
     asks = [asyncio.create_task(together.ask(key, 1)) for key in ("a", "b")]
     await work.begun.wait()
     assert work.groups == [[1], [1]], "both are under way"
@@ -49,7 +49,7 @@ async def test_keys_do_not_wait_for_each_other() -> None:
 
 async def test_error_of_one_is_raised_to_it_alone_and_that_of_the_work_to_all() -> None:
     work = Work()
-    together = Together(work, most=9)
+    together = Coalesced(work, most=9)
     first = asyncio.create_task(together.ask("a", 1))
     await work.begun.wait()
     rest = [asyncio.create_task(together.ask("a", n)) for n in (2, -3, 4)]
@@ -68,7 +68,7 @@ async def test_error_of_one_is_raised_to_it_alone_and_that_of_the_work_to_all() 
 
 async def test_cancelling_the_one_who_works_costs_nobody_else_the_answer() -> None:
     work = Work()
-    together = Together(work, most=9)
+    together = Coalesced(work, most=9)
     first = asyncio.create_task(together.ask("a", 1))
     await work.begun.wait()
     others = [asyncio.create_task(together.ask("a", n)) for n in (2, 3)]

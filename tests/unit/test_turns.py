@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.parse.turns import Turns
+from penstock.documents.parse.tenant_turns import Turns
 
 
 class Line:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import AddressRefused, ConfigError
-from penstock.engine.web_address import check, kind_of, parse_allow, web_address
+from penstock.outbound.web_address import check, kind_of, parse_allow, web_address
 
 NOBODY = parse_allow("")
 LOOPBACK, PRIVATE, LINK = "a loopback", "a private or reserved", "a link-local"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ingest.parse import web_page
-from penstock.ingest.parse.limits import ParseLimits
-from penstock.ingest.parse.read import read
-from penstock.ingest.parsed import Parsed
-from penstock.model.errors import ParserError
+from penstock.documents.parse import web_page
+from penstock.documents.parse.limits import ParseLimits
+from penstock.documents.parse.read import read
+from penstock.documents.parsed import Parsed
+from penstock.errors import ParserError
 from tests.support import documents
 from tests.support.pages import ARTICLES, ENGLISH, JAPANESE, KOREAN, Article, page
 

@@ -9,17 +9,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from penstock.answers.question import without_measures
-from penstock.corpus.query import query_terms
-from penstock.corpus.search import Passage
-from penstock.corpus.terms import index_terms, script
-from penstock.ingest.tokens import TOKEN, count_tokens
+from penstock.documents.tokens import TOKEN, count_tokens
 from penstock.model.answer import Evidence
+from penstock.retrieval.query import query_terms
+from penstock.retrieval.search import Passage
+from penstock.retrieval.terms import index_terms, script
 
-MOST_EVIDENCE = 30
+MAX_EVIDENCE = 30
 """Passages of one answer."""
 PER_ROUND = 10
 """New ones in one round: later rounds need room, too."""
-MOST_MISSING = 10
+MAX_MISSING = 10
 LEAST_TOKENS = 40
 """A passage of which less would be shown is not shown."""
 
@@ -40,7 +40,7 @@ class Gathered:
         """What is new among passages by query, in round `number`: the best of each query first,
         then the second best."""
         new: list[Evidence] = []
-        most = min(PER_ROUND, MOST_EVIDENCE - len(self.all))
+        most = min(PER_ROUND, MAX_EVIDENCE - len(self.all))
         for query, passage in _in_turn(found):
             ref = passage.document
             key = (ref.collection, ref.id, passage.chunk)
@@ -101,7 +101,7 @@ def not_found(question: str, evidence: Sequence[Evidence]) -> tuple[str, ...]:
         return ()
     there = {term for one in evidence for term in _terms(one)}
     missing = [word for word in words(question) if not _is_there(word, there)]
-    return tuple(missing[:MOST_MISSING])
+    return tuple(missing[:MAX_MISSING])
 
 
 def covered(question: str, one: Evidence) -> float:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from penstock.answers.evidence import covered, shares, weights_of
 from penstock.answers.question import parts_of, without_measures
 from penstock.answers.sentences import cited, sentences
-from penstock.corpus.query import query_terms
-from penstock.corpus.terms import TIE, index_terms, script
-from penstock.ingest.lines import soft_breaks
+from penstock.documents.line_joins import soft_breaks
 from penstock.model.answer import Citation, Evidence
+from penstock.retrieval.query import query_terms
+from penstock.retrieval.terms import TIE, index_terms, script
 
-MOST_SENTENCES = 4
+MAX_SENTENCES = 4
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 LONGEST = 600
 """Characters of one sentence: a table may be one without an end."""
@@ -68,7 +68,7 @@ def extract(question: str, evidence: Sequence[Evidence]) -> Written:
     """The best sentences of the best passages, in the order of their numbers. Where no passage
     scored enough, it says that nothing was found."""
     parts = parts_of(question)
-    most = math.ceil(MOST_SENTENCES / len(parts))
+    most = math.ceil(MAX_SENTENCES / len(parts))
     found = [one for part in parts for one in _best(_candidates(part, question, evidence), most)]
     chosen, note = list({one.text: one for one in found}.values()), ""
     if not chosen:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from penstock.errors import TaskStopped
 from penstock.model.answer import Answer, Phase, Sources
-from penstock.model.errors import TaskStopped
 from penstock.model.ids import child_id
 from penstock.model.job import Job, Priority
 

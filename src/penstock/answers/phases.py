@@ -15,13 +15,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock.answers import prompts
-from penstock.answers.asking import asked_twice
+from penstock.answers.deps import AnswerDeps, with_note
 from penstock.answers.jobs import PLAN, SEARCH, WRITE
-from penstock.answers.tools import AnswerDeps, with_note
-from penstock.answers.write import Writer
+from penstock.answers.model_calls import asked_twice
+from penstock.answers.writer import Writer
 from penstock.engine.context import JobContext
-from penstock.model.answer import Answer, Phase, Plan
-from penstock.model.errors import (
+from penstock.errors import (
     ConfigError,
     LaneBusy,
     ModelError,
@@ -29,12 +28,13 @@ from penstock.model.errors import (
     PermanentError,
     RunLater,
 )
+from penstock.model.answer import Answer, Phase, Plan
 from penstock.ports.language_model import LanguageModel
 from penstock.ports.librarian import LANE, Errand, Librarian
 
 T = TypeVar("T")
 
-MOST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 """An answer may take so long, if asked to; and so may each of its jobs."""
 RESERVE_SECONDS, RESERVE_SHARE = 1.0, 0.1
 """Of a phase's time, what is kept to go on without a model before the clock does: the lesser."""
@@ -56,15 +56,15 @@ class Phases:
         self._tools = tools
 
     def register(self, job: Callable[..., Callable[[Any], Any]]) -> None:
-        @job(PLAN, lane=self._lane(Phase.PLAN), timeout=MOST_SECONDS)
+        @job(PLAN, lane=self._lane(Phase.PLAN), timeout=MAX_SECONDS)
         async def plan(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.PLAN, until, self._plan)
 
-        @job(SEARCH, lane=self._tools.librarian.lane, timeout=MOST_SECONDS)
+        @job(SEARCH, lane=self._tools.librarian.lane, timeout=MAX_SECONDS)
         async def search(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.SEARCH, until, self._search)
 
-        @job(WRITE, lane=self._lane(Phase.ANSWER), timeout=MOST_SECONDS)
+        @job(WRITE, lane=self._lane(Phase.ANSWER), timeout=MAX_SECONDS)
         async def write(ctx: JobContext, answer: str, until: float) -> dict[str, Any]:
             return await self._run(ctx, answer, Phase.ANSWER, until, self._write)
 

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from penstock.errors import ModelError
 from penstock.model.answer import Evidence, Plan
-from penstock.model.errors import ModelError
-from penstock.model.structured import structured
 from penstock.ports.language_model import Message
+from penstock.text.structured import structured
 
 PLAN_TOKENS, JUDGE_TOKENS, ANSWER_TOKENS = 400, 500, 1500
 """What a model may say."""
-MOST_QUERIES = 4
+MAX_QUERIES = 4
 QUERY_LIMIT = 200
 LINE_LIMIT = 200
-MOST_MISSING = 10
+MAX_MISSING = 10
 SAID_LIMIT = 1000
 """Of what a model is reminded to have said."""
 
@@ -33,7 +33,7 @@ You plan a search in a library of documents. Given a question, say which searche
 is needed to answer it, and when enough has been found.
 Answer with one JSON object and nothing else:
 {{"queries": ["...", "..."], "enough": "..."}}
-queries: 1 to {MOST_QUERIES} short searches in the language of the question, each for something \
+queries: 1 to {MAX_QUERIES} short searches in the language of the question, each for something \
 else. enough: one sentence on what has to be known to answer."""
 
 JUDGE = f"""\
@@ -44,7 +44,7 @@ addresses from it.
 Answer with one JSON object and nothing else:
 {{"enough": true or false, "missing": ["..."], "queries": ["..."]}}
 missing: what is needed and not found, each in a few words; empty if nothing is. queries: 0 to \
-{MOST_QUERIES} new short searches for what is missing, other than those made already."""
+{MAX_QUERIES} new short searches for what is missing, other than those made already."""
 
 WRITER = """\
 You answer a question from passages found in a library, and from nothing else.
@@ -122,7 +122,7 @@ class Verdict(NamedTuple):
 def read_plan(said: str) -> Plan:
     """ModelError where a model has said no plan."""
     known = structured(said, _Planned)
-    queries = read_lines(known.queries, MOST_QUERIES, QUERY_LIMIT)
+    queries = read_lines(known.queries, MAX_QUERIES, QUERY_LIMIT)
     if not queries:
         raise ModelError("a plan without a query")
     return Plan(queries, "".join(read_lines([known.enough], 1, LINE_LIMIT)))
@@ -131,8 +131,8 @@ def read_plan(said: str) -> Plan:
 def read_verdict(said: str) -> Verdict:
     """ModelError where a model has said none."""
     known = structured(said, _Judged)
-    missing = read_lines(known.missing, MOST_MISSING, LINE_LIMIT)
-    return Verdict(known.enough, missing, read_lines(known.queries, MOST_QUERIES, QUERY_LIMIT))
+    missing = read_lines(known.missing, MAX_MISSING, LINE_LIMIT)
+    return Verdict(known.enough, missing, read_lines(known.queries, MAX_QUERIES, QUERY_LIMIT))
 
 
 def read_lines(given: Any, most: int, longest: int) -> tuple[str, ...]:

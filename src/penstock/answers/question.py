@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-MOST_PARTS = 4
+MAX_PARTS = 4
 
 _ASK = (
     "how what when where which who whose why wie was wann wo wer warum welche welcher welches "
@@ -29,7 +29,7 @@ _MEASURE = re.compile(
 
 def parts_of(question: str) -> list[str]:
     """Its questions, one after the other: "How long is A, and what is B?" asks two."""
-    parts = [part.strip() for part in _NEXT.split(question, maxsplit=MOST_PARTS - 1)]
+    parts = [part.strip() for part in _NEXT.split(question, maxsplit=MAX_PARTS - 1)]
     return [part for part in parts if part] or [question]
 
 

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
+from penstock.answers.deps import AnswerDeps
 from penstock.answers.jobs import clock_id, ids_of
-from penstock.answers.tools import AnswerDeps
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.job import Job, JobState, Priority
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-from penstock.ingest.boundaries import Boundaries
+from penstock.documents.boundaries import Boundaries
 from penstock.model.answer import Citation
 
 _AND = r"\s{0,2}[,;\u3001\uff0c]\s{0,2}"

@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from penstock.answers.ending import TERMINAL
+from penstock.answers.completion import TERMINAL
+from penstock.answers.deps import AnswerDeps
 from penstock.answers.jobs import CLOCK, PLAN, SEARCH, WRITE, log_of
-from penstock.answers.phases import MOST_SECONDS
+from penstock.answers.phases import MAX_SECONDS
 from penstock.answers.reconcile import AnswerReconciler
-from penstock.answers.snapshots import AnswerSnapshots, AnswerView
-from penstock.answers.tools import AnswerDeps
+from penstock.answers.views import AnswerSnapshots, AnswerView
 from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
+from penstock.errors import AnswerNotFound, TaskNotFound, ValidationError, WaitTimeout
 from penstock.model.answer import Answer, AnswerState, Phase, Sources
 from penstock.model.change import Change
-from penstock.model.errors import AnswerNotFound, TaskNotFound, ValidationError, WaitTimeout
 from penstock.model.job import Priority, PriorityName
-from penstock.research.tasks import new_task_id
+from penstock.research.job_ids import new_task_id
 
-MOST_WAIT = 300.0
-MOST_LISTED = 1000
+MAX_WAIT = 300.0
+MAX_LISTED = 1000
 QUESTION_LIMIT = 10_000
-MOST_COLLECTIONS = 100
+MAX_COLLECTIONS = 100
 LEAST_SECONDS = 1.0
 EVENTS = ("plan", "searching", "evidence", "writing", "token", "answer", *TERMINAL)
 """What the log of an answer tells, besides what becomes of its jobs. The last two end it; one of
@@ -79,10 +79,10 @@ class Answers:
         if sources not in list(Sources):
             raise ValidationError(f"sources is one of {', '.join(Sources)}")
         total = self._seconds if seconds is None else seconds
-        if not LEAST_SECONDS <= total <= MOST_SECONDS:
-            raise ValidationError(f"seconds is {LEAST_SECONDS:g} to {MOST_SECONDS:g}")
-        if collections is not None and not 0 < len(collections) <= MOST_COLLECTIONS:
-            raise ValidationError(f"name 1 to {MOST_COLLECTIONS} collections, or none for all")
+        if not LEAST_SECONDS <= total <= MAX_SECONDS:
+            raise ValidationError(f"seconds is {LEAST_SECONDS:g} to {MAX_SECONDS:g}")
+        if collections is not None and not 0 < len(collections) <= MAX_COLLECTIONS:
+            raise ValidationError(f"name 1 to {MAX_COLLECTIONS} collections, or none for all")
         (masked,) = await self._tools.masked([question])
         within = None if collections is None else await self._tools.library.collections(collections)
         now = self._tools.now()
@@ -112,8 +112,8 @@ class Answers:
         """The answer as it stands. With `wait`, up to so many seconds (300 at most) for a change
         after version `since`, or after now; at once where there was one, where it is over, and
         where there is none."""
-        if not 0 <= wait <= MOST_WAIT:
-            raise ValidationError(f"wait is 0 to {MOST_WAIT:g} s")
+        if not 0 <= wait <= MAX_WAIT:
+            raise ValidationError(f"wait is 0 to {MAX_WAIT:g} s")
         view = await self._snapshots.get(tenant, answer_id)
         seen = view.version if since is None else since
         if wait > 0 and not view.answer.over and seen >= view.version:
@@ -129,7 +129,7 @@ class Answers:
                 view = await self._snapshots.get(tenant, answer_id)
                 while not view.answer.over:
                     view = await self.get(
-                        answer_id, wait=MOST_WAIT, since=view.version, tenant=tenant
+                        answer_id, wait=MAX_WAIT, since=view.version, tenant=tenant
                     )
                 return view.answer
         except TimeoutError:
@@ -146,10 +146,10 @@ class Answers:
     ) -> list[Change]:
         """What its log tells after version `since`; waits up to `wait` s for the first. Of its
         jobs nothing is told: see EVENTS for what is."""
-        if not 0 <= wait <= MOST_WAIT:
-            raise ValidationError(f"wait is 0 to {MOST_WAIT:g} s")
-        if not 0 < limit <= MOST_LISTED:
-            raise ValidationError(f"limit is 1 to {MOST_LISTED}")
+        if not 0 <= wait <= MAX_WAIT:
+            raise ValidationError(f"wait is 0 to {MAX_WAIT:g} s")
+        if not 0 < limit <= MAX_LISTED:
+            raise ValidationError(f"limit is 1 to {MAX_LISTED}")
         if await self._tools.store.get(tenant, answer_id) is None:
             raise AnswerNotFound(answer_id)
         loop, log = asyncio.get_running_loop(), log_of(answer_id)
@@ -198,6 +198,6 @@ class Answers:
     ) -> list[Answer]:
         """The newest first, without what was found; `before` is the id of the last one of the page
         before."""
-        if not 0 < limit <= MOST_LISTED:
-            raise ValidationError(f"limit is 1 to {MOST_LISTED}")
+        if not 0 < limit <= MAX_LISTED:
+            raise ValidationError(f"limit is 1 to {MAX_LISTED}")
         return await self._tools.store.answers(tenant, limit, before)

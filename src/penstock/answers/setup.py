@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.adapters.chat import open_models
-from penstock.answers import web
-from penstock.answers.ending import AnswerEnding
+from penstock.adapters.models.chat import open_models
+from penstock.answers import web_sources as web
+from penstock.answers.completion import AnswerEnding
+from penstock.answers.deps import AnswerDeps
 from penstock.answers.jobs import Enqueue
-from penstock.answers.librarian import LocalLibrarian
+from penstock.answers.local_librarian import LocalLibrarian
 from penstock.answers.phases import Phases
 from penstock.answers.service import Answers
-from penstock.answers.tools import AnswerDeps
 from penstock.config import Config
+from penstock.documents.service import Library
 from penstock.engine.waiters import LogWaiters
-from penstock.ingest.library import Library
+from penstock.errors import ConfigError
 from penstock.model.answer import Phase
-from penstock.model.errors import ConfigError
 from penstock.ports.librarian import Librarian
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store

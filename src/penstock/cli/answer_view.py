@@ -71,7 +71,7 @@ def write_text(text: str) -> None:
 
 def print_grounds(answer: Answer) -> None:
     """What a text is founded on, and what it is not."""
-    from penstock.answers.wording import cited_evidence
+    from penstock.answers.event_text import cited_evidence
 
     cited = cited_evidence(answer)
     if cited:
@@ -102,8 +102,8 @@ def _print_cited(one: Evidence) -> None:
 
 
 def _snippet(one: Evidence) -> str:
-    from penstock.corpus.query import query_terms
-    from penstock.corpus.snippet import snippet
+    from penstock.retrieval.query import query_terms
+    from penstock.retrieval.snippet import snippet
 
     weights = dict.fromkeys(query_terms(one.query).terms, 1.0)
     return " ".join(printable(part) for part in snippet(one.text, weights).text.split())

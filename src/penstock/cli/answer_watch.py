@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
-from penstock.answers.wording import in_words
+from penstock.answers.event_text import in_words
 from penstock.cli.answer_view import print_grounds, write_text
 from penstock.cli.output import console, is_terminal, note, print_json, print_json_line, say
 from penstock.cli.text import printable

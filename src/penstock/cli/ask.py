@@ -82,11 +82,11 @@ async def _answer(app: Penstock, question: str, asked: dict[str, Any], show: Ans
     """Ask, work on it and show it; the exit code."""
     import asyncio
 
+    from penstock.aio import end_tasks
     from penstock.cli.errors import ExitCode
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
     from penstock.cli.worker import working
     from penstock.model.answer import AnswerState
-    from penstock.tasks import end_tasks
 
     signals = Signals()
     async with app:
@@ -119,7 +119,7 @@ async def _follow(app: Penstock, answer: Answer, show: AnswerDisplay) -> Answer:
 
 
 async def _changes(app: Penstock, answer: Answer) -> AsyncIterator[Change]:
-    from penstock.answers.ending import TERMINAL
+    from penstock.answers.completion import TERMINAL
     from penstock.cli.watch import looks
 
     since = 0

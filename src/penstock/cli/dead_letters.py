@@ -23,8 +23,8 @@ from penstock.cli.output import Column, note, print_json, print_table, say
 from penstock.cli.session import Runner, opened
 from penstock.cli.short_ids import whole_ids
 from penstock.cli.text import age, plural, printable
-from penstock.model.hidden import hidden, hidden_job
 from penstock.model.job import JobState
+from penstock.model.redact import hidden, hidden_job
 
 if TYPE_CHECKING:
     from penstock.app import Penstock

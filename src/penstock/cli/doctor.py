@@ -42,8 +42,8 @@ def run_doctor(
     import asyncio
 
     from penstock.cli.stopping import exit_after
-    from penstock.doctor.examine import examine
     from penstock.doctor.finding import Status, worst
+    from penstock.doctor.run import examine
 
     with asyncio.Runner() as runner:
         findings = runner.run(examine(queue, config, network=network))

@@ -21,8 +21,8 @@ from penstock.cli.options import (
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.text import plural, printable
+from penstock.errors import DocumentNotFound
 from penstock.model.document import DEFAULT_COLLECTION, DocumentState
-from penstock.model.errors import DocumentNotFound
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -154,8 +154,8 @@ def retry(
 
     It only queues them: `penstock worker` does the work, or the next `penstock ingest`.
     """
-    from penstock.attention import live_kinds, worker_command
-    from penstock.ingest.jobs import PARSE
+    from penstock.api.attention import live_kinds, worker_command
+    from penstock.documents.jobs import PARSE
 
     with opened(queue, config, documents=True) as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)

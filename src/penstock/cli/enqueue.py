@@ -14,9 +14,9 @@ from penstock.cli.output import note, print_json, say
 from penstock.cli.session import Runner, opened
 from penstock.cli.telemetry import traced
 from penstock.cli.text import duration, plural, pretty, problem
-from penstock.model.errors import KeyConflict, PenstockError
-from penstock.model.hidden import hidden_job
+from penstock.errors import KeyConflict, PenstockError
 from penstock.model.job import Job, JobState, PriorityName
+from penstock.model.redact import hidden_job
 
 if TYPE_CHECKING:
     from penstock.app import Penstock
@@ -176,7 +176,7 @@ def _wait(
 ) -> list[Job]:
     import asyncio
 
-    from penstock.attention import live_kinds, worker_command
+    from penstock.api.attention import live_kinds, worker_command
 
     async def wait() -> list[Job]:
         return list(await asyncio.gather(*(app.wait(job_id, timeout) for job_id in ids)))

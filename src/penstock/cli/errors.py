@@ -11,7 +11,7 @@ from enum import IntEnum
 import typer
 
 from penstock.cli.text import printable
-from penstock.model.errors import (
+from penstock.errors import (
     AnswerNotFound,
     DocumentNotFound,
     IntakeError,

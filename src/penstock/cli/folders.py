@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.adapters.inotify import IN_FOLDER, Inotify
+from penstock.aio import end_tasks
 from penstock.cli.errors import InputError
 from penstock.cli.output import note
-from penstock.cli.sources import Item, file_id, files, from_file, is_own
-from penstock.tasks import end_tasks
+from penstock.cli.sources import IngestItem, file_id, files, from_file, is_own
 
 POLL_SECONDS = 1.0
 """Between two looks where nobody says when to look, or something is yet to settle."""
@@ -38,7 +38,7 @@ class Gone:
     id: str
 
 
-Found = list[Item | Gone]
+Found = list[IngestItem | Gone]
 
 
 class _File(NamedTuple):

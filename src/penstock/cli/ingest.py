@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from penstock.app import Penstock
     from penstock.cli.folders import Gone
-    from penstock.cli.ingest_run import Given, Ingest
-    from penstock.cli.sources import Item
+    from penstock.cli.ingest_run import Ingest, IngestOptions
+    from penstock.cli.sources import IngestItem
 
-    Items = Callable[[Ingest, asyncio.Event], AsyncIterator[Item | Gone]]
+    Items = Callable[[Ingest, asyncio.Event], AsyncIterator[IngestItem | Gone]]
 
 
 def ingest_documents(
@@ -95,14 +95,14 @@ def ingest_documents(
     import asyncio
 
     from penstock.app import Penstock
-    from penstock.cli.ingest_run import Given
+    from penstock.cli.ingest_run import IngestOptions
 
     app = Penstock(queue, config_file=config)
     app.corpus.check()
     single = len(sources) == 1 and not watch
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):
         raise UsageError("--id is for a single file, address or -")
-    given = Given(collection, tenant, title, metadata_of(metadata), retry)
+    given = IngestOptions(collection, tenant, title, metadata_of(metadata), retry)
     if delete and not watch:
         raise UsageError("--delete goes with --watch")
     try:
@@ -138,7 +138,7 @@ def _items(
             if not Path(source).is_dir():
                 raise UsageError(f"--watch is for folders, and {source!r} is none")
         return lambda ingest, stop: _changing(ingest, sources, exclude, own, stop, delete=delete)
-    found: dict[str, Item] = {}
+    found: dict[str, IngestItem] = {}
     for source in sources:
         if source == "-":
             if document_id is None:
@@ -155,7 +155,7 @@ def _items(
         (only,) = found.values()
         found = {document_id: replace(only, id=document_id)}
 
-    async def each(ingest: Ingest, stop: asyncio.Event) -> AsyncIterator[Item | Gone]:
+    async def each(ingest: Ingest, stop: asyncio.Event) -> AsyncIterator[IngestItem | Gone]:
         for item in found.values():
             yield item
 
@@ -170,7 +170,7 @@ async def _changing(
     stop: asyncio.Event,
     *,
     delete: bool,
-) -> AsyncIterator[Item | Gone]:
+) -> AsyncIterator[IngestItem | Gone]:
     """What appears, changes and, if that is wanted, goes in folders."""
     from penstock.cli.folders import Folders, Gone
 
@@ -203,7 +203,7 @@ def _own_files(app: Penstock) -> list[Path]:
 
 
 async def _ingest(
-    app: Penstock, items: Items, given: Given, *, wait: bool, ends: bool, as_json: bool
+    app: Penstock, items: Items, given: IngestOptions, *, wait: bool, ends: bool, as_json: bool
 ) -> int:
     """Accept, work and follow; the exit code."""
     import asyncio

@@ -13,18 +13,18 @@ from penstock.app import Penstock
 from penstock.cli.errors import InputError
 from penstock.cli.folders import Gone
 from penstock.cli.ingest_view import Active, IngestTotals, View, failure_of
-from penstock.cli.sources import Item, file_id, is_address, parts_of
+from penstock.cli.sources import IngestItem, file_id, is_address, parts_of
 from penstock.cli.watch import POLL_SECONDS, looks
-from penstock.ingest.jobs import EMBED
-from penstock.ingest.pipeline import PARSED
-from penstock.model.document import Document, DocumentRef, DocumentState
-from penstock.model.errors import (
+from penstock.documents.jobs import EMBED
+from penstock.documents.pipeline import PARSED
+from penstock.errors import (
     DocumentNotFound,
     PenstockError,
     QueueError,
     StoreUnavailable,
     ValidationError,
 )
+from penstock.model.document import Document, DocumentRef, DocumentState
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import Topic
 
@@ -37,7 +37,7 @@ IDLE_LOOKS = 4
 
 
 @dataclass(slots=True, frozen=True)
-class Given:
+class IngestOptions:
     """Options that apply to all documents of one command."""
 
     collection: str
@@ -56,7 +56,12 @@ class Ingest:
     """`stop` ends it early; what was accepted by then is in the queue."""
 
     def __init__(
-        self, app: Penstock, given: Given, view: View, tally: IngestTotals, stop: asyncio.Event
+        self,
+        app: Penstock,
+        given: IngestOptions,
+        view: View,
+        tally: IngestTotals,
+        stop: asyncio.Event,
     ) -> None:
         self._app = app
         self._given = given
@@ -67,7 +72,7 @@ class Ingest:
         """The generation of each document that is not done."""
         self._idle = 0
 
-    async def accept(self, items: AsyncIterator[Item | Gone]) -> None:
+    async def accept(self, items: AsyncIterator[IngestItem | Gone]) -> None:
         """Take in everything. What cannot be read fails by itself; trouble with the queue or the
         store is raised, because nothing else would fare better."""
         async for item in items:
@@ -97,7 +102,7 @@ class Ingest:
                 self._tally.waiting = len(self._pending)
                 self._view.accepted(document)
 
-    async def _add(self, item: Item) -> Document:
+    async def _add(self, item: IngestItem) -> Document:
         corpus, given = self._app.corpus, self._given
         about: dict[str, Any] = {
             "id": item.id,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from penstock.cli.document_view import about, advice, masked
 from penstock.cli.output import console, is_terminal, note, print_json_line, say
 from penstock.cli.text import duration, plural, printable
+from penstock.errors import describe
 from penstock.model.document import Document
-from penstock.model.errors import describe
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -27,8 +27,8 @@ from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.short_ids import whole_ids
 from penstock.cli.text import plural
-from penstock.model.hidden import hidden_job
 from penstock.model.job import JobState
+from penstock.model.redact import hidden_job
 
 group = new_group("List, show, cancel, watch jobs, and run them again.")
 
@@ -200,12 +200,12 @@ def again(
     The same kind, payload, lane, priority and tenant, without its key, task and deadline. The old
     job, which is its parent, stays as it is.
     """
-    from penstock.desk import Desk
+    from penstock.api.tenant_view import TenantView
 
     with opened(queue, config) as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         old = run(app.get(whole))
-        job = run(Desk(app, old.tenant).again(whole))
+        job = run(TenantView(app, old.tenant).again(whole))
     if as_json:
         print_json(job.as_dict())
     else:

@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 
 from penstock.cli.errors import InputError
 from penstock.cli.output import console, is_terminal
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.model.payload import encode_payload
 
 BATCH = 1000

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from penstock.attention import slowed, starts_per_second
+from penstock.api.attention import slowed, starts_per_second
 from penstock.cli.output import Column, print_table
 from penstock.cli.text import duration, printable
 

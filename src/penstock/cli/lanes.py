@@ -13,7 +13,7 @@ from penstock.cli.options import ConfigOption, JsonOption, QueueOption, hand_dow
 from penstock.cli.output import note, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.text import printable
-from penstock.model.errors import LaneNotFound
+from penstock.errors import LaneNotFound
 from penstock.model.lane import LIMITS
 
 if TYPE_CHECKING:

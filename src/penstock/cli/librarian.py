@@ -13,7 +13,7 @@ from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOpt
 from penstock.cli.output import note, print_json_line
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import printable
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     import asyncio
@@ -76,8 +76,8 @@ async def _serve(
     import asyncio
 
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.errors import QueueUnavailable
     from penstock.librarian.server import serving
-    from penstock.model.errors import QueueUnavailable
 
     signals = Signals()
     async with app:

@@ -14,7 +14,7 @@ from penstock.cli.options import AppArgument, ConfigOption, QueueOption
 from penstock.cli.output import note, print_json
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     import asyncio
@@ -83,10 +83,10 @@ async def _serve(app: Penstock, tenant: str, pipes: Pipes, *, workers: bool) -> 
     import asyncio
 
     from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
-    from penstock.mcp.desk import McpServices
+    from penstock.mcp.draining import Stopping
     from penstock.mcp.server import PenstockMCP
     from penstock.mcp.stdio import Stdio
-    from penstock.mcp.stopping import Stopping
+    from penstock.mcp.tool_view import McpServices
     from penstock.model.access import EVERYTHING, Caller
 
     signals, stopping = Signals(), Stopping()

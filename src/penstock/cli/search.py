@@ -21,7 +21,7 @@ from penstock.cli.text import printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from penstock.corpus.search import Passage
+    from penstock.retrieval.search import Passage
 
 
 def search_documents(

@@ -14,7 +14,7 @@ from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOpt
 from penstock.cli.output import note, print_json_line
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.app import Penstock

@@ -18,7 +18,7 @@ STDIN = "standard input"
 
 
 @dataclass(slots=True, frozen=True)
-class Item:
+class IngestItem:
     """One document to be: its id, a title where it has none of its own, and what has it."""
 
     id: str
@@ -33,26 +33,26 @@ def is_address(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def from_stdin(document_id: str, most: int) -> Item:
+def from_stdin(document_id: str, most: int) -> IngestItem:
     """All of standard input. Read before anything else, so that Ctrl-C ends it as it does any
     program; and no further than shows that it is too large."""
-    return Item(document_id, document_id, sys.stdin.buffer.read(most + 1), STDIN)
+    return IngestItem(document_id, document_id, sys.stdin.buffer.read(most + 1), STDIN)
 
 
-def from_address(url: str) -> Item:
+def from_address(url: str) -> IngestItem:
     """The id is the address, as far as it may be shown."""
-    from penstock.engine.web_address import web_address  # here: it loads the HTTP library
-    from penstock.ingest.remote import name_of
-    from penstock.model.errors import AddressRefused
+    from penstock.documents.addresses import name_of
+    from penstock.errors import AddressRefused
+    from penstock.outbound.web_address import web_address  # here: it loads the HTTP library
 
     try:
         shown = name_of(web_address(url))
-        return Item(shown, "", url, shown)
+        return IngestItem(shown, "", url, shown)
     except AddressRefused as error:
         raise InputError(str(error)) from None
 
 
-def from_path(source: str, exclude: Sequence[str], own: Sequence[Path]) -> list[Item]:
+def from_path(source: str, exclude: Sequence[str], own: Sequence[Path]) -> list[IngestItem]:
     """The files that are meant by a file, a folder or a pattern; InputError if there are none."""
     paths = list(_matching(source))
     if not paths:
@@ -63,8 +63,8 @@ def from_path(source: str, exclude: Sequence[str], own: Sequence[Path]) -> list[
     return [from_file(file) for file in found]
 
 
-def from_file(file: Path) -> Item:
-    return Item(file_id(file), file.name, file, file_id(file))
+def from_file(file: Path) -> IngestItem:
+    return IngestItem(file_id(file), file.name, file, file_id(file))
 
 
 def file_id(path: Path) -> str:

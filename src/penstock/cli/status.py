@@ -13,7 +13,7 @@ from penstock.cli.text import age, printable
 from penstock.model.job import JobState
 
 if TYPE_CHECKING:
-    from penstock.attention import Outlook
+    from penstock.api.attention import QueueOutlook
     from penstock.ports.operators import KindCounts, ProcessInfo
 
 
@@ -26,7 +26,7 @@ def show_status(
     that no worker process handles, lanes that are blocked or whose breaker is open, workers that
     are stuck, dead letters that have just come. Each with what to do.
     """
-    from penstock.attention import look
+    from penstock.api.attention import look
     from penstock.config import hide_secrets
 
     with opened(queue, config) as (app, run):
@@ -85,7 +85,7 @@ _PROCESS_COLUMNS = [
 
 
 def _process_row(process: ProcessInfo, now: float) -> list[str]:
-    from penstock.attention import process_state
+    from penstock.api.attention import process_state
 
     return [
         printable(process.host),
@@ -99,8 +99,8 @@ def _process_row(process: ProcessInfo, now: float) -> list[str]:
     ]
 
 
-def _as_dict(url: str, seen: Outlook, now: float) -> dict[str, Any]:
-    from penstock.attention import in_trouble, process_view, unhandled
+def _as_dict(url: str, seen: QueueOutlook, now: float) -> dict[str, Any]:
+    from penstock.api.attention import in_trouble, process_view, unhandled
 
     counts, processes = seen.counts, seen.processes
     oldest = [kind.oldest_queued_at for kind in counts if kind.oldest_queued_at is not None]

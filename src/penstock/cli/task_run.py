@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from penstock.aio import end_tasks
 from penstock.app import Penstock
 from penstock.cli.errors import ExitCode
 from penstock.cli.output import note, print_json_line, say
@@ -14,10 +15,9 @@ from penstock.cli.watch import looks
 from penstock.cli.worker import working
 from penstock.model.job import JobState
 from penstock.model.research import TaskStatus
-from penstock.research.service import MOST_LISTED
-from penstock.research.tasks import SEARCH, log_of
+from penstock.research.job_ids import SEARCH, log_of
+from penstock.research.service import MAX_LISTED
 from penstock.research.views import TaskView
-from penstock.tasks import end_tasks
 
 KINDS = ("research.*", "ingest.*")
 """Pages are read by the jobs of documents."""
@@ -43,7 +43,7 @@ async def work_on(app: Penstock, task_id: str, tenant: str, *, as_json: bool) ->
     interrupted = following.cancelled()
     if not interrupted:
         following.result()  # what went wrong
-    view = await app.research.status(task_id, limit=MOST_LISTED, tenant=tenant)
+    view = await app.research.status(task_id, limit=MAX_LISTED, tenant=tenant)
     if as_json:
         print_json_line({"event": "summary", **_sums(view), "interrupted": interrupted})
     elif interrupted:
@@ -64,7 +64,7 @@ async def _follow(app: Penstock, task_id: str, tenant: str, show: TaskDisplay) -
         nonlocal since
         wait = 0.0 if since is None else LOOK_SECONDS
         view = await app.research.status(
-            task_id, wait=wait, since=since, limit=MOST_LISTED, tenant=tenant
+            task_id, wait=wait, since=since, limit=MAX_LISTED, tenant=tenant
         )
         since = view.version
         return view

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from penstock.adapters.private import open_private
+from penstock.adapters.private_files import open_private
 from penstock.cli.errors import ExitCode, InputError, UsageError
 from penstock.cli.options import (
     BeforeOption,

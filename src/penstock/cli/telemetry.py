@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     import logging
@@ -75,7 +75,7 @@ def traced(command: str) -> Iterator[None]:
     if flush is None:
         yield
         return
-    from penstock import tracing
+    from penstock.telemetry import tracing
 
     caller = {tracing.HEADER: os.environ.get("TRACEPARENT", "")}
     try:
@@ -90,12 +90,12 @@ def _set_up_logs(settings: Settings, level: int) -> None:
     import logging
 
     from penstock.engine.log_fields import of_running_job
-    from penstock.logs import JsonFormatter, Seldom, TextLines
+    from penstock.telemetry.logs import JsonFormatter, RepeatFilter, TextLines
 
     handler = logging.StreamHandler()
     json = settings.log_format == "json"
     handler.setFormatter(JsonFormatter(of_running_job) if json else TextLines())
-    handler.addFilter(Seldom("opentelemetry"))
+    handler.addFilter(RepeatFilter("opentelemetry"))
     logging.basicConfig(level=level, handlers=[handler])
 
 
@@ -111,7 +111,7 @@ def _set_up_traces(service: str) -> Callable[[], None] | None:
     for name in PROTOCOLS:
         if os.environ.get(name, PROTOCOL) != PROTOCOL:
             raise ConfigError(f"{name} must be {PROTOCOL}: spans are sent over HTTP only")
-    from penstock import tracing
+    from penstock.telemetry import tracing
 
     if tracing.on():
         log.info("traces go where the app's module sends them")

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from penstock.model.in_words import in_words
+from penstock.text.error_text import in_words
 
 
 def printable(text: str) -> str:

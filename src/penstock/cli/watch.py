@@ -20,9 +20,9 @@ from penstock.cli.output import (
     say,
 )
 from penstock.cli.text import age, plural
-from penstock.model.errors import JobNotFound, QueueUnavailable
-from penstock.model.hidden import hidden_job
+from penstock.errors import JobNotFound, QueueUnavailable
 from penstock.model.job import Job, JobState
+from penstock.model.redact import hidden_job
 from penstock.ports.operators import KindCounts
 from penstock.ports.queue import JobQueue, Topic
 

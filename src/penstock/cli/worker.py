@@ -170,7 +170,7 @@ async def _drained(app: Penstock, kinds: Sequence[str]) -> None:
     """Return when no job of these kinds is queued or running, here or elsewhere."""
     import asyncio
 
-    from penstock.model.errors import QueueUnavailable
+    from penstock.errors import QueueUnavailable
     from penstock.ports.queue import Topic
 
     listener = app.queue.listen(Topic.FINISHED)

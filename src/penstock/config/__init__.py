@@ -28,9 +28,9 @@ from penstock.config.sections import (
     with_tabs,
 )
 from penstock.config.yaml_file import read_mapping
+from penstock.errors import ConfigError
 from penstock.model.browser import BROWSER_KEYS, BrowserConfig
 from penstock.model.embedder import EmbedderConfig
-from penstock.model.errors import ConfigError
 from penstock.model.intake import KEYS as KAFKA_KEYS
 from penstock.model.intake import KafkaConfig
 from penstock.model.lane import LaneConfig

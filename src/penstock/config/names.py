@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.yaml_file import Located
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.names import NamesConfig
 
 _EXPECTED = {

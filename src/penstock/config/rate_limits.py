@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.yaml_file import Located, read_mapping
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.lane import LIMITS, LaneConfig, check_value
 
 APIS, RATE_LIMIT = "apis", "rate_limit"

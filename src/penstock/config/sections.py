@@ -10,10 +10,10 @@ from typing import Any
 
 from penstock.config.rate_limits import check_no_apis
 from penstock.config.yaml_file import Located, read_mapping
+from penstock.errors import ConfigError
 from penstock.model.browser import BROWSER_KEYS, ENGINE_KEYS, BrowserConfig, EngineConfig
 from penstock.model.embedder import KEYS as EMBEDDER_KEYS
 from penstock.model.embedder import EmbedderConfig
-from penstock.model.errors import ConfigError
 from penstock.model.intake import KEYS as KAFKA_KEYS
 from penstock.model.intake import KafkaConfig
 from penstock.model.lane import KEYS, PROFILES, check_value

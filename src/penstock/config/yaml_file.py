@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 
 class Located(NamedTuple):

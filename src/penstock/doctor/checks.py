@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from penstock.doctor import (
-    config_file,
-    databases,
-    disk,
-    documents,
-    extras,
-    messages,
-    models,
-    services,
-    serving,
-    times,
-    work,
-)
-from penstock.doctor.case import Case
+from penstock.doctor import config_file, databases, disk, documents, extras, models, services
+from penstock.doctor import conflicts as times
+from penstock.doctor import http_server as serving
+from penstock.doctor import kafka as messages
+from penstock.doctor import queue as work
+from penstock.doctor.context import Case
 from penstock.doctor.finding import Diagnosis
 
 

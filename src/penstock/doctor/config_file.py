@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config import hide_secrets
-from penstock.doctor.case import Case, in_thread, is_secret
+from penstock.doctor.context import Case, in_thread, is_secret
 from penstock.doctor.finding import Diagnosis, ok, warning
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from penstock.adapters.facts import Schema
+from penstock.adapters.database_facts import Schema
 from penstock.config import hide_secrets
-from penstock.doctor.case import Case
+from penstock.doctor.context import Case
 from penstock.doctor.finding import Diagnosis, broken, ok, skipped
-from penstock.model.errors import ConfigError, PenstockError, QueueUnavailable
-from penstock.ports.corpus import ServingModel
+from penstock.errors import ConfigError, PenstockError, QueueUnavailable
+from penstock.ports.documents import ServingModel
 
 _DRIVERS = {
     "sqlite": None,

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from penstock.doctor.case import SQLITE, Case, DiskLimits, in_thread
+from penstock.doctor.context import SQLITE, Case, DiskLimits, in_thread
 from penstock.doctor.finding import Diagnosis, broken, ok, warning
 
 MOUNTS = Path("/proc/self/mountinfo")

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.adapters.blobs.bucket import BucketBlobs
-from penstock.adapters.embedders.offline import VERSION, OfflineEmbedder
-from penstock.adapters.embedders.openai import OpenAIEmbedder
+from penstock.adapters.models.offline_embedder import VERSION, OfflineEmbedder
+from penstock.adapters.models.openai_embedder import OpenAIEmbedder
 from penstock.config import hide_secrets
-from penstock.doctor.case import Case, in_thread
+from penstock.doctor.context import Case, in_thread
 from penstock.doctor.databases import serving_at
 from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
-from penstock.model.embedder import EmbedderConfig
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     ConfigError,
     EmbedderError,
@@ -26,7 +25,8 @@ from penstock.model.errors import (
     PenstockError,
     QueueError,
 )
-from penstock.ports.corpus import ServingModel
+from penstock.model.embedder import EmbedderConfig
+from penstock.ports.documents import ServingModel
 
 ANSWER_SECONDS = 5.0
 TEXT = "A sluice is a gate for water."
@@ -165,7 +165,7 @@ async def look_at_scans(case: Case) -> list[Diagnosis]:
             found = "`scans` is model, and there is none for it"
             return [broken("scans", found, "set llm.models.ingest, or `scans: ocr`")]
         return [ok("scans", "read by the model of llm.models.ingest")]
-    from penstock.ingest.parse.ocr import check
+    from penstock.documents.parse.ocr import check
 
     try:
         await in_thread(check, settings.ocr_languages)

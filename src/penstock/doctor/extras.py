@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.config import Config
-from penstock.doctor.case import Case, in_thread
+from penstock.doctor.context import Case, in_thread
 from penstock.doctor.finding import Diagnosis, broken, ok
 
 

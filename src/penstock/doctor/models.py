@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.chat_server import ChatServer
+from penstock.adapters.models.chat_client import ChatServer
 from penstock.config import hide_secrets
-from penstock.doctor.case import Case
+from penstock.doctor.context import Case
 from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.llm import ROLES, ServedModel
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from penstock.adapters.postgres.address import parse
-from penstock.adapters.postgres.corpus.schema import OLDEST_PGVECTOR
 from penstock.adapters.postgres.database import Database
+from penstock.adapters.postgres.documents.schema import OLDEST_PGVECTOR
 from penstock.adapters.postgres.facts import PostgresFacts
 from penstock.adapters.postgres.facts import look as look_at_server
 from penstock.adapters.postgres.schema import OLDEST_SERVER
-from penstock.doctor.case import Case
 from penstock.doctor.clock import judge_clock
+from penstock.doctor.context import Case
 from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
 from penstock.doctor.schema import judge_schema
 

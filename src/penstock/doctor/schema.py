@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.adapters.facts import Schema
+from penstock.adapters.database_facts import Schema
 from penstock.doctor.finding import Diagnosis, broken, ok, warning
 
 

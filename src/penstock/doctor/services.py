@@ -8,9 +8,9 @@ import time
 from contextlib import AbstractAsyncContextManager
 
 from penstock.config import Config, hide_secrets
-from penstock.doctor.case import Case
+from penstock.doctor.context import Case
 from penstock.doctor.finding import Diagnosis, broken, ok, skipped, warning
-from penstock.model.errors import AuthenticationError, ConfigError, PenstockError
+from penstock.errors import AuthenticationError, ConfigError, PenstockError
 from penstock.model.providers import ADDRESSES, ProviderConfig
 
 ANSWER_SECONDS = 5.0
@@ -47,7 +47,7 @@ async def look_at_browser(case: Case) -> list[Diagnosis]:
     config = case.config.browser
     if not config.engines:
         return [skipped("browser", "no search engine is read in one")]
-    from penstock.adapters.browser import Browser
+    from penstock.adapters.browser.chromium import Browser
 
     browser = Browser(config, _no_proxy)
     try:

@@ -9,7 +9,7 @@ from penstock.adapters.sqlite.database import OLDEST_SQLITE
 from penstock.adapters.sqlite.facts import SqliteFacts
 from penstock.adapters.sqlite.facts import look as look_at_file
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.doctor.case import Case, in_thread
+from penstock.doctor.context import Case, in_thread
 from penstock.doctor.disk import file_system, unwritable
 from penstock.doctor.finding import Diagnosis, broken, ok, warning
 from penstock.doctor.schema import judge_schema

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.engine.annotations import is_data, never_json, resolve
-from penstock.model.errors import ConfigError, DamagedRow, ValidationError
-from penstock.model.text import is_storable
+from penstock.errors import ConfigError, DamagedRow, ValidationError
+from penstock.text.normalize import is_storable
 
 log = logging.getLogger("penstock")
 

@@ -23,15 +23,12 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from penstock import tracing
 from penstock.engine.enqueuer import Enqueuer, When, ahead
-from penstock.engine.fetch import JobFetch
-from penstock.engine.http import HttpClient, JobHttp
 from penstock.engine.job_lanes import JobLanes, LanesAgain, Lending
 from penstock.engine.job_log import JobLog
-from penstock.engine.permits import PermitDesk
+from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run
-from penstock.model.errors import RunLater
+from penstock.errors import RunLater
 from penstock.model.ids import child_id
 from penstock.model.job import (
     DEFAULT_MAX_RETRIES,
@@ -42,9 +39,12 @@ from penstock.model.job import (
     parse_history,
 )
 from penstock.model.payload import encode_payload
-from penstock.model.text import storable
 from penstock.model.tick import tick_of
+from penstock.outbound.fetch import JobFetch
+from penstock.outbound.http import HttpClient, JobHttp
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, ParentRun
+from penstock.telemetry import tracing
+from penstock.text.normalize import storable
 
 T = TypeVar("T")
 State = TypeVar("State", default=Any)
@@ -72,7 +72,7 @@ class Services:
 
     note: Callable[[Run, float | None, str, str], None]
     enqueuer: Enqueuer
-    permits: PermitDesk
+    permits: PermitBroker
     client: HttpClient
     finished: Callable[[Run, Iterable[Job]], AsyncGenerator[Job, None]]
     parked: Callable[[Run, bool], AbstractAsyncContextManager[None]]

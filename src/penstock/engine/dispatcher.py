@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from penstock.engine import parking
-from penstock.engine.bench import Bench
-from penstock.engine.counting import count_runs
 from penstock.engine.log_fields import tell
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Run
+from penstock.engine.run_counts import count_runs
 from penstock.engine.settler import Load
-from penstock.model.errors import QueueError
+from penstock.engine.worker_state import WorkerState
+from penstock.errors import QueueError
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import NO_LANE, Exchange, KindDefaults, Lease, Ref, Settlement, Want
 
@@ -39,7 +39,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        bench: Bench,
+        bench: WorkerState,
         lapsed: Callable[[], None],
         look_up: Callable[[Sequence[str]], Awaitable[Mapping[str, Job]]],
     ) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Job, Priority, PriorityName
 from penstock.model.payload import encode_payload, plain_payload

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from penstock.engine.handlers import Handler
-from penstock.logs import told
-from penstock.model.errors import Answered, PenstockError, describe
-from penstock.model.text import storable
+from penstock.errors import Answered, PenstockError, describe
+from penstock.telemetry.logs import told
+from penstock.text.normalize import storable
 
 TRACEBACK_LIMIT = 12_000
 """Characters of a stored traceback; one that is longer is cut in the middle."""

@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Self
 
+from penstock.aio import end_tasks
 from penstock.engine.retry import reconnect_delay
-from penstock.model.errors import QueueUnavailable, TooSlow
+from penstock.errors import QueueUnavailable, TooSlow
 from penstock.model.settings import Settings
-from penstock.ports.queue import Fed, JobQueue, Topic
-from penstock.tasks import end_tasks
+from penstock.ports.queue import FeedEntry, JobQueue, Topic
 
 log = logging.getLogger("penstock")
 
@@ -81,7 +81,7 @@ class Follower:
         self._place: int | None = None
         """How many of the reader's entries it has had; None while it reads from the queue."""
         self._position = ""
-        self._first: list[Fed] = []
+        self._first: list[FeedEntry] = []
 
     async def start(self, after: str | None) -> None:
         await self._reader.look(1)
@@ -94,7 +94,7 @@ class Follower:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> list[Fed]:
+    async def __anext__(self) -> list[FeedEntry]:
         batch, self._first = self._first, []
         while not batch and not self._reader.over:
             batch = await self._catch_up() if self._place is None else await self._next()
@@ -103,7 +103,7 @@ class Follower:
             raise StopAsyncIteration
         return batch
 
-    async def _next(self) -> list[Fed]:
+    async def _next(self) -> list[FeedEntry]:
         assert self._place is not None
         batch = self._reader.since(self._place)
         self._place += len(batch)
@@ -111,7 +111,7 @@ class Follower:
             await self._reader.news.wait()
         return batch
 
-    async def _catch_up(self) -> list[Fed]:
+    async def _catch_up(self) -> list[FeedEntry]:
         """The next page from the queue, until the reader can take over. Positions cannot be
         compared, only looked up. Where this one is not among the reader's but the queue has nothing
         after it, the reader has nothing after it either, so far; and it has looked since the
@@ -142,7 +142,7 @@ class _Reader:
         """How many entries it has read."""
         self.looks_begun = 0
         self._looks_ended = 0
-        self._kept: deque[Fed] = deque(maxlen=keep)
+        self._kept: deque[FeedEntry] = deque(maxlen=keep)
         self._position = ""
         self._places: dict[str, int] = {}
         """How many entries there are up to a position: of those kept, and before the first."""
@@ -167,7 +167,7 @@ class _Reader:
         while self._looks_ended < number and not self.over:
             await self.news.wait()
 
-    def since(self, place: int) -> list[Fed]:
+    def since(self, place: int) -> list[FeedEntry]:
         """The entries after the first `place`; TooSlow if some of them are not kept any more."""
         first = self.count - len(self._kept)
         if place < first:
@@ -177,7 +177,7 @@ class _Reader:
     def place_of(self, position: str) -> int | None:
         return self._places.get(position)
 
-    async def page(self, after: str) -> list[Fed]:
+    async def page(self, after: str) -> list[FeedEntry]:
         """Entries from the queue, for one who is not as far as this reader."""
         failures = 0
         while not self.over:
@@ -223,7 +223,7 @@ class _Reader:
             more = len(page) == PAGE
             page = await self._queue.feed(self.tenant, self._position, PAGE) if more else []
 
-    def _keep(self, entry: Fed) -> None:
+    def _keep(self, entry: FeedEntry) -> None:
         if len(self._kept) == self._kept.maxlen:
             del self._places[next(iter(self._places))]  # the oldest
         self._kept.append(entry)

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.engine.arguments import Arguments
 from penstock.engine.retry import Backoff, OwnBackoff, backoff_of
 from penstock.engine.schedule import Periodic
-from penstock.model.errors import ConfigError, PenstockError, ValidationError
+from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
 from penstock.model.settings import Settings
 from penstock.ports.queue import NO_LANE

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from penstock.engine.lane_line import Asker, Turn
-from penstock.engine.permits import PermitDesk
-from penstock.engine.reports import report_of
+from penstock.engine.permit_queue import PermitHolder, Turn
+from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run, undisturbed
-from penstock.model.errors import HttpError, RateLimited
+from penstock.errors import HttpError, RateLimited
+from penstock.lanes.reports import report_of
 from penstock.ports.lanes import News, Permit, Report, Returned
 
 
@@ -24,12 +24,12 @@ class Lending(NamedTuple):
     reclaim: Callable[[Run], Awaitable[None]]
 
 
-class JobLanes(Asker):
+class JobLanes(PermitHolder):
     """The lanes as one job sees them. While one of its requests waits for its turn the job has no
     worker, and its time does not count toward its timeout; while it waits in another lane than
     its own it has no slot in its own lane either, so that no two jobs wait for each other."""
 
-    def __init__(self, desk: PermitDesk, run: Run, lending: Lending) -> None:
+    def __init__(self, desk: PermitBroker, run: Run, lending: Lending) -> None:
         self._desk = desk
         self._run = run
         self._lending = lending
@@ -171,7 +171,7 @@ class JobLanes(Asker):
     async def _slot_comes(self) -> None:
         run = self._run
         try:
-            slot = await self._desk.take(self.slot_lane, Turn(Asker()), slot_only=True)
+            slot = await self._desk.take(self.slot_lane, Turn(PermitHolder()), slot_only=True)
             if run.lent_slot and not run.for_permits and run.interrupted is None and not run.ended:
                 run.in_lane, run.lent_slot, run.slot_again = True, False, slot
             else:

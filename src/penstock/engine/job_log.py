@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.engine.run import Run
-from penstock.logs import JOB_LOGGER
-from penstock.model.errors import describe
-from penstock.model.in_words import in_words
+from penstock.errors import describe
 from penstock.model.job_log import log_line
+from penstock.telemetry.logs import JOB_LOGGER
+from penstock.text.error_text import in_words
 
 TICK = 1e-6
 """Seconds between two lines at least, so that no two are the same."""

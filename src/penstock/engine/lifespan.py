@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from penstock.model.errors import LifespanError
-from penstock.tasks import end_tasks
+from penstock.aio import end_tasks
+from penstock.errors import LifespanError
 
 log = logging.getLogger("penstock")
 

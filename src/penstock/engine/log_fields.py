@@ -1,5 +1,5 @@
-"""Log fields and messages of jobs: which job (see `penstock.logs.FIELDS`), and how its runs
-ended."""
+"""Log fields and messages of jobs: which job (see `penstock.telemetry.logs.FIELDS`), and how
+its runs ended."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.engine.context import current
-from penstock.model.hidden import hidden
-from penstock.model.in_words import in_words
+from penstock.model.redact import hidden
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Exchange, Lease, Outcome, Settlement
+from penstock.text.error_text import in_words
 
 log = logging.getLogger("penstock")
 
-MOST_SAID = 1000
+MAX_SAID = 1000
 """Characters of an error in the log."""
 
 
@@ -71,7 +71,7 @@ def tell(
         return
     if not quotes:
         error = {name: error[name] for name in ("type", "place") if name in error}
-    said = on_one_line(in_words(hidden(error, names), places=True), MOST_SAID)
+    said = on_one_line(in_words(hidden(error, names), places=True), MAX_SAID)
     if quotes and settlement.traceback and log.isEnabledFor(logging.DEBUG):
         said += "\n" + hidden(settlement.traceback.rstrip(), names)
     if lease.ref in exchange.spared:

@@ -11,36 +11,36 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from penstock import tracing
-from penstock.engine.bench import Bench
+from penstock.aio import end_tasks
 from penstock.engine.context import Services
 from penstock.engine.dispatcher import Dispatcher
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
-from penstock.engine.http import HttpClient
 from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.job_lanes import Lending
 from penstock.engine.lifespan import Lifespan
 from penstock.engine.loop_lag import LoopLag
-from penstock.engine.loop_watch import LoopWatch
+from penstock.engine.loop_monitor import LoopWatch
 from penstock.engine.parking import Parking
-from penstock.engine.permits import PermitDesk
+from penstock.engine.permits import PermitBroker
 from penstock.engine.prober import Prober
 from penstock.engine.renewer import Renewer
+from penstock.engine.request_scope import RequestScope
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import CANCEL_SECONDS, Interrupt, Run
 from penstock.engine.settler import Settler
 from penstock.engine.ticker import Ticker, tickers
-from penstock.engine.visit import Visit
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
-from penstock.engine.web_address import parse_allow
 from penstock.engine.worker import Worker
-from penstock.model.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
+from penstock.engine.worker_state import WorkerState
+from penstock.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
 from penstock.model.settings import Settings
 from penstock.model.tally import Tally
+from penstock.outbound.http import HttpClient
+from penstock.outbound.web_address import parse_allow
 from penstock.ports.queue import JobQueue, Lease, Member, Ref, Topic
-from penstock.tasks import end_tasks
+from penstock.telemetry import tracing
 
 log = logging.getLogger("penstock")
 
@@ -65,7 +65,7 @@ class JobOrchestrator:
     """
 
     # Made by start().
-    _bench: Bench
+    _bench: WorkerState
     _dispatcher: Dispatcher
     _renewer: Renewer
     _loop_watch: LoopWatch
@@ -160,7 +160,7 @@ class JobOrchestrator:
             self._lag, runs.values, self._queue.now, lambda: self._renewer.soon()
         )
         settler = Settler(self._settings, self._wake)
-        self._bench = bench = Bench(
+        self._bench = bench = WorkerState(
             settings=self._settings,
             handlers=self._handlers,
             internal_queue=self.internal_queue,
@@ -170,7 +170,7 @@ class JobOrchestrator:
             services=Services(
                 note=settler.note,
                 enqueuer=self._enqueuer,
-                permits=PermitDesk(
+                permits=PermitBroker(
                     lambda: bench.member,
                     settler.give_back,
                     settler.told,
@@ -228,11 +228,11 @@ class JobOrchestrator:
         self._loop_watch.start()
         self.running = True
 
-    def asking(self, tenant: str, deadline: float) -> Visit:
+    def asking(self, tenant: str, deadline: float) -> RequestScope:
         """For a service of this process: requests with permits as those of jobs, until a time on
         the queue's clock. Whoever uses it ends before the orchestrator is stopped."""
         services = self._bench.services
-        return Visit(services.permits, services.client, self._queue.now, tenant, deadline)
+        return RequestScope(services.permits, services.client, self._queue.now, tenant, deadline)
 
     @property
     def receives(self) -> bool:
@@ -240,14 +240,16 @@ class JobOrchestrator:
         return self.running and not self._bench.draining
 
     @contextmanager
-    def visiting(self, tenant: str, deadline: float) -> Iterator[Visit]:
+    def visiting(self, tenant: str, deadline: float) -> Iterator[RequestScope]:
         """Ask a question: as `asking`, but jobs leave it a slot. A stop waits for it as for a
         running job."""
         services = self._bench.services
         now = self._queue.now
         self._visits += 1
         try:
-            yield Visit(services.permits, services.client, now, tenant, deadline, question=True)
+            yield RequestScope(
+                services.permits, services.client, now, tenant, deadline, question=True
+            )
         finally:
             self._visits -= 1
             self._freed.set()
@@ -440,7 +442,7 @@ class JobOrchestrator:
         finally:
             listener.close()
 
-    async def _interrupt_cancelled(self, bench: Bench) -> None:
+    async def _interrupt_cancelled(self, bench: WorkerState) -> None:
         try:
             seqs = await bench.member.cancelled()
         except QueueError as error:

@@ -6,10 +6,9 @@ from typing import Any
 
 from penstock.engine.failure import described, formatted
 from penstock.engine.handlers import Handler
-from penstock.engine.reports import report_of
 from penstock.engine.retry import retry_delay
 from penstock.engine.run import Interrupt, Run
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     DeadlineExceeded,
     JobTimeout,
@@ -19,10 +18,11 @@ from penstock.model.errors import (
     RunLater,
     is_permanent,
 )
+from penstock.lanes.reports import report_of
 from penstock.model.job import RELEASE_LIMIT
 from penstock.model.settings import Settings
-from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Settlement
+from penstock.text.normalize import storable
 
 LONGEST_WAIT_SECONDS = 300.0
 STUCK_RELEASE_SECONDS = 2.0

@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
-from penstock.engine.bench import Bench
 from penstock.engine.run import Interrupt, Run, undisturbed
 from penstock.engine.waiters import JobWaiters
-from penstock.model.errors import JobNotFound, RunLater
+from penstock.engine.worker_state import WorkerState
+from penstock.errors import JobNotFound, RunLater
 from penstock.model.job import Job
 
 MOST = 1000
@@ -28,7 +28,9 @@ LATER_SECONDS = 5.0
 class Parking:
     """`stand_in` starts another worker."""
 
-    def __init__(self, bench: Bench, waiters: JobWaiters, stand_in: Callable[[], None]) -> None:
+    def __init__(
+        self, bench: WorkerState, waiters: JobWaiters, stand_in: Callable[[], None]
+    ) -> None:
         self._bench = bench
         self._waiters = waiters
         self._stand_in = stand_in

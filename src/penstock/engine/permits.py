@@ -9,16 +9,16 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 
-from penstock.engine.lane_line import MOMENT, Asker, LaneLine, Turn
-from penstock.engine.reports import report_of
+from penstock.engine.permit_queue import MOMENT, LaneLine, PermitHolder, Turn
 from penstock.engine.run import Run
-from penstock.model.errors import (
+from penstock.errors import (
     AuthenticationError,
     HttpError,
     LaneBusy,
     QueueUnavailable,
     Unavailable,
 )
+from penstock.lanes.reports import report_of
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, News, Permit, PermitRequest, Report, Returned
@@ -31,7 +31,7 @@ LIMITED_LOG_SECONDS = 5.0
 """Of the 429s of a lane one is logged, and then none for so long, or for as long as it pauses."""
 
 
-class PermitDesk:
+class PermitBroker:
     """Asks the queue for permits, for all lanes in one trip. Who is refused stands in the line of
     its lane, and only those in front are asked for again."""
 
@@ -110,7 +110,7 @@ class PermitDesk:
 
     @asynccontextmanager
     async def hold(
-        self, lane: str, asker: Asker, *, end: float = math.inf
+        self, lane: str, asker: PermitHolder, *, end: float = math.inf
     ) -> AsyncIterator[Permit]:
         """A permit for as long as the block lasts, the lane's timeout at most. The lane learns how
         it ended; a connection error or time-out inside becomes Unavailable."""

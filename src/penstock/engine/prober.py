@@ -8,7 +8,7 @@ import logging
 import time
 from urllib.parse import urlsplit
 
-from penstock.engine.certificates import trusted
+from penstock.outbound.certificates import trusted
 from penstock.ports.queue import Member
 
 log = logging.getLogger("penstock.lanes")

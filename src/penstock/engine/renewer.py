@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from penstock.model.errors import QueueError
+from penstock.errors import QueueError
 from penstock.ports.queue import Lease, Member
 
 log = logging.getLogger("penstock")

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.settings import Settings
 
 log = logging.getLogger("penstock")

@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 from typing import Any, Protocol
 
-from penstock.model.errors import DeadlineExceeded, JobTimeout, PenstockError
+from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError
 from penstock.ports.lanes import Permit
 from penstock.ports.queue import Lease, Member, Settlement
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 CATCH_UP_SECONDS = 3600.0
 """How late a tick is still made up, unless told otherwise."""
 LEAST_CATCH_UP = 1.0
 """Less would be missed by a process that is merely busy."""
 LEAST_SECONDS = 0.1
-MOST_SECONDS = 366 * 86400.0
+MAX_SECONDS = 366 * 86400.0
 EXPRESSION_LIMIT = 200
 _MICRO = 1_000_000
 _WIDER = 8
@@ -133,9 +133,9 @@ def make_periodic(
 
 def _seconds(kind: str, name: str, value: Any, least: float) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not least <= value <= MOST_SECONDS:
+    if not number or not least <= value <= MAX_SECONDS:
         raise ConfigError(
-            f"{name} of {kind!r} is in seconds, from {least:g} to {MOST_SECONDS:.0f}, not {value!r}"
+            f"{name} of {kind!r} is in seconds, from {least:g} to {MAX_SECONDS:.0f}, not {value!r}"
         )
     return float(value)
 

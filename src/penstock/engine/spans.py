@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock import tracing
 from penstock.engine.run import Run
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob
+from penstock.telemetry import tracing
 
 SYSTEM = "penstock"
 PORTS = {"http": 80, "https": 443}

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler
 from penstock.engine.schedule import Periodic, newest
-from penstock.model.errors import ConfigError, KeyConflict
+from penstock.errors import ConfigError, KeyConflict
 from penstock.model.job import JobState
 from penstock.model.settings import Settings
 from penstock.model.tick import tick_id, tick_key, tick_of
@@ -25,7 +25,7 @@ from penstock.ports.queue import JobFilter, JobQueue
 
 log = logging.getLogger("penstock")
 
-MOST_UNFINISHED = 100
+MAX_UNFINISHED = 100
 """With `overlap`, ticks are skipped while so many of their jobs are unfinished."""
 LEAST_RETENTION = 1.0
 TENANT = "default"
@@ -70,7 +70,7 @@ class Ticker:
         self._queue = queue
         self._kind = kind
         self._schedule = periodic.schedule
-        self._most = MOST_UNFINISHED if periodic.overlap else 1
+        self._most = MAX_UNFINISHED if periodic.overlap else 1
         # A tick's row lives at least so long after the tick. Later nobody could tell whether the
         # tick had been enqueued, so it must not be.
         self._late = min(periodic.catch_up, retention_seconds)
@@ -134,7 +134,7 @@ class Ticker:
         unfinished = JobFilter(
             kind=self._kind, tenant=TENANT, states=[JobState.QUEUED, JobState.RUNNING]
         )
-        jobs = await self._queue.find(unfinished, 10 * MOST_UNFINISHED)
+        jobs = await self._queue.find(unfinished, 10 * MAX_UNFINISHED)
         ticks = {job.id: tick_of(job.id, job.kind, job.key) for job in jobs}
         return [job_id for job_id, at in ticks.items() if at not in (None, tick)]
 

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from penstock.model.errors import (
+from penstock.aio import end_tasks
+from penstock.errors import (
     JobNotFound,
     QueueError,
     QueueUnavailable,
@@ -16,7 +17,6 @@ from penstock.model.errors import (
 )
 from penstock.model.job import Job
 from penstock.ports.queue import JobQueue, Topic, Wakeup
-from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock")
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
-from penstock.engine.bench import Bench
 from penstock.engine.context import JobContext, current
 from penstock.engine.handlers import Handler
 from penstock.engine.log_fields import of_lease
@@ -17,6 +16,7 @@ from penstock.engine.run import Interrupt, Run
 from penstock.engine.spans import processing
 from penstock.engine.thread_call import ThreadCall
 from penstock.engine.watchdog import overdue
+from penstock.engine.worker_state import WorkerState
 from penstock.model.payload import encode_result
 from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Lease, Outcome, Settlement
@@ -28,7 +28,7 @@ class Worker:
     """A coroutine that takes jobs from the internal queue, and from nowhere else."""
 
     def __init__(
-        self, bench: Bench, name: str, clean: Context, retired: Callable[[Worker], None]
+        self, bench: WorkerState, name: str, clean: Context, retired: Callable[[Worker], None]
     ) -> None:
         """Jobs run in copies of the context `clean`. `retired` hears when the worker has ended
         because it is one too many."""

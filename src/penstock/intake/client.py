@@ -12,8 +12,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
+from penstock.errors import ConfigError, Unavailable
 from penstock.intake.record import MessageRecord
-from penstock.model.errors import ConfigError, Unavailable
 from penstock.model.intake import KafkaConfig
 
 log = logging.getLogger("penstock.intake")

@@ -11,9 +11,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from penstock.errors import Unavailable
 from penstock.intake.client import for_others, made
 from penstock.intake.record import ID_LIMIT, MESSAGE_ID, MessageRecord, MessageRefused
-from penstock.model.errors import Unavailable
 
 log = logging.getLogger("penstock.intake")
 
@@ -24,7 +24,7 @@ TIMESTAMP, KEY, IDENTITY = "penstock-timestamp", "penstock-key", "penstock-messa
 LEFT_OUT = "penstock-left-out"
 """The size of a value that the dead-letter topic does not take."""
 DETAIL_LIMIT = 1000
-MOST_BYTES = 1_000_000_000
+MAX_BYTES = 1_000_000_000
 """The broker says what is too large; the client must not say so before it."""
 PUBLISH_SECONDS = 10.0
 LOOK_SECONDS = 0.1
@@ -47,7 +47,7 @@ class Publisher:
         own = {
             "acks": "all",
             "enable.idempotence": "true",
-            "message.max.bytes": str(MOST_BYTES),
+            "message.max.bytes": str(MAX_BYTES),
             "message.timeout.ms": str(int(PUBLISH_SECONDS * 1000)),
             "linger.ms": "0",
         }

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from penstock.errors import IntakeError
 from penstock.intake.client import ASK_SECONDS, made, reason
-from penstock.intake.line import MessageLine, Receive
+from penstock.intake.partition import MessageLine, Receive
 from penstock.intake.record import MessageRecord
-from penstock.model.errors import IntakeError
 from penstock.model.intake import KafkaConfig
 
 log = logging.getLogger("penstock.intake")

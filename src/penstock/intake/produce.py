@@ -12,10 +12,10 @@ import json
 import logging
 import time
 
+from penstock.errors import ConfigError, Unavailable
 from penstock.intake.client import options
 from penstock.intake.dead_letters import Publisher
 from penstock.model.document import Document
-from penstock.model.errors import ConfigError, Unavailable
 from penstock.model.intake import KafkaConfig
 from penstock.model.job import Priority
 

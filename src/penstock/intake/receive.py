@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.adapters.blobs.address import BucketAddress, bucket_address
 from penstock.adapters.blobs.services import require
-from penstock.depth import LOOK_SECONDS, Depth
-from penstock.desk import Desk
-from penstock.intake.line import Left
-from penstock.intake.once import once
-from penstock.intake.record import MessageRecord, MessageRefused, identity, position
-from penstock.intake.requests import (
-    DeleteRequest,
-    DocumentRequest,
-    IngestRequest,
-    JobRequest,
-    Request,
-    SearchRequest,
-    read,
-)
-from penstock.model.errors import (
+from penstock.api.queue_depth import LOOK_SECONDS, Depth
+from penstock.api.tenant_view import TenantView
+from penstock.errors import (
     ConfigError,
     DocumentNotFound,
     KeyConflict,
@@ -36,6 +24,18 @@ from penstock.model.errors import (
     StoreUnavailable,
     TaskStopped,
     Unavailable,
+)
+from penstock.intake.idempotency import once
+from penstock.intake.partition import Left
+from penstock.intake.record import MessageRecord, MessageRefused, identity, position
+from penstock.intake.requests import (
+    DeleteRequest,
+    DocumentRequest,
+    IngestRequest,
+    JobRequest,
+    Request,
+    SearchRequest,
+    read,
 )
 from penstock.model.ids import new_id
 from penstock.model.intake import KafkaConfig
@@ -161,7 +161,7 @@ class Receiver:
         self, request: Request, tenant: str, key: str, record: MessageRecord, holder: str
     ) -> bool:
         """Whether this was the first time. What the library refuses is Refused."""
-        desk = Desk(self._app, tenant)
+        desk = TenantView(self._app, tenant)
         if isinstance(request, JobRequest):
             return await _enqueue(desk, request, key, holder)
 
@@ -213,7 +213,7 @@ class Wait:
             log.info("%s waits no more", self._place)
 
 
-async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bool:
+async def _enqueue(desk: TenantView, request: JobRequest, key: str, holder: str) -> bool:
     try:
         job = await desk.enqueue(
             request.job,
@@ -231,7 +231,7 @@ async def _enqueue(desk: Desk, request: JobRequest, key: str, holder: str) -> bo
 
 
 async def _carry_out(
-    desk: Desk,
+    desk: TenantView,
     request: DocumentRequest | IngestRequest | DeleteRequest | SearchRequest,
     made: str,
     buckets: Sequence[BucketAddress],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from penstock.model.errors import PenstockError
+from penstock.errors import PenstockError
 
 MESSAGE_ID = "message-id"
 ID_LIMIT = 200

@@ -9,29 +9,29 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic import ValidationError as Invalid
 
 from penstock.engine.handlers import KIND
+from penstock.errors import ValidationError
 from penstock.intake.record import MessageRecord, MessageRefused
-from penstock.model.errors import ValidationError
-from penstock.model.json_text import value_of
 from penstock.research.service import (
-    MOST_QUERIES,
-    MOST_RESULTS,
-    MOST_SECONDS,
+    MAX_QUERIES,
+    MAX_RESULTS,
+    MAX_SECONDS,
     QUERY_LIMIT,
     QUESTION_LIMIT,
 )
+from penstock.text.json_text import value_of
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LIMIT)]
 PriorityName = Literal["high", "medium", "low"]
 
 
-class Asked(BaseModel):
+class IntakeRequest(BaseModel):
     """A name nobody knows is a mistake, and so is a value of another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class DocumentRequest(Asked):
+class DocumentRequest(IntakeRequest):
     """Make a document searchable."""
 
     kind: Literal["document"]
@@ -44,7 +44,7 @@ class DocumentRequest(Asked):
     priority: PriorityName = "medium"
 
 
-class IngestRequest(Asked):
+class IngestRequest(IntakeRequest):
     """Enqueue the job of a document that was accepted, as the server passes it on (`produce`)."""
 
     kind: Literal["ingest"]
@@ -55,7 +55,7 @@ class IngestRequest(Asked):
     priority: PriorityName = "medium"
 
 
-class DeleteRequest(Asked):
+class DeleteRequest(IntakeRequest):
     """Remove a document; harmless where there is none."""
 
     kind: Literal["delete"]
@@ -63,20 +63,20 @@ class DeleteRequest(Asked):
     collection: Name = "default"
 
 
-class SearchRequest(Asked):
+class SearchRequest(IntakeRequest):
     """A research task of its own."""
 
     kind: Literal["search"]
     question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
-    queries: list[Query] | None = Field(None, min_length=1, max_length=MOST_QUERIES)
-    max_results: int = Field(10, ge=1, le=MOST_RESULTS)
+    queries: list[Query] | None = Field(None, min_length=1, max_length=MAX_QUERIES)
+    max_results: int = Field(10, ge=1, le=MAX_RESULTS)
     providers: list[Name] | None = Field(None, min_length=1, max_length=20)
     budget_pages: int | None = Field(None, ge=0, le=1_000_000)
-    budget_seconds: float | None = Field(None, gt=0, le=MOST_SECONDS)
+    budget_seconds: float | None = Field(None, gt=0, le=MAX_SECONDS)
     priority: PriorityName = "medium"
 
 
-class JobRequest(Asked):
+class JobRequest(IntakeRequest):
     """A job of one's own."""
 
     kind: Literal["job"]

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.errors import ConfigError, Unavailable
 from penstock.intake.client import Topics, options
 from penstock.intake.dead_letters import DeadLetterTopic, Publisher, RepublishResult, redrive
 from penstock.intake.kafka import TopicReader
 from penstock.intake.receive import MessageCounts, Receiver
 from penstock.intake.record import MessageRecord, MessageRefused
-from penstock.model.errors import ConfigError, Unavailable
 from penstock.model.intake import KafkaConfig
 
 if TYPE_CHECKING:

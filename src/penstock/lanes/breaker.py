@@ -43,7 +43,7 @@ class Fault(Enum):
     JOB = "job"
 
 
-class Lesson(NamedTuple):
+class FailureVerdict(NamedTuple):
     """A lane's verdict on a failure."""
 
     fault: Fault
@@ -84,7 +84,7 @@ def succeeded(lane: LaneState) -> None:
             lane.slowdown, lane.praised, lane.limited = max(1.0, lane.slowdown / 2), 0, 0
 
 
-def unavailable(lane: LaneState, job: int, token: int, now: float) -> Lesson:
+def unavailable(lane: LaneState, job: int, token: int, now: float) -> FailureVerdict:
     """A connection error, time-out or 5xx. When the breaker opens, the job that failed first
     has spent no attempt either."""
     if lane.open:
@@ -92,14 +92,14 @@ def unavailable(lane: LaneState, job: int, token: int, now: float) -> Lesson:
         if job == lane.trial:
             _climb(lane, now)
             lane.trial, lane.trial_holder, lane.last_trial = None, None, job
-        return Lesson(Fault.LANE)
+        return FailureVerdict(Fault.LANE)
     if job in json.loads(lane.doubted):
-        return Lesson(Fault.JOB)
+        return FailureVerdict(Fault.JOB)
     if not suspected(lane, now) or lane.suspect == job:
         lane.suspect, lane.suspect_token, lane.suspect_at = job, token, now
-        return Lesson(Fault.JOB)
+        return FailureVerdict(Fault.JOB)
     lane.tried = _added(lane.tried, [job])
-    return Lesson(Fault.LANE, _open(lane, job, now))
+    return FailureVerdict(Fault.LANE, _open(lane, job, now))
 
 
 def suspected(lane: LaneState, now: float) -> bool:
@@ -117,7 +117,7 @@ def _open(lane: LaneState, last: int, now: float) -> list[tuple[int, int]]:
     return spared
 
 
-def probed(lane: LaneState, ok: bool, now: float) -> Lesson:
+def probed(lane: LaneState, ok: bool, now: float) -> FailureVerdict:
     """A probe that fails makes a suspected outage one; one that turns from failing to passing
     brings the next real try forward. (One that passes all along says nothing: the service may
     accept connections and still be broken.)"""
@@ -127,7 +127,7 @@ def probed(lane: LaneState, ok: bool, now: float) -> Lesson:
     if ok and lane.open and lane.probe_ok == 0:
         lane.retry_at = min(lane.retry_at, now)
     lane.probe_ok = int(ok)
-    return Lesson(Fault.LANE, spared)
+    return FailureVerdict(Fault.LANE, spared)
 
 
 def abandoned(lane: LaneState, job: int) -> None:
@@ -138,7 +138,7 @@ def abandoned(lane: LaneState, job: int) -> None:
 
 def rate_limited(
     lane: LaneState, job: int, retry_after: float | None, resets_after: float | None, now: float
-) -> Lesson:
+) -> FailureVerdict:
     """A 429: the lane pauses for everybody, and goes slower if it happens again. `resets_after`
     is when the provider says that its count starts anew."""
     abandoned(lane, job)
@@ -160,24 +160,24 @@ def rate_limited(
         used_today = lane.used_today if lane.day == lane.day_of(now) else 0
         lane.day_offset = (now + resets_after) % DAY
         lane.day, lane.used_today = lane.day_of(now), used_today
-    return Lesson(Fault.LANE)
+    return FailureVerdict(Fault.LANE)
 
 
-def refused(lane: LaneState, job: int, token: int) -> Lesson:
+def refused(lane: LaneState, job: int, token: int) -> FailureVerdict:
     """A 401 or 403. Three jobs in a row mean the credentials: the lane is blocked until a
     person acts, and nothing dies of it. (One job alone may have asked for what is forbidden.)"""
     if not lane.credentials:
         succeeded(lane)  # it was answered
-        return Lesson(Fault.JOB)
+        return FailureVerdict(Fault.JOB)
     abandoned(lane, job)
     if lane.blocked_why == CREDENTIALS and lane.blocked_until == FOR_EVER:
-        return Lesson(Fault.LANE)
+        return FailureVerdict(Fault.LANE)
     others = [(seq, of) for seq, of in json.loads(lane.refusers) if seq != job]
     lane.refusers = json.dumps([*others, (job, token)])
     if len(others) + 1 < REFUSALS:
-        return Lesson(Fault.JOB)
+        return FailureVerdict(Fault.JOB)
     lane.blocked_until, lane.blocked_why, lane.refusers = FOR_EVER, CREDENTIALS, "[]"
-    return Lesson(Fault.LANE, others)
+    return FailureVerdict(Fault.LANE, others)
 
 
 def _added(jobs: str, more: list[int]) -> str:

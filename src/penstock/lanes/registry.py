@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.model.errors import ConfigError, ValidationError
+from penstock.errors import ConfigError, ValidationError
 from penstock.model.lane import LIMITS, RATE, LaneConfig, LaneLimits
 from penstock.model.lane_table import find, resolve
 
-MOST_PACED = 10_000
+MAX_PACED = 10_000
 """Lanes whose pace is remembered; the newest."""
 
 log = logging.getLogger("penstock.lanes")
@@ -82,7 +82,7 @@ class LaneRegistry:
         least = max(seconds, base.min_interval_seconds or 0.0)
         self._paced.pop(name, None)  # the newest are the last
         self._paced[name] = replace(base, min_interval_seconds=least, assumed=False)
-        if len(self._paced) > MOST_PACED:
+        if len(self._paced) > MAX_PACED:
             del self._paced[next(iter(self._paced))]
 
     def _find(self, name: str) -> LaneConfig | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.lanes import breaker
-from penstock.lanes.breaker import Fault, Lesson
+from penstock.lanes.breaker import FailureVerdict, Fault
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import News, Report
 from penstock.ports.queue import Outcome, Ref, Settlement
@@ -38,7 +38,7 @@ def learn(
     trying = lane.trial == ref and lane.trial_holder == holder
     if trying:
         lane.trial = job
-    lesson = Lesson(Fault.JOB)
+    lesson = FailureVerdict(Fault.JOB)
     if report is not None:
         lesson = _learn(lane, job, token, report, now)
         lane.address = report.address or lane.address
@@ -48,12 +48,12 @@ def learn(
     return Learnt(lesson.fault, lesson.spared, was_open and not lane.open)
 
 
-def _learn(lane: LaneState, job: int, token: int, report: Report, now: float) -> Lesson:
+def _learn(lane: LaneState, job: int, token: int, report: Report, now: float) -> FailureVerdict:
     """Apply a report to a lane."""
     match report.news:
         case News.SUCCESS:
             breaker.succeeded(lane)
-            return Lesson(Fault.JOB)
+            return FailureVerdict(Fault.JOB)
         case News.UNAVAILABLE:
             return breaker.unavailable(lane, job, token, now)
         case News.RATE_LIMITED:

@@ -9,7 +9,7 @@ from penstock.lanes import breaker
 from penstock.lanes.breaker import FOR_EVER
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneLimits
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 
 LAST_YEAR = 253e9
 """The calendar ends with the year 9999."""
@@ -48,12 +48,12 @@ def infos(lanes: list[LaneState], waiting: dict[str, int], now: float) -> list[L
     return [info(lane, counts.get(lane.name, 0), now) for lane in lanes]
 
 
-def steer(lane: LaneState, what: Steer) -> None:
-    if what is Steer.PAUSE:
+def steer(lane: LaneState, what: LaneCommand) -> None:
+    if what is LaneCommand.PAUSE:
         lane.blocked_until, lane.blocked_why = FOR_EVER, "paused"
         return
     lane.blocked_until, lane.blocked_why, lane.refusers = 0.0, None, "[]"
-    if what is Steer.RESET:
+    if what is LaneCommand.RESET:
         breaker.succeeded(lane)
         lane.slowdown, lane.limited, lane.next_start = 1.0, 0, 0.0
         lane.day, lane.used_today, lane.day_offset = 0, 0, 0.0

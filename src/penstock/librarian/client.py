@@ -8,17 +8,17 @@ from collections.abc import AsyncGenerator, Callable
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from penstock import tracing
+from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.librarian.credentials import HEADER, channel_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
-from penstock.librarian.trouble import HEARD, behind, lost, own
+from penstock.librarian.status import HEARD, behind, lost, own
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_message, round_of
 from penstock.model.answer import Round
-from penstock.model.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.librarian import LibrarianConfig
-from penstock.ports.librarian import LANE, MOST_ROUNDS, Errand
-from penstock.ports.provider import Asking
+from penstock.ports.librarian import LANE, MAX_ROUNDS, Errand
+from penstock.ports.provider import ProviderContext
+from penstock.telemetry import tracing
 
 SEARCH = f"/{pb.DESCRIPTOR.services_by_name['Librarian'].full_name}/Search"
 CONNECT_SECONDS = 5.0
@@ -63,7 +63,7 @@ class RemoteLibrarian:
             if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise own(error, self._address) from error
 
-    async def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
+    async def search(self, asking: ProviderContext, errand: Errand) -> AsyncGenerator[Round, None]:
         """The rounds as they come. At the deadline it ends with what has come."""
         message = errand_message(errand)
         came: asyncio.Queue[Round | None] = asyncio.Queue()
@@ -79,7 +79,11 @@ class RemoteLibrarian:
             await asyncio.gather(asked, return_exceptions=True)
 
     async def _ask(
-        self, asking: Asking, errand: Errand, message: pb.Errand, came: asyncio.Queue[Round | None]
+        self,
+        asking: ProviderContext,
+        errand: Errand,
+        message: pb.Errand,
+        came: asyncio.Queue[Round | None],
     ) -> None:
         trouble: PenstockError | None = None
         async with asking.lanes.request(LANE):
@@ -121,7 +125,7 @@ class RemoteLibrarian:
         async for message in call:
             try:
                 turn = round_of(message)
-                if not last < turn.number <= MOST_ROUNDS:
+                if not last < turn.number <= MAX_ROUNDS:
                     raise ValidationError(f"round {turn.number} after {last}")
             except ValidationError as error:
                 raise lost(f"the answer of the librarian is none: {error}", self._address) from None

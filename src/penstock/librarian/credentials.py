@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.librarian import LibrarianConfig
 
 HEADER = "authorization"

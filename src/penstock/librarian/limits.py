@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from penstock.errors import ValidationError
 from penstock.model.answer import Evidence, Round
-from penstock.model.errors import ValidationError
-from penstock.ports.librarian import MOST_ROUNDS, Errand
+from penstock.ports.librarian import MAX_ROUNDS, Errand
 
 MESSAGE_BYTES = 4 * 1024 * 1024
 """One errand, or one round."""
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 """Of one text."""
-MOST_ITEMS = 1000
+MAX_ITEMS = 1000
 """Of one list."""
 
 
@@ -27,14 +27,14 @@ def check_errand(errand: Errand) -> None:
     _list("queries", errand.plan.queries)
     if errand.collections is not None:
         _list("collections", errand.collections)
-    if not 0 <= errand.rounds_done <= MOST_ROUNDS:
+    if not 0 <= errand.rounds_done <= MAX_ROUNDS:
         raise ValidationError(f"{errand.rounds_done} rounds cannot be done already")
     _evidence(errand.found)
 
 
 def check_round(turn: Round) -> None:
     """ValidationError where it is none that a librarian promises."""
-    if not 1 <= turn.number <= MOST_ROUNDS:
+    if not 1 <= turn.number <= MAX_ROUNDS:
         raise ValidationError(f"there is no round {turn.number}")
     _list("queries", turn.queries)
     _list("missing", turn.missing)
@@ -44,8 +44,8 @@ def check_round(turn: Round) -> None:
 
 
 def _evidence(given: tuple[Evidence, ...]) -> None:
-    if len(given) > MOST_ITEMS:
-        raise ValidationError(f"more than {MOST_ITEMS:,} passages")
+    if len(given) > MAX_ITEMS:
+        raise ValidationError(f"more than {MAX_ITEMS:,} passages")
     if len({one.number for one in given}) < len(given):
         raise ValidationError("two passages have the same number")
     for one in given:
@@ -59,11 +59,11 @@ def _evidence(given: tuple[Evidence, ...]) -> None:
 
 
 def _list(name: str, given: tuple[str, ...]) -> None:
-    if len(given) > MOST_ITEMS:
-        raise ValidationError(f"more than {MOST_ITEMS:,} {name}")
+    if len(given) > MAX_ITEMS:
+        raise ValidationError(f"more than {MAX_ITEMS:,} {name}")
     _texts(name, given)
 
 
 def _texts(where: str, texts: Iterable[str]) -> None:
-    if any(len(text) > MOST_CHARACTERS for text in texts):
-        raise ValidationError(f"{where}: a text of more than {MOST_CHARACTERS:,} characters")
+    if any(len(text) > MAX_CHARACTERS for text in texts):
+        raise ValidationError(f"{where}: a text of more than {MAX_CHARACTERS:,} characters")

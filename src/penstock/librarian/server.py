@@ -11,24 +11,24 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from penstock import tracing
+from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.librarian.credentials import TokenCheck, server_credentials, token_of
 from penstock.librarian.limits import MESSAGE_BYTES
-from penstock.librarian.trouble import HEARD, KEY, Full, ending_of
+from penstock.librarian.status import HEARD, KEY, ServiceFull, ending_of
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.librarian.wire import errand_of, round_message
 from penstock.model.answer import Round
-from penstock.model.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.librarian import LibrarianConfig
 from penstock.model.server import is_loopback
 from penstock.ports.librarian import Librarian
-from penstock.ports.provider import Asking
+from penstock.ports.provider import ProviderContext
+from penstock.telemetry import tracing
 
 log = logging.getLogger("penstock.librarian")
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Librarian"].full_name
 NAME = f"{SERVICE}/Search"
-MOST_SECONDS = 600.0
+MAX_SECONDS = 600.0
 """A search takes no longer, whatever its caller's deadline is."""
 LAST_WORD_SECONDS, LAST_WORD_SHARE = 0.25, 0.1
 """A search ends this much before its deadline, so that its last round still gets to the caller."""
@@ -37,7 +37,7 @@ HEALTH_SECONDS = 2.0
 MORE_CALLS = 32
 """Besides searches: of health, and those that are told that the service is full."""
 
-AskingFor = Callable[[str, float], Asking]
+AskingFor = Callable[[str, float], ProviderContext]
 """For a tenant, until a time on the queue's clock."""
 
 
@@ -104,7 +104,7 @@ class Searches:
         """One call. It is cancelled, and the search with it, when its caller is gone."""
         try:
             if self._running >= self._most:
-                raise Full(f"{self._most} searches are under way already")
+                raise ServiceFull(f"{self._most} searches are under way already")
             self._running += 1
             try:
                 caller = dict(context.invocation_metadata() or ())
@@ -123,7 +123,7 @@ class Searches:
             raise ValidationError("a search needs a deadline")
         if message is None:
             raise ValidationError("the errand cannot be read")
-        left = min(left, MOST_SECONDS)
+        left = min(left, MAX_SECONDS)
         last_word = min(LAST_WORD_SECONDS, LAST_WORD_SHARE * left)
         now = self._now()
         errand = errand_of(message, now + left - last_word)

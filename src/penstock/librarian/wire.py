@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from penstock.errors import ValidationError
 from penstock.librarian.limits import MESSAGE_BYTES, check_errand, check_round
 from penstock.librarian.v1 import librarian_pb2 as pb
 from penstock.model.answer import Evidence, Plan, Round
-from penstock.model.errors import ValidationError
 from penstock.ports.librarian import Errand
 
 Message = TypeVar("Message", pb.Errand, pb.Round)

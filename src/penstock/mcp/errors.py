@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import ValidationError as InvalidArguments
 
-from penstock.model.errors import (
+from penstock.errors import (
     AnswerNotFound,
     BlobMissing,
     DocumentNotFound,

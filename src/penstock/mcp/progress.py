@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from mcp.server.mcpserver import Context
 
-from penstock.mcp.desk import McpServices
+from penstock.mcp.tool_view import McpServices
 
 BEAT_SECONDS = 10.0
 """How often it is told that a wait goes on, and looked whether it has to, when nothing happens."""

@@ -26,20 +26,20 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from penstock.mcp.desk import McpServices, ToolDesk, desk_for
+from penstock.errors import DocumentNotFound, ValidationError
 from penstock.mcp.errors import in_protocol
+from penstock.mcp.tool_view import McpServices, ToolView, desk_for
 from penstock.model.access import KeyScope
 from penstock.model.document import Document
-from penstock.model.errors import DocumentNotFound, ValidationError
-from penstock.model.fence import fenced
-from penstock.model.text import storable
 from penstock.research.views import TaskLine
+from penstock.text.fence import fenced
+from penstock.text.normalize import storable
 
 TASKS = "penstock://tasks/"
 PAGES = "penstock://pages/"
 LISTED = 50
 """Resources in one page of the list."""
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """Of one resource: what is longer is cut, and says so."""
 MARKDOWN = "text/markdown"
 PLAIN = "text/plain"
@@ -49,17 +49,17 @@ DOCUMENT_PAGE = "d"
 PLACES = {TASK_PAGE: re.compile("(?:[0-9a-f]{32})?"), DOCUMENT_PAGE: re.compile("[0-9]{0,18}")}
 """What follows: the last id, or the last generation."""
 
-Asked = ServerRequestContext[McpServices, Any]
+IntakeRequest = ServerRequestContext[McpServices, Any]
 
 
-async def _list(ctx: Asked, params: PaginatedRequestParams | None) -> ListResourcesResult:
+async def _list(ctx: IntakeRequest, params: PaginatedRequestParams | None) -> ListResourcesResult:
     desk = await in_protocol(_desk(ctx), "")
     cursor = None if params is None else params.cursor
     return await in_protocol(_page(desk, cursor), "there is no such page of the list")
 
 
 async def _templates(
-    ctx: Asked, params: PaginatedRequestParams | None
+    ctx: IntakeRequest, params: PaginatedRequestParams | None
 ) -> ListResourceTemplatesResult:
     return ListResourceTemplatesResult(
         resource_templates=[
@@ -81,7 +81,7 @@ async def _templates(
     )
 
 
-async def _read(ctx: Asked, params: ReadResourceRequestParams) -> ReadResourceResult:
+async def _read(ctx: IntakeRequest, params: ReadResourceRequestParams) -> ReadResourceResult:
     uri = str(params.uri)
 
     async def read() -> TextResourceContents:
@@ -91,11 +91,11 @@ async def _read(ctx: Asked, params: ReadResourceRequestParams) -> ReadResourceRe
     return ReadResourceResult(contents=[contents])
 
 
-async def _desk(ctx: Asked) -> ToolDesk:
+async def _desk(ctx: IntakeRequest) -> ToolView:
     return desk_for(ctx, KeyScope.READ)
 
 
-async def _page(desk: ToolDesk, cursor: str | None) -> ListResourcesResult:
+async def _page(desk: ToolView, cursor: str | None) -> ListResourcesResult:
     """One page of the list: tasks, or after the last of them documents."""
     kind, after = (TASK_PAGE, "") if cursor is None else (cursor[:1], cursor[1:])
     if kind not in PLACES or not PLACES[kind].fullmatch(after):
@@ -146,7 +146,7 @@ def _document(document: Document) -> Resource:
     )
 
 
-async def _contents(desk: ToolDesk, uri: str) -> TextResourceContents:
+async def _contents(desk: ToolView, uri: str) -> TextResourceContents:
     """All that a resource holds. Most of it was written by others, so it is fenced."""
     if uri.startswith(TASKS):
         text = await desk.research.export(_part(uri.removeprefix(TASKS)), tenant=desk.tenant)
@@ -154,14 +154,14 @@ async def _contents(desk: ToolDesk, uri: str) -> TextResourceContents:
     elif uri.startswith(PAGES):
         collection, _, name = uri.removeprefix(PAGES).partition("/")
         page = await desk.research.page(
-            _part(name), collection=_part(collection), limit=MOST_CHARACTERS, tenant=desk.tenant
+            _part(name), collection=_part(collection), limit=MAX_CHARACTERS, tenant=desk.tenant
         )
         text, whole, source, media = page.text, page.total, page.url or page.document, PLAIN
     else:
         raise DocumentNotFound(uri)
-    told = fenced(text[:MOST_CHARACTERS], source)
-    if whole > MOST_CHARACTERS:
-        told += f"\nThese are {MOST_CHARACTERS:,} of {whole:,} characters; tools read the rest."
+    told = fenced(text[:MAX_CHARACTERS], source)
+    if whole > MAX_CHARACTERS:
+        told += f"\nThese are {MAX_CHARACTERS:,} of {whole:,} characters; tools read the rest."
     return TextResourceContents(uri=uri, text=told, mime_type=media)
 
 

@@ -17,13 +17,13 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 
 from penstock import __version__
-from penstock.mcp.desk import McpServices
 from penstock.mcp.errors import CallRefused, failure_of
 from penstock.mcp.resources import RESOURCES
 from penstock.mcp.tasks import TasksExtension
+from penstock.mcp.tool_view import McpServices
 from penstock.mcp.tools import all_tools, all_work, instructions
 from penstock.mcp.work import TaskWork
-from penstock.model.text import storable
+from penstock.text.normalize import storable
 
 NAME = "penstock"
 FRESH_MS = 300_000

@@ -31,13 +31,13 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from penstock.errors import ConfigError
+from penstock.mcp.draining import Stopping
 from penstock.mcp.server import PenstockMCP
-from penstock.mcp.stopping import Stopping
-from penstock.model.errors import ConfigError
 
 log = logging.getLogger("penstock.mcp")
 
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 """Of one message."""
 ANSWER_SECONDS = 5.0
 """How long what was asked before the end may take to be answered."""
@@ -159,7 +159,7 @@ def _lines(stream: int) -> Iterator[bytes]:
     while part := os.read(stream, READ_BYTES):
         *whole, rest = (rest + part).split(b"\n")
         yield from whole
-        rest = rest[: MOST_BYTES + 1]
+        rest = rest[: MAX_BYTES + 1]
     if rest:
         yield rest
 
@@ -168,8 +168,8 @@ def _message(line: bytes) -> JSONRPCMessage | None:
     """What a line says; what is wrong with it, if it is no message; None for an empty one."""
     if not line.strip():
         return None
-    if len(line) > MOST_BYTES:
-        return _wrong(INVALID_REQUEST, f"over {MOST_BYTES:,} bytes in one message")
+    if len(line) > MAX_BYTES:
+        return _wrong(INVALID_REQUEST, f"over {MAX_BYTES:,} bytes in one message")
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:

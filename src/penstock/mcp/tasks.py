@@ -21,17 +21,17 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
-from penstock.mcp.answers import TASK
-from penstock.mcp.desk import TASKS, McpServices, ToolDesk, desk_for
+from penstock.errors import TaskNotFound
 from penstock.mcp.errors import in_protocol
+from penstock.mcp.results import TASK
+from penstock.mcp.tool_view import TASKS, McpServices, ToolView, desk_for
 from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
-from penstock.model.errors import TaskNotFound
 
 MISSING = "there is no such task"
 """One's own that is gone and another tenant's look the same."""
 
-Asked = ServerRequestContext[McpServices, Any]
+IntakeRequest = ServerRequestContext[McpServices, Any]
 T = TypeVar("T")
 
 
@@ -60,7 +60,7 @@ class TasksExtension(Extension):
         ]
 
     async def intercept_tool_call(
-        self, params: CallToolRequestParams, ctx: Asked, call_next: CallNext
+        self, params: CallToolRequestParams, ctx: IntakeRequest, call_next: CallNext
     ) -> HandlerResult:
         """A result that names a task becomes that task. What it stands for is durable by now."""
         result = await call_next(ctx)
@@ -72,25 +72,25 @@ class TasksExtension(Extension):
         standing = await in_protocol(work.standing(desk_for(ctx), name), MISSING)
         return {"resultType": "task", **_task(task_id, standing)}
 
-    async def _get(self, ctx: Asked, params: NamedTask) -> HandlerResult:
+    async def _get(self, ctx: IntakeRequest, params: NamedTask) -> HandlerResult:
         standing = await self._do(ctx, params, KeyScope.READ, lambda work: work.standing)
         return {**_task(params.task_id, standing), **_outcome(standing)}
 
-    async def _update(self, ctx: Asked, params: Update) -> HandlerResult:
+    async def _update(self, ctx: IntakeRequest, params: Update) -> HandlerResult:
         given = params.input_responses
         await self._do(ctx, params, KeyScope.WRITE, lambda work: _giving(work, given))
         return {}
 
-    async def _cancel(self, ctx: Asked, params: NamedTask) -> HandlerResult:
+    async def _cancel(self, ctx: IntakeRequest, params: NamedTask) -> HandlerResult:
         await self._do(ctx, params, KeyScope.WRITE, lambda work: work.cancel)
         return {}
 
     async def _do(
         self,
-        ctx: Asked,
+        ctx: IntakeRequest,
         params: NamedTask,
         scope: KeyScope,
-        what: Callable[[TaskWork], Callable[[ToolDesk, str], Awaitable[T]]],
+        what: Callable[[TaskWork], Callable[[ToolView, str], Awaitable[T]]],
     ) -> T:
         require_client_extension(ctx, TASKS)
         _check_header(ctx, params.task_id)
@@ -108,11 +108,11 @@ class TasksExtension(Extension):
         return self._work[kind], name
 
 
-def _giving(work: TaskWork, given: dict[str, Any]) -> Callable[[ToolDesk, str], Awaitable[None]]:
+def _giving(work: TaskWork, given: dict[str, Any]) -> Callable[[ToolView, str], Awaitable[None]]:
     return lambda desk, name: work.give(desk, name, given)
 
 
-def _check_header(ctx: Asked, task_id: str) -> None:
+def _check_header(ctx: IntakeRequest, task_id: str) -> None:
     """Over HTTP the task is named in a header too, for who routes requests; the SDK looks at those
     of the core's methods only."""
     headers = getattr(ctx.request, "headers", None)

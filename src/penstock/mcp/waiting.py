@@ -6,15 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-MOST_ASKED = 300
-MOST_WAIT = 50.0
+MAX_ASKED = 300
+MAX_WAIT = 50.0
 """Clients give a call up after 60 s, some of them."""
 
 Wait = Annotated[
     float,
     Field(
         ge=0,
-        le=MOST_ASKED,
-        description=f"Seconds to wait; it answers after {MOST_WAIT:g} at the latest.",
+        le=MAX_ASKED,
+        description=f"Seconds to wait; it answers after {MAX_WAIT:g} at the latest.",
     ),
 ]

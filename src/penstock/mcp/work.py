@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from mcp_types import CallToolResult
 
-from penstock.mcp.desk import ToolDesk
+from penstock.mcp.tool_view import ToolView
 
 SOON_SECONDS = 1.0
 LATER_SECONDS = 5.0
@@ -47,19 +47,19 @@ class TaskWork(ABC):
         return f"{self.kind}.{name}"
 
     @abstractmethod
-    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus: ...
+    async def standing(self, desk: ToolView, name: str) -> WorkStatus: ...
 
     @abstractmethod
-    async def cancel(self, desk: ToolDesk, name: str) -> None:
+    async def cancel(self, desk: ToolView, name: str) -> None:
         """Harmless where it is over."""
 
-    async def give(self, desk: ToolDesk, name: str, answers: Mapping[str, Any]) -> None:
+    async def give(self, desk: ToolView, name: str, answers: Mapping[str, Any]) -> None:
         """What the client answers to what it was asked. Keys that nobody has asked for are passed
         over; so is everything, by work that never asks."""
         await self.standing(desk, name)
 
 
-async def changed_at(desk: ToolDesk, log: str, version: int, created_at: float) -> float:
+async def changed_at(desk: ToolView, log: str, version: int, created_at: float) -> float:
     """When a log last grew."""
     newest = await desk.changes(log, version - 1, 1) if version > 0 else []
     return newest[0].at if newest else created_at

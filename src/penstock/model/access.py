@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.model.ids import new_id
 
 NAME_LIMIT = 240

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from urllib.parse import quote, urlsplit
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
-MOST_TABS = 16
+MAX_TABS = 16
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 _PLACES = {"{page}": 1, "{offset}": 0}
 """Placeholders for where a page is among the others, and what the first page has there."""
@@ -103,8 +103,8 @@ class BrowserConfig:
     """By name: engine `x` is the provider `browser.x`, in the lane `browser.x`."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.tabs <= MOST_TABS:
-            raise ConfigError(f"tabs must be between 1 and {MOST_TABS}, not {self.tabs}")
+        if not 1 <= self.tabs <= MAX_TABS:
+            raise ConfigError(f"tabs must be between 1 and {MAX_TABS}, not {self.tabs}")
         for name in ("timeout_seconds", "idle_seconds"):
             if not 0 < getattr(self, name) <= 86400:
                 raise ConfigError(f"{name} must be over 0 and at most a day")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 
 @dataclass(slots=True, frozen=True)

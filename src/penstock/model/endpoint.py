@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 REQUESTS = ("document", "ingest", "delete", "search", "job")
 """What a message can ask for."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, Literal
 
-from penstock.model.errors import DamagedRow, ValidationError, describe
+from penstock.errors import DamagedRow, ValidationError, describe
 
 PAYLOAD_LIMIT = 256 * 1024
 RESULT_LIMIT = 1024 * 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from penstock.model.text import storable
+from penstock.text.normalize import storable
 
 LOG_LIMIT = 64 * 1024
 """Characters of a job's log; the oldest lines go first."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 SPARE = 1.02
 """Spacing of exactly interval / n lets n + 1 starts into one window; this much more does not."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.lane import BUILT_IN, PROFILES, LaneConfig
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from penstock.errors import ConfigError
 from penstock.model.endpoint import check_base_url, check_variable
-from penstock.model.errors import ConfigError
 
 PHASES = ("plan", "search", "answer")
 """Of an answer."""

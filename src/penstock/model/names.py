@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 NAME_KINDS = ("person", "location", "organization")
 

@@ -12,9 +12,9 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from penstock.model.errors import PayloadTooLarge, PermanentError, ResultTooLarge, ValidationError
+from penstock.errors import PayloadTooLarge, PermanentError, ResultTooLarge, ValidationError
 from penstock.model.job import PAYLOAD_LIMIT, RESULT_LIMIT
-from penstock.model.text import storable
+from penstock.text.normalize import storable
 
 UNREADABLE = "unreadable"
 UNREADABLE_LIMIT = 1000

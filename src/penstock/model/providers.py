@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 
+from penstock.errors import ConfigError
 from penstock.model.browser import BrowserConfig
 from penstock.model.endpoint import check_base_url, check_variable
-from penstock.model.errors import ConfigError
 
 ADDRESSES: dict[str, str | None] = {
     "openalex": "https://api.openalex.org",

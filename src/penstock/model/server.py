@@ -7,7 +7,7 @@ from enum import Enum
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 
 class Anonymous(Enum):

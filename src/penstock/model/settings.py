@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 LOG_FORMATS = ("text", "json")
 LOG_ERRORS = ("message", "type")

@@ -14,8 +14,8 @@ BOUNDS = (
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0),
 )
 """Upper bounds, in seconds, of what is counted together; above them there is one more."""
-MOST_KINDS = 50
-MOST_STAGES = 10
+MAX_KINDS = 50
+MAX_STAGES = 10
 """Kinds, and stages of each, told apart by one process: it writes all of them with every renewal
 of its leases."""
 OTHER = "other"
@@ -45,7 +45,7 @@ ENDINGS = tuple(RunOutcome)
 
 
 @dataclass(slots=True)
-class Spread:
+class DurationHistogram:
     """Durations, counted by size."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
@@ -56,13 +56,13 @@ class Spread:
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.seconds += max(0.0, seconds)
 
-    def add(self, other: Spread) -> None:
+    def add(self, other: DurationHistogram) -> None:
         self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
         self.seconds += other.seconds
 
-    def since(self, before: Spread) -> Spread:
+    def since(self, before: DurationHistogram) -> DurationHistogram:
         counts = [max(0, a - b) for a, b in zip(self.counts, before.counts, strict=True)]
-        return Spread(counts, max(0.0, self.seconds - before.seconds))
+        return DurationHistogram(counts, max(0.0, self.seconds - before.seconds))
 
     def quantile(self, q: float) -> float | None:
         """As Prometheus has it: evenly spread inside a bound; None without any, and the highest
@@ -86,20 +86,20 @@ class KindTally:
 
     endings: list[int] = field(default_factory=lambda: [0] * len(ENDINGS))
     """In the order of `ENDINGS`."""
-    wait: Spread = field(default_factory=Spread)
+    wait: DurationHistogram = field(default_factory=DurationHistogram)
     """From when the job was due to the start of the run."""
-    run: Spread = field(default_factory=Spread)
+    run: DurationHistogram = field(default_factory=DurationHistogram)
     taken_back: int = 0
     """Runs of jobs whose run before was lost with its process."""
-    stages: dict[str, Spread] = field(default_factory=dict)
+    stages: dict[str, DurationHistogram] = field(default_factory=dict)
     """Parts of runs that the handler has named, such as `embed`."""
 
-    def stage(self, name: str) -> Spread:
+    def stage(self, name: str) -> DurationHistogram:
         """Where a stage is counted."""
         found = self.stages.get(name)
         if found is None:
-            known = name if len(self.stages) < MOST_STAGES else OTHER
-            found = self.stages.setdefault(known, Spread())
+            known = name if len(self.stages) < MAX_STAGES else OTHER
+            found = self.stages.setdefault(known, DurationHistogram())
         return found
 
     def add(self, other: KindTally) -> None:
@@ -108,11 +108,11 @@ class KindTally:
         self.run.add(other.run)
         self.taken_back += other.taken_back
         for name, spread in other.stages.items():
-            self.stages.setdefault(name, Spread()).add(spread)
+            self.stages.setdefault(name, DurationHistogram()).add(spread)
 
     def since(self, before: KindTally) -> KindTally:
         endings = [max(0, a - b) for a, b in zip(self.endings, before.endings, strict=True)]
-        nothing = Spread()
+        nothing = DurationHistogram()
         return KindTally(
             endings,
             self.wait.since(before.wait),
@@ -132,7 +132,7 @@ class Tally:
         """Where runs of this kind are counted."""
         found = self.kinds.get(kind)
         if found is None:
-            name = kind if len(self.kinds) < MOST_KINDS else OTHER
+            name = kind if len(self.kinds) < MAX_KINDS else OTHER
             found = self.kinds.setdefault(name, KindTally())
         return found
 
@@ -143,7 +143,7 @@ class Tally:
 
     def quantile(self, measure: Measure, q: float, kind: str | None = None) -> float | None:
         """Seconds that the share `q` (0 to 1) of all took at most; None where there were none."""
-        together = Spread()
+        together = DurationHistogram()
         for one in self._of(kind):
             together.add(one.wait if measure == "wait" else one.run)
         return together.quantile(q)
@@ -193,7 +193,7 @@ def _only(index: int) -> slice:
     return slice(index, index + 1)
 
 
-def _written(spread: Spread) -> list[Any]:
+def _written(spread: DurationHistogram) -> list[Any]:
     return [*spread.counts, round(spread.seconds, 6)]
 
 
@@ -202,7 +202,11 @@ def _read(row: list[Any]) -> KindTally | None:
     size = len(BOUNDS) + 2
     if len(endings) != len(ENDINGS) or {len(s) for s in (wait, run, *stages.values())} != {size}:
         return None
-    read = {name: Spread(stage[:-1], stage[-1]) for name, stage in stages.items()}
+    read = {name: DurationHistogram(stage[:-1], stage[-1]) for name, stage in stages.items()}
     return KindTally(
-        endings, Spread(wait[:-1], wait[-1]), Spread(run[:-1], run[-1]), taken_back, read
+        endings,
+        DurationHistogram(wait[:-1], wait[-1]),
+        DurationHistogram(run[:-1], run[-1]),
+        taken_back,
+        read,
     )

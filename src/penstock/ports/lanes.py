@@ -126,7 +126,7 @@ class LaneInfo:
     """Seconds between starts without the slow-down; None: it is not slowed down."""
 
 
-class Steer(Enum):
+class LaneCommand(Enum):
     """An operator's command to a lane."""
 
     PAUSE = "pause"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from penstock.ports.provider import Asking
+from penstock.ports.provider import ProviderContext
 
 Effort = Literal["low", "medium"]
 
@@ -36,13 +36,23 @@ class LanguageModel(Protocol):
         ...
 
     async def complete(
-        self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
+        self,
+        asking: ProviderContext,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        effort: Effort = "low",
     ) -> str:
         """The model's whole answer, of at most so many tokens; CutShort where they did not do."""
         ...
 
     def stream(
-        self, asking: Asking, messages: Sequence[Message], *, most: int, effort: Effort = "low"
+        self,
+        asking: ProviderContext,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        effort: Effort = "low",
     ) -> AsyncGenerator[str, None]:
         """The answer as it comes, in pieces. What goes wrong is raised behind those that came:
         CutShort where the tokens did not do, Unavailable where it breaks off.

@@ -1,7 +1,7 @@
 """The port to the librarian, who looks for evidence on behalf of answers: in this process, or as a
 service of its own.
 
-It promises: at most `MOST_ROUNDS` rounds, and none that begins after `Errand.ends_at`; what was
+It promises: at most `MAX_ROUNDS` rounds, and none that begins after `Errand.ends_at`; what was
 found so far is given as it is found, so whoever loses the librarian in the middle keeps it; when
 nobody listens any more, it stops.
 """
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.model.answer import Evidence, Plan, Round
-from penstock.ports.provider import Asking
+from penstock.ports.provider import ProviderContext
 
 LANE = "librarian"
 """In which one is asked that is a service of its own."""
 FIRST_ROUNDS = 3
 RECOVERY_ROUNDS = 2
 """More, if the first ones have not found what the plan asks for."""
-MOST_ROUNDS = FIRST_ROUNDS + RECOVERY_ROUNDS
+MAX_ROUNDS = FIRST_ROUNDS + RECOVERY_ROUNDS
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,7 +46,7 @@ class Librarian(Protocol):
         the slot that the search itself waits for."""
         ...
 
-    def search(self, asking: Asking, errand: Errand) -> AsyncGenerator[Round, None]:
+    def search(self, asking: ProviderContext, errand: Errand) -> AsyncGenerator[Round, None]:
         """The rounds as they end. The last one has what is missing, and whether it is enough.
         Unavailable where the librarian cannot be reached, or is lost. Whoever wants no more closes
         it (`aclosing`)."""

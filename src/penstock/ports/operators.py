@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from penstock.model.job import JobState
 from penstock.model.lane import LaneLimits
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 
-MOST_GROUPS = 1000
+MAX_GROUPS = 1000
 """Groups of dead letters that are told of; the biggest."""
 
 
@@ -53,7 +53,7 @@ class DeadGroup:
     """Its id."""
 
 
-class Operated(Protocol):
+class OperableQueue(Protocol):
     """A queue, to those who look after it."""
 
     async def counts(self, tenant: str | None = None) -> list[KindCounts]:
@@ -69,7 +69,7 @@ class Operated(Protocol):
         ...
 
     async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
-        """Dead letters by kind and type of error, the biggest of the groups first, MOST_GROUPS at
+        """Dead letters by kind and type of error, the biggest of the groups first, MAX_GROUPS at
         most. Reads every dead letter."""
         ...
 
@@ -84,7 +84,7 @@ class Operated(Protocol):
         of a lane never changes the limits it has."""
         ...
 
-    async def steer(self, lane: str, steer: Steer) -> bool:
+    async def steer(self, lane: str, steer: LaneCommand) -> bool:
         """Pause, resume or reset a lane; False when there is no such lane."""
         ...
 

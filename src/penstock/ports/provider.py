@@ -56,7 +56,7 @@ class ProviderLanes(Protocol):
     ) -> AbstractAsyncContextManager[None]: ...
 
 
-class Asking(Protocol):
+class ProviderContext(Protocol):
     """On whose behalf somebody is asked: a job's context is one, a visit to a service another."""
 
     @property
@@ -88,7 +88,7 @@ class SearchProvider(Protocol):
     def lane(self) -> str: ...
 
     def search(
-        self, asking: Asking, query: str, limit: int, start: str | None = None
+        self, asking: ProviderContext, query: str, limit: int, start: str | None = None
     ) -> AsyncGenerator[FindingsPage, None]:
         """Pages as they come, `limit` findings in all at most. `start` is the `next` of an earlier
         page: what was found before an error, or before the lane got busy, is not asked for again.

@@ -25,7 +25,7 @@ from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Report, Returned
-from penstock.ports.operators import Operated
+from penstock.ports.operators import OperableQueue
 
 NO_LANE = ""
 UNKNOWN_LANE = "?"
@@ -223,7 +223,7 @@ class Stopped(NamedTuple):
     """Jobs that go on to their end: those that run, and children they are left."""
 
 
-class Fed(NamedTuple):
+class FeedEntry(NamedTuple):
     """An entry of a tenant's feed."""
 
     position: str
@@ -339,7 +339,7 @@ class Member(Protocol):
         ...
 
 
-class JobQueue(Operated, Protocol):
+class JobQueue(OperableQueue, Protocol):
     """The ledger."""
 
     @property
@@ -448,7 +448,7 @@ class JobQueue(Operated, Protocol):
         """The newest version of each log (tenant, task); 0 where there is none."""
         ...
 
-    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         """Entries of all logs of a tenant after a position, or from the oldest kept. Each log's
         are in order, and nothing ever appears before a position that was given out.
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from penstock.ports.access import AccessStore
 from penstock.ports.answers import AnswerStore
-from penstock.ports.corpus import Corpus
+from penstock.ports.documents import DocumentStore
 from penstock.ports.research import TaskStore
 
 
@@ -24,7 +24,7 @@ class Store(Protocol):
 
     async def close(self) -> None: ...
 
-    def corpus(self) -> Corpus: ...
+    def corpus(self) -> DocumentStore: ...
 
     def access(self) -> AccessStore: ...
 

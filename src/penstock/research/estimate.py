@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from penstock.ports.lanes import LaneInfo
-from penstock.research.tasks import SEARCH_LANE
+from penstock.research.job_ids import SEARCH_LANE
 
 FIRST_SECONDS = 5.0
 """A search takes about this long, until one has shown how long it does."""

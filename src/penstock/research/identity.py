@@ -6,7 +6,7 @@ import re
 import unicodedata
 from urllib.parse import unquote, urlsplit
 
-from penstock.model.text import normalized
+from penstock.text.normalize import normalized
 
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _DOI_PREFIX = re.compile(r"(?i)\s*(?:doi:\s*|(?:https?://)?(?:dx\.|www\.)?doi\.org/)")

@@ -13,19 +13,19 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from penstock.documents.service import Library
 from penstock.engine.context import JobContext
-from penstock.ingest.library import Library
+from penstock.errors import Blocked, ConfigError, PenstockError, PermanentError
 from penstock.model.document import DocumentState
-from penstock.model.errors import Blocked, ConfigError, PenstockError, PermanentError
 from penstock.model.finding import Finding
 from penstock.model.research import PageState, ProviderReply, SearchRef
 from penstock.ports.provider import SearchProvider
 from penstock.ports.queue import JobQueue
 from penstock.ports.research import TaskStore
+from penstock.research.job_ids import FIND, PAGE
 from penstock.research.page import PAGES, TIMEOUT_SECONDS, fetch_page
 from penstock.research.providers import Providers
 from penstock.research.robots import Robots
-from penstock.research.tasks import FIND, PAGE
 
 REASON_LIMIT = 500
 ABSTRACT_LIMIT = 5000

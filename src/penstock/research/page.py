@@ -1,7 +1,7 @@
 """A page of the web becomes a document, in the job of one who wants to read it.
 
 What comes from the web is somebody else's: `untrusted` says so in the document's metadata, and what
-is shown of it to a model is fenced (`penstock.model.fence`).
+is shown of it to a model is fenced (`penstock.text.fence`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.documents.addresses import name_of, shown
+from penstock.documents.service import Library
 from penstock.engine.context import JobContext
-from penstock.engine.web_address import WebAddress, web_address
-from penstock.ingest.library import Library
-from penstock.ingest.remote import name_of, shown
+from penstock.errors import DocumentNotFound, RobotsRefused
 from penstock.model.document import Document, DocumentState
-from penstock.model.errors import DocumentNotFound, RobotsRefused
+from penstock.outbound.web_address import WebAddress, web_address
 from penstock.research.identity import canonical_url
 from penstock.research.robots import Robots
 

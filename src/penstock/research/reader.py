@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.ingest.library import Library
+from penstock.documents.service import Library
+from penstock.errors import DocumentNotFound, ValidationError
 from penstock.model.document import Document, StoredChunk
-from penstock.model.errors import DocumentNotFound, ValidationError
 from penstock.research.page import FETCHED_AT, PAGES, page_id
 from penstock.research.views import PageText
 

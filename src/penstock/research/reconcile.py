@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 
-from penstock.ingest.jobs import Enqueue
-from penstock.model.errors import TaskStopped
+from penstock.documents.jobs import Enqueue
+from penstock.errors import TaskStopped
 from penstock.model.job import Job, JobState
 from penstock.model.research import Search, SearchRef, SearchState
+from penstock.research.job_ids import job_id, log_of, start
 from penstock.research.jobs import ResearchDeps
-from penstock.research.tasks import job_id, log_of, start
 
 log = logging.getLogger("penstock.research")
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from penstock.engine.context import JobContext
-from penstock.engine.fetch import Fetched
-from penstock.engine.web_address import WebAddress
+from penstock.errors import ConfigError, DocumentTooLarge, FetchError
 from penstock.lanes.registry import LaneRegistry
-from penstock.model.agent import PRODUCT
-from penstock.model.errors import ConfigError, DocumentTooLarge, FetchError
+from penstock.outbound.fetch import Fetched
+from penstock.outbound.web_address import WebAddress
+from penstock.text.user_agent import PRODUCT
 
 if TYPE_CHECKING:
     from protego import Protego
@@ -29,8 +29,8 @@ READ_BYTES = 500 * 1024
 """What is read of a robots.txt; what comes after it does not count."""
 SENT_BYTES = 50_000_000
 """What a server may send to have as much of it read."""
-MOST_ENTRIES = 1000
-MOST_BYTES = 4_000_000
+MAX_ENTRIES = 1000
+MAX_BYTES = 4_000_000
 """What is kept of all servers together. Read, it takes many times as much memory."""
 LONGEST_DELAY = 30.0
 """Seconds between requests that a server may ask for; more counts as this."""
@@ -113,7 +113,7 @@ class Robots:
         self._known.pop(origin, None)  # the newest are the last
         self._known[origin] = rules
         size = sum(one.size for one in self._known.values())
-        while len(self._known) > MOST_ENTRIES or size > MOST_BYTES:
+        while len(self._known) > MAX_ENTRIES or size > MAX_BYTES:
             size -= self._known.pop(next(iter(self._known))).size
 
     async def _pace(self, host: str, lane_of: LaneOf) -> None:

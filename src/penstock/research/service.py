@@ -6,21 +6,16 @@ import asyncio
 from collections.abc import Container, Sequence
 from typing import Literal
 
+from penstock.documents.jobs import Enqueue
 from penstock.engine.orchestrator import Chore
-from penstock.ingest.jobs import Enqueue
-from penstock.model.errors import TaskNotFound, TaskStopped, ValidationError
+from penstock.errors import TaskNotFound, TaskStopped, ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName
 from penstock.model.research import UNFINISHED, ResearchTask, Search, TaskStatus
 from penstock.ports.research import NewSearch
 from penstock.research.estimate import estimate
 from penstock.research.export import FORMATS, export
-from penstock.research.jobs import ResearchDeps
-from penstock.research.reader import page_text
-from penstock.research.reconcile import TaskReconciler
-from penstock.research.snapshots import Snapshot, TaskSnapshots
-from penstock.research.status import progress_of, status_of
-from penstock.research.tasks import (
+from penstock.research.job_ids import (
     FIND,
     SEARCH,
     SEARCH_LANE,
@@ -30,22 +25,27 @@ from penstock.research.tasks import (
     query_key,
     start,
 )
+from penstock.research.jobs import ResearchDeps
+from penstock.research.reader import page_text
+from penstock.research.reconcile import TaskReconciler
+from penstock.research.snapshots import Snapshot, TaskSnapshots
+from penstock.research.status import progress_of, status_of
 from penstock.research.views import PageText, Queued, Resumed, Stopped, TaskLine, TaskView
 
 Mode = Literal["graceful", "immediate"]
 Format = Literal["markdown", "json", "bibtex"]
 
-MOST_WAIT = 300.0
-MOST_QUERIES = 100
+MAX_WAIT = 300.0
+MAX_QUERIES = 100
 """In one call."""
-MOST_SEARCHES = 1000
+MAX_SEARCHES = 1000
 """In one task."""
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 """For one query."""
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 QUERY_LIMIT = 1000
 QUESTION_LIMIT = 10_000
-MOST_SECONDS = 30 * 86400.0
+MAX_SECONDS = 30 * 86400.0
 RECENT = 50
 """Searches that tell how long the next ones will take."""
 
@@ -106,7 +106,7 @@ class Research:
             raise ValidationError(f"a question is 1 to {QUESTION_LIMIT:,} characters")
         if budget_pages is not None and budget_pages < 0:
             raise ValidationError("budget_pages is 0 or more; leave it out for no limit")
-        if budget_seconds is not None and not 0 < budget_seconds <= MOST_SECONDS:
+        if budget_seconds is not None and not 0 < budget_seconds <= MAX_SECONDS:
             raise ValidationError("budget_seconds is over 0 and at most 30 days")
         (masked,) = await self._tools.library.mask([question])
         return await self._tools.store.create(
@@ -136,7 +136,7 @@ class Research:
         new = await self._new_searches(queries, max_results, Priority.parse(priority), providers)
         await self._refuse_stopped(tenant, task_id)
         added = await self._tools.store.add_searches(
-            tenant, task_id, new, MOST_SEARCHES, self._tools.now()
+            tenant, task_id, new, MAX_SEARCHES, self._tools.now()
         )
         if added is None:
             raise TaskNotFound(task_id)
@@ -156,12 +156,12 @@ class Research:
         self, queries: Sequence[str], max_results: int, providers: Sequence[str] | None
     ) -> tuple[str, ...]:
         """Who would be asked; ValidationError for what `queue_searches` would not take."""
-        if not 0 < len(queries) <= MOST_QUERIES:
-            raise ValidationError(f"queue 1 to {MOST_QUERIES} queries at a time")
+        if not 0 < len(queries) <= MAX_QUERIES:
+            raise ValidationError(f"queue 1 to {MAX_QUERIES} queries at a time")
         if not all(0 < len(_tidy(query)) <= QUERY_LIMIT for query in queries):
             raise ValidationError(f"a query is 1 to {QUERY_LIMIT:,} characters")
-        if not 0 < max_results <= MOST_RESULTS:
-            raise ValidationError(f"max_results is 1 to {MOST_RESULTS}")
+        if not 0 < max_results <= MAX_RESULTS:
+            raise ValidationError(f"max_results is 1 to {MAX_RESULTS}")
         asked = tuple(dict.fromkeys(self.providers if providers is None else providers))
         unknown = [name for name in asked if name not in self._tools.providers]
         if unknown or not asked:
@@ -218,10 +218,10 @@ class Research:
         """The task as it stands. With `wait`, up to so many seconds (300 at most) for a change
         after version `since`, or after now; at once where there was one, where the task is
         finished, and where there is none. `limit` results at most, from `cursor` on."""
-        if not 0 <= wait <= MOST_WAIT:
-            raise ValidationError(f"wait is 0 to {MOST_WAIT:g} s")
-        if not 0 <= limit <= MOST_LISTED:
-            raise ValidationError(f"limit is 0 to {MOST_LISTED}")
+        if not 0 <= wait <= MAX_WAIT:
+            raise ValidationError(f"wait is 0 to {MAX_WAIT:g} s")
+        if not 0 <= limit <= MAX_LISTED:
+            raise ValidationError(f"limit is 0 to {MAX_LISTED}")
         start_at = _position(cursor)
         snapshot = await self._snapshots.get(tenant, task_id)
         seen = snapshot.version if since is None else since
@@ -298,8 +298,8 @@ class Research:
         self, *, tenant: str = "default", limit: int = 100, before: str | None = None
     ) -> list[TaskLine]:
         """The newest first; `before` is the id of the last one of the page before."""
-        if not 0 < limit <= MOST_LISTED:
-            raise ValidationError(f"limit is 1 to {MOST_LISTED}")
+        if not 0 < limit <= MAX_LISTED:
+            raise ValidationError(f"limit is 1 to {MAX_LISTED}")
         found = await self._tools.store.tasks(tenant, limit, before)
         logs = [(tenant, log_of(task.id)) for task, _ in found]
         stopped = await self._tools.queue.stopped(logs) if logs else []

@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.config import Config
-from penstock.ingest.jobs import Enqueue
-from penstock.ingest.library import Library
+from penstock.documents.jobs import Enqueue
+from penstock.documents.service import Library
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.providers import check_search_providers
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
-from penstock.research import course, jobs
+from penstock.research import jobs
+from penstock.research import search_run as course
+from penstock.research.job_ids import SEARCH_LANE
 from penstock.research.jobs import ResearchDeps
 from penstock.research.providers import open_providers
 from penstock.research.robots import Robots
 from penstock.research.service import Research
-from penstock.research.tasks import SEARCH_LANE
 
 
 def open_research(

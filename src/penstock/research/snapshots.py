@@ -7,10 +7,11 @@ import logging
 from dataclasses import dataclass, field
 
 from penstock.engine.waiters import Waiters
-from penstock.model.errors import StoreUnavailable, TaskNotFound
+from penstock.errors import StoreUnavailable, TaskNotFound
 from penstock.model.job import JobState
 from penstock.model.research import TaskRecord, TaskStatus
 from penstock.ports.queue import JobFilter
+from penstock.research.job_ids import log_of
 from penstock.research.jobs import ResearchDeps
 from penstock.research.status import (
     Results,
@@ -21,7 +22,6 @@ from penstock.research.status import (
     status_of,
     troubles_of,
 )
-from penstock.research.tasks import log_of
 from penstock.research.views import SearchView, TaskView, Trouble
 
 log = logging.getLogger("penstock.research")

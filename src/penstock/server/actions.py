@@ -15,8 +15,8 @@ from typing import Any
 
 from fastapi import Request
 
+from penstock.errors import PenstockError
 from penstock.model.access import Action, ActionOutcome, Caller
-from penstock.model.errors import PenstockError
 from penstock.model.ids import new_id
 from penstock.ports.access import AccessStore
 from penstock.server.problems import Problem, problem_of
@@ -36,7 +36,7 @@ def named(id: str) -> str:  # noqa: A002
     return id if _ID.fullmatch(id) else UNKNOWN
 
 
-class Deed:
+class RecordedAction:
     """The details of an action, recorded when it has ended."""
 
     def __init__(self, detail: dict[str, Any]) -> None:
@@ -53,10 +53,10 @@ class Deed:
 @asynccontextmanager
 async def acting(
     request: Request, caller: Caller, action: str, subject: str, **detail: Any
-) -> AsyncIterator[Deed]:
+) -> AsyncIterator[RecordedAction]:
     """Record what is done in the block, however it ends. `detail` holds no payloads."""
     access: AccessStore = request.app.state.access
-    deed = Deed(detail)
+    deed = RecordedAction(detail)
     record = Action(
         id=new_id(),
         at=request.app.state.penstock.queue.now(),

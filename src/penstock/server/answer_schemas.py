@@ -6,27 +6,27 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from penstock.answers.phases import MOST_SECONDS
-from penstock.answers.service import LEAST_SECONDS, MOST_COLLECTIONS, QUESTION_LIMIT
-from penstock.server.schemas import In, Name
+from penstock.answers.phases import MAX_SECONDS
+from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS, QUESTION_LIMIT
+from penstock.server.schemas import Name, RequestBody
 
 AnswerState = Literal["running", "completed", "failed", "cancelled"]
 SourcesName = Literal["corpus", "web"]
 Mode = Literal["", "model", "extractive"]
 
 
-class Ask(In):
+class Ask(RequestBody):
     question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
     sources: SourcesName = Field(
         "corpus", description="`web`: providers are asked too, and the pages they name are read."
     )
     collections: list[Name] | None = Field(
-        None, min_length=1, max_length=MOST_COLLECTIONS, description="Only these; else all."
+        None, min_length=1, max_length=MAX_COLLECTIONS, description="Only these; else all."
     )
     seconds: float | None = Field(
         None,
         ge=LEAST_SECONDS,
-        le=MOST_SECONDS,
+        le=MAX_SECONDS,
         description="It is answered in this time; else in `answer_seconds`.",
     )
 

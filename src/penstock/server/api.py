@@ -9,15 +9,15 @@ from fastapi import FastAPI
 from penstock import __version__
 from penstock.model.server import ServerConfig
 from penstock.server import openapi, problems
+from penstock.server.admission import Admission
 from penstock.server.callers import Callers
 from penstock.server.dashboard import routes as dashboard
 from penstock.server.dashboard.pages import problem_page
-from penstock.server.depth import Door
 from penstock.server.draining import Draining
 from penstock.server.guard import Guard
 from penstock.server.history import History
-from penstock.server.looks import Looks
 from penstock.server.metrics import Metrics
+from penstock.server.queue_cache import QueueCache
 from penstock.server.routes import (
     actions,
     answers,
@@ -69,11 +69,11 @@ def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
     state.config = config
     state.draining = draining
     state.metrics = Metrics(app.handlers)
-    state.depth = Door(app, config.max_queued, config.max_queued_per_tenant)
-    state.looks = Looks(app)
+    state.depth = Admission(app, config.max_queued, config.max_queued_per_tenant)
+    state.looks = QueueCache(app)
     state.access = app.access
     state.history = History(app)
-    state.told = events.Told()
+    state.told = events.EventCache()
     state.callers = Callers(app.access, config.requests_per_minute, config.anonymous)
     # Each is looked through in turn, so what is asked for most comes first.
     for_all = (jobs, search, documents, tasks, answers, events, health)

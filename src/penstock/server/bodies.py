@@ -11,14 +11,14 @@ from fastapi import Request
 from pydantic import BaseModel
 from pydantic import ValidationError as Invalid
 
-from penstock.model import json_text
-from penstock.model.errors import ValidationError
+from penstock.errors import ValidationError
 from penstock.model.server import ServerConfig
 from penstock.server.problems import Problem
+from penstock.text import json_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 """More than any body has."""
 SLOWEST = 1000
 """Bytes a second that are expected of a body once `body_seconds` are over."""
@@ -67,7 +67,7 @@ async def whole(request: Request) -> bytes:
 def parse(body: bytes, model: type[Model]) -> Model:
     """The body as `model`; 422 says what is wrong with it."""
     given = value_of(body, "the body")
-    if isinstance(given, dict) and len(given) > MOST_FIELDS:  # each would be an error of its own
+    if isinstance(given, dict) and len(given) > MAX_FIELDS:  # each would be an error of its own
         there = ", ".join(model.model_fields)
         raise Problem(422, "invalid", f"the body has {len(given):,} fields; there are: {there}")
     try:

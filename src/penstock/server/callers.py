@@ -10,8 +10,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from penstock.errors import QueueUnavailable
 from penstock.model.access import EVERYTHING, ApiKey, Caller, KeyScope, hash_of
-from penstock.model.errors import QueueUnavailable
 from penstock.model.server import Anonymous
 from penstock.ports.access import AccessStore
 from penstock.server.parameters import check_parameters
@@ -157,6 +157,6 @@ def allowed(*scopes: KeyScope) -> Callable[..., Awaitable[Caller]]:
 
 Reader = Annotated[Caller, Depends(allowed(KeyScope.READ))]
 Writer = Annotated[Caller, Depends(allowed(KeyScope.WRITE))]
-Asker = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
+PermitHolder = Annotated[Caller, Depends(allowed(KeyScope.WRITE, KeyScope.READ))]
 """Has something made of what is stored, and is told it."""
 Admin = Annotated[Caller, Depends(allowed(KeyScope.ADMIN))]

@@ -24,12 +24,12 @@ SPARE_FILES = 256
 """Beside connections: databases, originals, parsers."""
 SEPARATORS = b": \r\n"
 """What a header is written with, beside its name and value."""
-MOST_HEADERS = 200
+MAX_HEADERS = 200
 """Of one request, with its trailers."""
 REASONS = {400: b"Bad Request", 431: b"Request Header Fields Too Large", 503: b"Too Many"}
 
 
-class Lobby:
+class ConnectionGate:
     """All connections of a server, and those of them that have asked for nothing yet."""
 
     def __init__(self, config: ServerConfig) -> None:
@@ -57,7 +57,7 @@ def _files(connections: int) -> int:
 class HttpConnection(HttpToolsProtocol):
     """One on which the head of a request comes soon and is not too large, or it is closed."""
 
-    def __init__(self, lobby: Lobby, *arguments: Any, **options: Any) -> None:
+    def __init__(self, lobby: ConnectionGate, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._lobby = lobby
         self._patience: asyncio.TimerHandle | None = None
@@ -119,7 +119,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def _count(self, *parts: bytes) -> None:
         self._head += sum(map(len, parts))
-        if self._head > self._lobby.config.head_bytes or self._headers > MOST_HEADERS:
+        if self._head > self._lobby.config.head_bytes or self._headers > MAX_HEADERS:
             self._too_large = True
             raise ValueError("too large")  # the parser stops, and the answer is that of `refuse`
 
@@ -147,7 +147,7 @@ class HttpConnection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         if self._too_large:
             most = self._lobby.config.head_bytes
-            said = f"over {most:,} bytes before the body, or over {MOST_HEADERS} headers"
+            said = f"over {most:,} bytes before the body, or over {MAX_HEADERS} headers"
             self.refuse(Problem(431, "too-large", said))
         else:
             self.refuse(Problem(400, "bad-request", "this is not HTTP/1.1"))

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
-from penstock import tracing
-from penstock.server.once import HEADER
+from penstock.server.idempotency import HEADER
+from penstock.telemetry import tracing
 
 API = ("/v1/", "/mcp", "/openapi.json", "/healthz", "/readyz")
 """How paths begin that pages of other origins may call. Pages of the dashboard are not among

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from penstock.tasks import end_tasks
+from penstock.aio import end_tasks
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from penstock.model.errors import QueueError, StoreUnavailable
+from penstock.aio import end_tasks
+from penstock.errors import QueueError, StoreUnavailable
 from penstock.model.server import ServerConfig
 from penstock.server.draining import Draining, left
-from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.server")
 

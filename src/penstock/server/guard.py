@@ -15,13 +15,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock import tracing
 from penstock.model.server import ServerConfig, is_loopback
 from penstock.server.callers import OTHER_ORIGIN
 from penstock.server.cors import Origins, by_other_page, is_preflight, preflight
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.problems import PageOf, Problem, busy, for_people, unforeseen
+from penstock.telemetry import tracing
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.model.errors import PenstockError
+from penstock.errors import PenstockError
 from penstock.model.tally import RunOutcome, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import ProcessInfo
@@ -46,12 +46,12 @@ class Pace(NamedTuple):
     """In these seconds."""
 
 
-class Use(NamedTuple):
+class LaneUse(NamedTuple):
     in_flight: int
     waiting: int
 
 
-UNUSED = Use(0, 0)
+UNUSED = LaneUse(0, 0)
 
 
 class Sample(NamedTuple):
@@ -61,7 +61,7 @@ class Sample(NamedTuple):
     done: Tally
     busy: int
     workers: int
-    lanes: Mapping[str, Use]
+    lanes: Mapping[str, LaneUse]
 
 
 class History:
@@ -102,7 +102,11 @@ class History:
                 done,
                 sum(one.status.get("busy", 0) for one in processes),
                 sum(one.max_workers for one in processes),
-                {x.name: Use(x.in_flight, x.waiting) for x in lanes if x.in_flight or x.waiting},
+                {
+                    x.name: LaneUse(x.in_flight, x.waiting)
+                    for x in lanes
+                    if x.in_flight or x.waiting
+                },
             )
         )
 

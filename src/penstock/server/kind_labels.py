@@ -7,9 +7,9 @@ from collections.abc import Collection
 
 from penstock.model.job import JobState
 from penstock.ports.operators import KindCounts
-from penstock.server.queue_metrics import Look
+from penstock.server.queue_metrics import QueueSnapshot
 
-MOST_OTHERS = 100
+MAX_OTHERS = 100
 """Kinds that have a label although no process handles them, for as long as this server is up."""
 OTHER = "other"
 """What the rest are together."""
@@ -23,12 +23,12 @@ class KindLabels:
         self._handled = handled
         self._others: set[str] = set()
 
-    def bounded(self, look: Look) -> Look:
+    def bounded(self, look: QueueSnapshot) -> QueueSnapshot:
         """With one row for all kinds that have no label of their own."""
         handled = {*self._handled, *(kind for one in look.processes for kind in one.kinds)}
         unknown = [one for one in look.counts if one.kind not in handled]
         for one in sorted(unknown, key=lambda one: -sum(one.states.values())):
-            if len(self._others) < MOST_OTHERS:
+            if len(self._others) < MAX_OTHERS:
                 self._others.add(one.kind)
         named = handled | self._others
         rest = [one for one in unknown if one.kind not in named]

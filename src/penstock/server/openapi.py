@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from penstock.server.once import HEADER
+from penstock.server.idempotency import HEADER
 from penstock.server.problems import MEDIA_TYPE
 
 PROBLEM: dict[str, Any] = {

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match
 
-from penstock.model.errors import (
+from penstock.errors import (
     AnswerNotFound,
     BlobMissing,
     DocumentNotFound,

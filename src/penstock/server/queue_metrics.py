@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import Metric
 
-from penstock.model.tally import BOUNDS, ENDINGS, Spread, Tally
+from penstock.model.tally import BOUNDS, ENDINGS, DurationHistogram, Tally
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import KindCounts, ProcessInfo
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.app import Penstock
 
 
-class Look(NamedTuple):
+class QueueSnapshot(NamedTuple):
     """The queue at one moment."""
 
     counts: Sequence[KindCounts]
@@ -30,7 +30,7 @@ class Look(NamedTuple):
 
 LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 
-Sample = tuple[Sequence[str], float | Spread]
+Sample = tuple[Sequence[str], float | DurationHistogram]
 """Values of the labels, and the figure."""
 
 
@@ -41,13 +41,13 @@ class Described(NamedTuple):
     type: str
     labels: tuple[str, ...]
     about: str
-    samples: Callable[[Look], Iterable[Sample]]
+    samples: Callable[[QueueSnapshot], Iterable[Sample]]
 
-    def family(self, look: Look) -> Metric:
+    def family(self, look: QueueSnapshot) -> Metric:
         family = Metric(self.name.removesuffix("_total"), self.about, self.type)
         for values, figure in self.samples(look):
             labels = dict(zip(self.labels, values, strict=True))
-            if not isinstance(figure, Spread):
+            if not isinstance(figure, DurationHistogram):
                 family.add_sample(self.name, labels, float(figure))
                 continue
             for bound, count in zip(LIMITS, accumulate(figure.counts), strict=True):
@@ -57,41 +57,41 @@ class Described(NamedTuple):
         return family
 
 
-async def look_at(app: Penstock) -> Look:
+async def look_at(app: Penstock) -> QueueSnapshot:
     counts, processes = await app.counts(), await app.processes()
     lanes, now = await app.lane_infos(), app.queue.now()
     tallies = {process.id: Tally.from_status(process.status) for process in processes}
-    return Look(counts, processes, lanes, tallies, app.queue.callers_waiting(), now)
+    return QueueSnapshot(counts, processes, lanes, tallies, app.queue.callers_waiting(), now)
 
 
-def _jobs(look: Look) -> Iterable[Sample]:
+def _jobs(look: QueueSnapshot) -> Iterable[Sample]:
     for kind in look.counts:
         for state, count in kind.states.items():
             yield (kind.kind, str(state)), count
 
 
-def _oldest(look: Look) -> Iterable[Sample]:
+def _oldest(look: QueueSnapshot) -> Iterable[Sample]:
     for kind in look.counts:
         oldest = kind.oldest_queued_at
         yield (kind.kind,), 0.0 if oldest is None else max(0.0, look.now - oldest)
 
 
-def _finished(look: Look) -> Iterable[Sample]:
+def _finished(look: QueueSnapshot) -> Iterable[Sample]:
     for process, tally in look.tallies.items():
         for kind, one in tally.kinds.items():
             for ending, count in zip(ENDINGS, one.endings, strict=True):
                 yield (process, kind, str(ending)), count
 
 
-def _stages(look: Look) -> Iterable[Sample]:
+def _stages(look: QueueSnapshot) -> Iterable[Sample]:
     for process, tally in look.tallies.items():
         for kind, one in tally.kinds.items():
             for stage, spread in one.stages.items():
                 yield (process, kind, stage), spread
 
 
-def _of_kinds(figure: str) -> Callable[[Look], Iterable[Sample]]:
-    def samples(look: Look) -> Iterable[Sample]:
+def _of_kinds(figure: str) -> Callable[[QueueSnapshot], Iterable[Sample]]:
+    def samples(look: QueueSnapshot) -> Iterable[Sample]:
         for process, tally in look.tallies.items():
             for kind, one in tally.kinds.items():
                 yield (process, kind), getattr(one, figure)
@@ -99,19 +99,21 @@ def _of_kinds(figure: str) -> Callable[[Look], Iterable[Sample]]:
     return samples
 
 
-def _of_processes(figure: Callable[[ProcessInfo, float], float]) -> Callable[[Look], list[Sample]]:
+def _of_processes(
+    figure: Callable[[ProcessInfo, float], float],
+) -> Callable[[QueueSnapshot], list[Sample]]:
     return lambda look: [((one.id,), figure(one, look.now)) for one in look.processes]
 
 
-def _status(name: str) -> Callable[[Look], list[Sample]]:
+def _status(name: str) -> Callable[[QueueSnapshot], list[Sample]]:
     return _of_processes(lambda one, now: float(one.status.get(name, 0)))
 
 
-def _of_lanes(figure: Callable[[LaneInfo], float]) -> Callable[[Look], list[Sample]]:
+def _of_lanes(figure: Callable[[LaneInfo], float]) -> Callable[[QueueSnapshot], list[Sample]]:
     return lambda look: [((lane.name,), figure(lane)) for lane in look.lanes]
 
 
-def _states(look: Look) -> Iterable[Sample]:
+def _states(look: QueueSnapshot) -> Iterable[Sample]:
     for lane in look.lanes:
         for state in ("closed", "suspect", "open"):
             yield (lane.name, state), lane.breaker == state

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.server import Anonymous, ServerConfig
 from penstock.server.api import build
-from penstock.server.connections import Lobby
+from penstock.server.connections import ConnectionGate
 from penstock.server.draining import Draining
 from penstock.server.routes import mcp
 
@@ -64,7 +64,7 @@ async def listening(
             log_config=None,
             access_log=False,
             lifespan="off",
-            http=Lobby(config).connection,  # type: ignore[arg-type]  # it calls it, no more
+            http=ConnectionGate(config).connection,  # type: ignore[arg-type]  # it calls it, no more
             loop="none",
             ws="none",
             backlog=BACKLOG,

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from penstock.documents.names import KEY_LIMIT, METADATA_LIMIT
 from penstock.engine.handlers import KIND
-from penstock.ingest.names import KEY_LIMIT, METADATA_LIMIT
 
-MOST_KEYS = 100
+MAX_KEYS = 100
 """Of the metadata of one document."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 Kind = Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
@@ -24,19 +24,19 @@ Metadata = dict[str, Any]
 MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=KEY_LIMIT)]
 Said = Annotated[
     dict[MetadataKey, Any],
-    Field(max_length=MOST_KEYS, description=f"Up to {METADATA_LIMIT:,} bytes as JSON."),
+    Field(max_length=MAX_KEYS, description=f"Up to {METADATA_LIMIT:,} bytes as JSON."),
 ]
 """Metadata that a caller sends."""
 
 
-class In(BaseModel):
+class RequestBody(BaseModel):
     """A request body: an unknown field is an error, and so is a value of another type, such as 0
     for false."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class NewJobBody(In):
+class NewJobBody(RequestBody):
     kind: Kind
     payload: dict[str, Any] = Field(default_factory=dict)
     key: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
@@ -55,7 +55,7 @@ class NewJobBody(In):
     )
 
 
-class NewDocument(In):
+class NewDocument(RequestBody):
     text: str | None = Field(None, description="The text itself; or `url`.")
     url: Annotated[str, StringConstraints(min_length=1, max_length=2000)] | None = None
     id: Name | None = None
@@ -66,13 +66,13 @@ class NewDocument(In):
     retry: bool = Field(False, description="Try again where the same content has failed before.")
 
 
-class Upsert(In):
+class Upsert(RequestBody):
     text: str
     title: Title = ""
     metadata: Said = Field(default_factory=dict)
 
 
-class Question(In):
+class Question(RequestBody):
     question: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
     collections: list[Name] | None = Field(None, max_length=100)
     documents: list[Name] | None = Field(None, max_length=1000)
@@ -84,7 +84,7 @@ class Question(In):
 Moment = Annotated[float, Field(ge=0, le=2**33, description="Seconds since 1970.")]
 
 
-class Which(In):
+class JobSelector(RequestBody):
     """Jobs; every part that is given must match."""
 
     ids: list[Plain] | None = Field(None, max_length=10_000)
@@ -256,7 +256,7 @@ Much = Annotated[int, Field(ge=1, le=10**9)]
 Long = Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
-class Limits(In):
+class Limits(RequestBody):
     """Limits of a lane; null: as configured."""
 
     requests_per_interval: Much | None = None

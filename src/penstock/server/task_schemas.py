@@ -7,40 +7,40 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from penstock.research.service import (
-    MOST_QUERIES,
-    MOST_RESULTS,
-    MOST_SECONDS,
+    MAX_QUERIES,
+    MAX_RESULTS,
+    MAX_SECONDS,
     QUERY_LIMIT,
     QUESTION_LIMIT,
     Mode,
 )
-from penstock.server.schemas import In, PriorityName
+from penstock.server.schemas import PriorityName, RequestBody
 
 TaskStatus = Literal["running", "completed", "failed", "paused"]
 Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LIMIT)]
 Provider = Annotated[str, StringConstraints(min_length=1, max_length=240)]
 
 
-class NewTask(In):
+class NewTask(RequestBody):
     question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
     budget_pages: int | None = Field(
         None, ge=0, le=1_000_000, description="Pages that may be read for it."
     )
     budget_seconds: float | None = Field(
-        None, gt=0, le=MOST_SECONDS, description="For how long it may search, pauses left out."
+        None, gt=0, le=MAX_SECONDS, description="For how long it may search, pauses left out."
     )
 
 
-class NewSearches(In):
-    queries: list[Query] = Field(min_length=1, max_length=MOST_QUERIES)
-    max_results_per_query: int = Field(10, ge=1, le=MOST_RESULTS)
+class NewSearches(RequestBody):
+    queries: list[Query] = Field(min_length=1, max_length=MAX_QUERIES)
+    max_results_per_query: int = Field(10, ge=1, le=MAX_RESULTS)
     priority: PriorityName = "medium"
     providers: list[Provider] | None = Field(
         None, min_length=1, max_length=20, description="Who is asked; else all that are set up."
     )
 
 
-class StopTask(In):
+class StopTask(RequestBody):
     mode: Mode = Field(
         "graceful",
         description="`graceful`: running searches finish, with their pages, and are stored. "

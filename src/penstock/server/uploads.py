@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import Request
 
-from penstock.desk import Desk
+from penstock.api.tenant_view import TenantView
 from penstock.model.document import Document
 from penstock.ports.blobs import Blob
 from penstock.server.bodies import parse, stream, value_of
@@ -26,7 +26,7 @@ class Uploads:
     """The content of an upload form: files, already stored, and options that apply to all of
     them."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: TenantView) -> None:
         self._desk = desk
         self.files: list[tuple[str, Blob]] = []
         self.fields: dict[str, str] = {}
@@ -58,7 +58,7 @@ class Uploads:
 
 
 @asynccontextmanager
-async def receive(request: Request, desk: Desk) -> AsyncIterator[Uploads]:
+async def receive(request: Request, desk: TenantView) -> AsyncIterator[Uploads]:
     """Store the files of a form as they come. Nothing is accepted before all of it is there, so a
     caller that hangs up has sent nothing. What is not accepted in the end is dropped."""
     config = request.app.state.config

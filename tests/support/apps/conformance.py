@@ -22,17 +22,17 @@ from mcp_types import (
 import penstock.mcp.server
 from penstock import Penstock
 from penstock.engine.context import JobContext
-from penstock.mcp.answers import TASK
-from penstock.mcp.desk import TASKS, McpServices, ReadDesk, ToolDesk, WriteDesk, desk_for
+from penstock.errors import PermanentError
+from penstock.mcp.results import TASK
+from penstock.mcp.tool_view import TASKS, McpServices, ReadDesk, ToolView, WriteDesk, desk_for
 from penstock.mcp.work import TaskWork, WorkStatus
 from penstock.model.access import KeyScope
-from penstock.model.errors import PermanentError
 from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState
 from tests.support.mcp_fixture_tools import NAME, question
 from tests.support.mcp_fixture_tools import TOOLS as PLAIN
 
-MOST_WAIT = 60.0
+MAX_WAIT = 60.0
 
 app = Penstock()
 
@@ -68,7 +68,7 @@ async def asking(ctx: JobContext, asked: dict[str, str]) -> dict[str, Any]:
     since = 0
     while not asked.keys() <= given.keys():
         async with ctx.parked():
-            told = await app.changes(log, since, tenant=ctx.tenant, wait=MOST_WAIT)
+            told = await app.changes(log, since, tenant=ctx.tenant, wait=MAX_WAIT)
         for one in told:
             since = one.version
             given |= one.data if one.what == "given" else {}
@@ -85,7 +85,7 @@ def _form(message: str) -> dict[str, Any]:
 class JobWork(TaskWork):
     kind = "job"
 
-    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
+    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
         job = await desk.job(name)
         asked = await _unanswered(desk, job)
         lasts = desk.app.settings.retention_seconds
@@ -111,17 +111,17 @@ class JobWork(TaskWork):
             **said,
         )
 
-    async def cancel(self, desk: ToolDesk, name: str) -> None:
+    async def cancel(self, desk: ToolView, name: str) -> None:
         await desk.cancel(name)
 
-    async def give(self, desk: ToolDesk, name: str, answers: Mapping[str, Any]) -> None:
+    async def give(self, desk: ToolView, name: str, answers: Mapping[str, Any]) -> None:
         job = await desk.job(name)
         open_ones = await _unanswered(desk, job)
         if known := {key: answers[key] for key in answers if key in open_ones}:
             await desk.app.queue.note(desk.tenant, str(job.task), "given", known)
 
 
-async def _unanswered(desk: ToolDesk, job: Job) -> dict[str, Any]:
+async def _unanswered(desk: ToolView, job: Job) -> dict[str, Any]:
     asked: dict[str, Any] = {}
     for one in await desk.changes(str(job.task), 0, 1000):
         if one.what == "asked":
@@ -140,12 +140,12 @@ def _text(text: str, **more: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], **more)
 
 
-async def _run(desk: ToolDesk, kind: str, **payload: Any) -> CallToolResult:
+async def _run(desk: ToolView, kind: str, **payload: Any) -> CallToolResult:
     """A job of that kind: as a task, or waited for."""
     job = await desk.enqueue(kind, payload, task=f"fixture:{new_id()}")
     if desk.tasks:
         return _text("", _meta={TASK: WORK.task_id(job.id)})
-    return _result(await desk.wait(job.id, MOST_WAIT))
+    return _result(await desk.wait(job.id, MAX_WAIT))
 
 
 # Tools

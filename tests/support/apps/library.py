@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from penstock import JobContext, Penstock
-from penstock.ingest.jobs import EMBED, PARSE
+from penstock.documents.jobs import EMBED, PARSE
 from tests.support.side import Side
 
 FIRST, SECOND, THIRD = 1, 2, 3

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from penstock.model.errors import AddressRefused, ConfigError
+from penstock.errors import AddressRefused, ConfigError
 
 HOSTS = {"s3": "s3.amazonaws.com:443", "gs": "storage.googleapis.com:443"}
 PORTS = {"http": 80, "https": 443}

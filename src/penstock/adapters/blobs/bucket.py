@@ -27,7 +27,7 @@ from typing import Any
 from penstock.adapters.blobs.address import BucketAddress
 from penstock.adapters.blobs.keys import digest_of, is_key, key_of
 from penstock.adapters.blobs.services import BlobService, require, service
-from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
+from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, InUse
 

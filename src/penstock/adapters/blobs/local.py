@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from penstock.adapters.blobs.keys import is_key, is_number, key_of
-from penstock.adapters.private import open_private, private_folder
-from penstock.model.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
+from penstock.adapters.private_files import open_private, private_folder
+from penstock.errors import BlobMissing, DocumentTooLarge, StoreUnavailable
 from penstock.model.ids import new_id
 from penstock.ports.blobs import Blob, InUse
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from penstock.adapters.blobs.address import BucketAddress
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 CONNECT_SECONDS = 5.0
 TRIES = 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from penstock.adapters.access_rows import (
+from penstock.adapters.postgres.database import Database, Pool, Transaction
+from penstock.adapters.sql.access_rows import (
     ACTION_COLUMNS,
     KEY_COLUMNS,
     LAST,
@@ -20,7 +21,6 @@ from penstock.adapters.access_rows import (
     key_of,
     scopes_text,
 )
-from penstock.adapters.postgres.database import Database, Pool, Transaction
 from penstock.model.access import Action, ApiKey
 from penstock.ports.access import LEASE_SECONDS, Beginning, Begun
 

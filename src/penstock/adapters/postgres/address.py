@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 SCHEMES = ("postgresql", "postgres")
 DEFAULT_NAMESPACE = "penstock"

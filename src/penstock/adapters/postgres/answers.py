@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from penstock.adapters.answer_rows import (
+from penstock.adapters.postgres.database import Database, Pool, Transaction
+from penstock.adapters.sql.answer_rows import (
     COLUMNS,
     WITHOUT_ROUNDS,
     Row,
@@ -14,9 +15,8 @@ from penstock.adapters.answer_rows import (
     read_answer,
     saved_answer,
 )
-from penstock.adapters.postgres.database import Database, Pool, Transaction
-from penstock.adapters.store_trouble import reaching_store
-from penstock.adapters.task_rows import kept
+from penstock.adapters.sql.task_rows import kept
+from penstock.adapters.unreachable import reaching_store
 from penstock.model.answer import Answer
 
 T = TypeVar("T")

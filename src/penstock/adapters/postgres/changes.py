@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.ports.queue import Topic
 
 

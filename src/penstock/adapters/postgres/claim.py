@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Transaction
+from penstock.adapters.postgres.fairness import Weights, place
 from penstock.adapters.postgres.lane_claim import claim_in_lanes
 from penstock.adapters.postgres.lanes import configure
-from penstock.adapters.postgres.turns import Weights, place
-from penstock.adapters.settlements import LogEntry
-from penstock.model.errors import describe
+from penstock.adapters.sql.settlement_rows import LogEntry
+from penstock.errors import describe
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, Lease, Topic, Want

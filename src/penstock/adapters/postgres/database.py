@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from penstock.adapters.clock import QueueClock
-from penstock.adapters.places import CountingSemaphore
 from penstock.adapters.postgres.address import PostgresAddress
 from penstock.adapters.postgres.errors import PASSING, TROUBLE, connection_lost, explain
-from penstock.model.errors import QueueError
+from penstock.adapters.queue_clock import QueueClock
+from penstock.adapters.semaphore import CountingSemaphore
+from penstock.errors import QueueError
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.postgres")

@@ -9,9 +9,9 @@ import asyncpg
 
 from penstock.adapters.postgres.database import Connection, Database, Pool
 from penstock.adapters.postgres.errors import TROUBLE, explain
-from penstock.adapters.postgres.turns import Weights, step_of
-from penstock.adapters.rows import new_job
-from penstock.model.errors import ConfigError, KeyConflict, ParentEnded, TaskStopped
+from penstock.adapters.postgres.fairness import Weights, step_of
+from penstock.adapters.sql.job_rows import new_job
+from penstock.errors import ConfigError, KeyConflict, ParentEnded, TaskStopped
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from penstock.adapters.postgres.address import PostgresAddress
-from penstock.model.errors import QueueError, QueueUnavailable, QueueUnusable
+from penstock.errors import QueueError, QueueUnavailable, QueueUnusable
 
 PASSING = (
     asyncpg.DeadlockDetectedError,

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.adapters.facts import ClockSkew, Schema
-from penstock.adapters.postgres.corpus import serving
+from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.documents import serving
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.schema import CORPUS, QUEUE, noted
-from penstock.ports.corpus import ServingModel
+from penstock.ports.documents import ServingModel
 
 SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 """What decides whether a commit is kept when the power fails."""

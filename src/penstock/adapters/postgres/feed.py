@@ -10,9 +10,9 @@ import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING
 
-from penstock.adapters.positions import foreign, parse
-from penstock.adapters.rows import change_of
-from penstock.ports.queue import Fed, Topic
+from penstock.adapters.feed_position import foreign, parse
+from penstock.adapters.sql.job_rows import change_of
+from penstock.ports.queue import FeedEntry, Topic
 
 if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
@@ -37,7 +37,7 @@ class FeedReader:
         self._again: dict[str, tuple[float, asyncio.TimerHandle]] = {}
         """By tenant, of those with an entry that cannot be read yet: the pause, and its end."""
 
-    async def read(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+    async def read(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         place = (0, "", 0) if after is None else _place(after)
         rows = await self._queue.fetch(_READ, tenant, *place, limit)
         if after is not None and place[0] > rows[0]["next"]:
@@ -48,7 +48,7 @@ class FeedReader:
             self._look_again(tenant)
         else:
             self._forget(tenant)
-        return [Fed(_position(*row[2:5]), change_of(row[3:])) for row in readable]
+        return [FeedEntry(_position(*row[2:5]), change_of(row[3:])) for row in readable]
 
     async def end(self) -> str:
         return _position(await self._queue.fetchval(_END), "", 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from penstock.adapters.postgres.database import LONG_SECONDS, Connection, Database
-from penstock.adapters.rows import kind_counts
-from penstock.ports.operators import MOST_GROUPS, DeadGroup, KindCounts
+from penstock.adapters.sql.job_rows import kind_counts
+from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts
 
 
 async def counts(
@@ -28,7 +28,7 @@ async def dead_groups(
 ) -> list[DeadGroup]:
     """Dead letters by kind and type of error."""
     statement = database.sql("dead_groups")
-    rows = await connection.fetch(statement, tenant, MOST_GROUPS, timeout=LONG_SECONDS)
+    rows = await connection.fetch(statement, tenant, MAX_GROUPS, timeout=LONG_SECONDS)
     return [
         DeadGroup(kind, error_type, count, first_at, last_at, _message(error), newest_id)
         for kind, error_type, count, first_at, last_at, error, newest_id in rows

@@ -8,7 +8,7 @@ from penstock.adapters.postgres import changes
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.stop import cancel_requeued
-from penstock.adapters.settlements import CANCELLED, LogEntry
+from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.lanes import verdict
 from penstock.lanes.breaker import Fault
 from penstock.lanes.state import LaneState

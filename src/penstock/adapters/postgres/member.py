@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.adapters.life import open_life_file, started_jobs
+from penstock.adapters.life_file import open_life_file, started_jobs
 from penstock.adapters.postgres import changes, permits, probes, takeover
 from penstock.adapters.postgres.claim import Claimed, claim, make_ready
 from penstock.adapters.postgres.database import Pool, Transaction
@@ -19,7 +19,7 @@ from penstock.adapters.postgres.orphans import Orphans
 from penstock.adapters.postgres.renewal import Renewal
 from penstock.adapters.postgres.settle import columns, is_plain, note_progress, refused, settle
 from penstock.adapters.postgres.upkeep import Upkeep
-from penstock.adapters.takeover import boot_id, sweep_files
+from penstock.adapters.sql.takeover import boot_id, sweep_files
 from penstock.lanes.permit import still_ours
 from penstock.lanes.verdict import lane_of
 from penstock.model.ids import new_id

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from penstock.adapters.life import runtime_folder
+from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
 from penstock.adapters.postgres import cascade, figures, lanes, schema, selection, stop
 from penstock.adapters.postgres.address import parse
@@ -39,19 +39,19 @@ from penstock.adapters.postgres.feed import FeedReader
 from penstock.adapters.postgres.member import PostgresMember
 from penstock.adapters.postgres.rows import read_jobs
 from penstock.adapters.postgres.wakeups import Wakeups
-from penstock.adapters.rows import change_of
+from penstock.adapters.sql.job_rows import change_of
+from penstock.errors import QueueError, QueueUnavailable
 from penstock.lanes import view
 from penstock.model.change import Change
-from penstock.model.errors import QueueError, QueueUnavailable
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     CASCADE_SECONDS,
     NO_LANE,
     UNKNOWN_LANE,
-    Fed,
+    FeedEntry,
     JobFilter,
     NewJob,
     NewJobs,
@@ -266,7 +266,7 @@ class PostgresQueue:
     async def configure(self, lanes: Sequence[str]) -> None:
         await self._configure(set(lanes))
 
-    async def steer(self, lane: str, steer: Steer) -> bool:
+    async def steer(self, lane: str, steer: LaneCommand) -> bool:
         async def change(tx: Transaction) -> bool:
             state = (await lanes.lock(tx, [lane])).get(lane)
             if state is None:
@@ -330,7 +330,7 @@ class PostgresQueue:
         rows = await self.fetch("versions", tenants, tasks)
         return [version for (version,) in rows]
 
-    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         return await self._feed.read(tenant, after, limit)
 
     async def feed_end(self, tenant: str) -> str:

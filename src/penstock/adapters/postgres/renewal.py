@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.adapters.postgres.database import COMMAND_SECONDS, CONNECT_SECONDS, Database, Pool
-from penstock.model.errors import QueueUnavailable
+from penstock.errors import QueueUnavailable
 from penstock.ports.queue import Lease
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.adapters.postgres import lanes as store
 from penstock.adapters.postgres.database import Connection, Database
-from penstock.adapters.rows import BAND, COLUMNS, LANE, SEQ, STATE, TURN, in_lines, job_of
+from penstock.adapters.sql.job_rows import BAND, COLUMNS, LANE, SEQ, STATE, TURN, in_lines, job_of
 from penstock.lanes.view import why_waiting
 from penstock.model.job import Job
 

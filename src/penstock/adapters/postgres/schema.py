@@ -7,10 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from penstock.adapters.facts import Schema
+from penstock.adapters.database_facts import Schema
 from penstock.adapters.postgres.database import Connection, Database, in_schema
 from penstock.adapters.postgres.errors import TROUBLE, explain
-from penstock.model.errors import QueueUnusable
+from penstock.errors import QueueUnusable
 
 OLDEST_SERVER = 14
 _TABLES = (

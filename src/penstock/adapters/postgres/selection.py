@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.adapters.postgres import cascade, changes
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.model.job import HISTORY_LIMIT, JobState
 from penstock.ports.queue import JobFilter, Topic
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.stop import cancel_requeued
-from penstock.adapters.settlements import (
+from penstock.adapters.sql.settlement_rows import (
     REQUEUED,
     ROW_OF,
     LogEntry,
@@ -18,8 +18,8 @@ from penstock.adapters.settlements import (
 )
 from penstock.model.job import HISTORY_LIMIT
 from penstock.model.job_log import LOG_LIMIT
-from penstock.model.text import storable
 from penstock.ports.queue import Outcome, Progress, Settlement, Topic
+from penstock.text.normalize import storable
 
 _ENDED_BADLY = (Outcome.RETRY, Outcome.FAILED)
 _GIVEN_BACK = (Outcome.RELEASED, Outcome.HANDED_BACK)

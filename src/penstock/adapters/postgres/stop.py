@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.adapters.postgres import cascade, changes, selection
 from penstock.adapters.postgres.database import Transaction
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.ports.queue import Stopped
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.access import PostgresAccess
 from penstock.adapters.postgres.answers import PostgresAnswers
-from penstock.adapters.postgres.corpus import PostgresCorpus
 from penstock.adapters.postgres.database import Database, Pool
+from penstock.adapters.postgres.documents import PostgresDocuments
 from penstock.adapters.postgres.tasks import PostgresTasks
-from penstock.model.errors import QueueError
+from penstock.errors import QueueError
 
 POOL_SIZE = 4
 
@@ -44,8 +44,8 @@ class PostgresStore:
             raise QueueError("the store is not open; use it inside `async with app:`")
         return self._own
 
-    def corpus(self) -> PostgresCorpus:
-        return PostgresCorpus(self._database, self._pool)
+    def corpus(self) -> PostgresDocuments:
+        return PostgresDocuments(self._database, self._pool)
 
     def access(self) -> PostgresAccess:
         return PostgresAccess(self._database, self._pool)

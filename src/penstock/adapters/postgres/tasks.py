@@ -19,8 +19,7 @@ from penstock.adapters.postgres.database import (
     Pool,
     Transaction,
 )
-from penstock.adapters.store_trouble import reaching_store
-from penstock.adapters.task_rows import (
+from penstock.adapters.sql.task_rows import (
     ANSWER_COLUMNS,
     PAGE_COLUMNS,
     SEARCH_COLUMNS,
@@ -42,6 +41,7 @@ from penstock.adapters.task_rows import (
     task_of,
     task_values,
 )
+from penstock.adapters.unreachable import reaching_store
 from penstock.model.research import (
     PageState,
     ProviderReply,

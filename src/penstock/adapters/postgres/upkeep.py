@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.clock import ClockWatch
 from penstock.adapters.postgres import takeover
 from penstock.adapters.postgres.claim import fail_overdue
 from penstock.adapters.postgres.database import Connection, Pool, Transaction
+from penstock.adapters.postgres.fairness import place
 from penstock.adapters.postgres.lanes import free_lost_slots, set_back
-from penstock.adapters.postgres.turns import place
-from penstock.adapters.takeover import sweep_files
+from penstock.adapters.queue_clock import ClockWatch
+from penstock.adapters.sql.takeover import sweep_files
 from penstock.lanes.state import DAY
 from penstock.ports.queue import NO_LANE, Topic
 
@@ -116,7 +116,7 @@ async def _forget(tx: Transaction, retention_seconds: float) -> bool:
     logs = sorted({(row["tenant"], row["task"]) for row in rows if row["task"] is not None})
     for tenant, task in logs:
         # Locked first, then looked at: whoever was writing to it has left a job to be seen.
-        lock = "SELECT 1 FROM penstock.logs WHERE tenant = $1 AND task = $2 FOR UPDATE"
+        lock = "SELECT 1 FROM penstock.telemetry.logs WHERE tenant = $1 AND task = $2 FOR UPDATE"
         await tx.execute(lock, tenant, task)
         await tx.execute("forget_log", tenant, task)
     return len(rows) == RETENTION_LIMIT

@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from penstock.adapters.listener import Listener
 from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.errors import TROUBLE
-from penstock.model.errors import QueueError
+from penstock.aio import end_tasks
+from penstock.errors import QueueError
 from penstock.ports.queue import Topic
-from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.postgres")
 

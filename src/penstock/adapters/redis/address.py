@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from penstock.model.errors import ConfigError
+from penstock.errors import ConfigError
 
 DEFAULT_NAMESPACE = "penstock"
 SCHEMES = {"redis": "redis", "rediss": "rediss", "unix": "unix", "valkey": "redis"}

@@ -22,11 +22,11 @@ from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool as BlockingPool
 from redis.retry import Retry
 
-from penstock.adapters.places import CountingSemaphore
 from penstock.adapters.redis.address import RedisAddress
 from penstock.adapters.redis.errors import explain
 from penstock.adapters.redis.scripts import script
-from penstock.model.errors import ConfigError, QueueError
+from penstock.adapters.semaphore import CountingSemaphore
+from penstock.errors import ConfigError, QueueError
 
 ANSWER_SECONDS = 5.0
 """A server that says nothing for this long is taken to be gone."""

@@ -6,10 +6,10 @@ import logging
 import re
 from collections.abc import Sequence
 
+from penstock.adapters.coalesce import Coalesced
 from penstock.adapters.redis.connections import FAULTS, Channel, Connections
 from penstock.adapters.redis.errors import explain
-from penstock.adapters.together import Together
-from penstock.model.errors import QueueUnavailable, QueueUnusable
+from penstock.errors import QueueUnavailable, QueueUnusable
 
 log = logging.getLogger("penstock.redis")
 
@@ -19,7 +19,7 @@ WAITAOF = (7, 2)
 """Can be asked to wait for its disk since Redis 7.2 (and in every Valkey)."""
 SYNC_SECONDS = 4.0
 """How long the disk is waited for; less than an answer is."""
-MOST_TOGETHER = 10_000
+MAX_TOGETHER = 10_000
 
 
 def parse_info(text: str) -> dict[str, str]:
@@ -40,7 +40,7 @@ class Synced:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._channel = Channel(connections.make)
-        self._together: Together[None, None, None] = Together(self._wait, MOST_TOGETHER)
+        self._together: Coalesced[None, None, None] = Coalesced(self._wait, MAX_TOGETHER)
 
     async def wait(self) -> None:
         """QueueUnavailable where it takes too long: what was written may be lost."""

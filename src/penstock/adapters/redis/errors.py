@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redis import exceptions
 
-from penstock.model.errors import QueueError, QueueUnavailable, QueueUnusable
+from penstock.errors import QueueError, QueueUnavailable, QueueUnusable
 
 _LOGIN = ("NOAUTH", "WRONGPASS", "NOPERM", "DENIED")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from penstock.adapters.facts import ClockSkew
+from penstock.adapters.database_facts import ClockSkew
 from penstock.adapters.redis.address import RedisAddress
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import parse_info, version_of
-from penstock.model.errors import QueueUnusable
+from penstock.errors import QueueUnusable
 
 
 class RedisFacts(NamedTuple):

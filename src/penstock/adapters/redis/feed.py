@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.positions import foreign, parse
+from penstock.adapters.feed_position import foreign, parse
 from penstock.adapters.redis.connections import Connections
 from penstock.model.change import Change
-from penstock.ports.queue import FEED_SECONDS, Fed
+from penstock.ports.queue import FEED_SECONDS, FeedEntry
 
 FORM = r"r(\d{1,18})-(\d{1,18})"
 """Milliseconds on the server's clock, and a count within them."""
@@ -17,7 +17,7 @@ FORM = r"r(\d{1,18})-(\d{1,18})"
 
 async def read(
     connections: Connections, tenant: str, after: str | None, limit: int, now: float
-) -> list[Fed]:
+) -> list[FeedEntry]:
     place = "0-0"
     if after is not None:
         time, count = parse(FORM, after)
@@ -39,7 +39,9 @@ def _key(connections: Connections, tenant: str) -> str:
     return f"{connections.address.tag}:feed:{tenant}"
 
 
-def _fed(position: str, fields: Sequence[Any]) -> Fed:
+def _fed(position: str, fields: Sequence[Any]) -> FeedEntry:
     told = dict(zip(fields[::2], fields[1::2], strict=True))
     at, what, job_id, data = json.loads(told["entry"])
-    return Fed(f"r{position}", Change(told["task"], int(told["version"]), at, what, job_id, data))
+    return FeedEntry(
+        f"r{position}", Change(told["task"], int(told["version"]), at, what, job_id, data)
+    )

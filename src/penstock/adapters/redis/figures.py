@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.adapters.redis.connections import Connections
-from penstock.adapters.rows import kind_counts
-from penstock.ports.operators import MOST_GROUPS, DeadGroup, KindCounts
+from penstock.adapters.sql.job_rows import kind_counts
+from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts
 
 
 async def counts(connections: Connections, tenant: str | None) -> list[KindCounts]:
@@ -59,7 +59,7 @@ async def dead_groups(connections: Connections, tenant: str | None) -> list[Dead
             break
         ask["cursor"] = float(cursor)
     biggest = sorted(groups.values(), key=lambda one: (-one.count, one.kind, one.error_type))
-    return biggest[:MOST_GROUPS]
+    return biggest[:MAX_GROUPS]
 
 
 def _together(one: DeadGroup, other: DeadGroup) -> DeadGroup:

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.clock import ClockWatch
-from penstock.adapters.life import Started, open_life_file, started_jobs
+from penstock.adapters.life_file import Started, open_life_file, started_jobs
+from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.redis import lanes, rows, takeover
 from penstock.adapters.redis.connections import BlockingChannel
 from penstock.adapters.redis.settlements import progress_asks, settlement_asks
-from penstock.adapters.takeover import boot_id, sweep_files
-from penstock.model.errors import describe
+from penstock.adapters.sql.takeover import boot_id, sweep_files
+from penstock.errors import describe
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import (

@@ -11,32 +11,32 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from penstock.adapters.clock import QueueClock
-from penstock.adapters.life import runtime_folder
+from penstock.adapters.life_file import runtime_folder
 from penstock.adapters.listener import Listener
+from penstock.adapters.queue_clock import QueueClock
 from penstock.adapters.redis import address, feed, figures, lanes, rows
 from penstock.adapters.redis.connections import Connections
 from penstock.adapters.redis.durability import Synced, check_server
 from penstock.adapters.redis.member import RedisMember
 from penstock.adapters.redis.wakeups import Wakeups
-from penstock.adapters.rows import new_job
-from penstock.lanes import view as lane_view
-from penstock.lanes.state import LaneState, own_limits
-from penstock.model.change import Change
-from penstock.model.errors import (
+from penstock.adapters.sql.job_rows import new_job
+from penstock.errors import (
     ConfigError,
     KeyConflict,
     ParentEnded,
     QueueUnavailable,
     TaskStopped,
 )
+from penstock.lanes import view as lane_view
+from penstock.lanes.state import LaneState, own_limits
+from penstock.model.change import Change
 from penstock.model.job import Job, JobState
 from penstock.model.lane import LaneConfig, LaneLimits
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     CASCADE_SECONDS,
-    Fed,
+    FeedEntry,
     JobFilter,
     Member,
     NewJobs,
@@ -296,7 +296,7 @@ class RedisQueue:
         asked = lanes.configs(lanes_, self.lane_config)
         await self.connections.call("configure", {"configs": asked})
 
-    async def steer(self, lane: str, steer: Steer) -> bool:
+    async def steer(self, lane: str, steer: LaneCommand) -> bool:
         ask = {"lane": lane, "what": steer.value}
         return bool(await self.connections.call("steer", ask))
 
@@ -332,7 +332,7 @@ class RedisQueue:
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
         return list(await self.connections.call("versions", {"logs": list(logs)}))
 
-    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         return await feed.read(self.connections, tenant, after, limit, self.now())
 
     async def feed_end(self, tenant: str) -> str:

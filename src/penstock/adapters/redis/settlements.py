@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.adapters.redis.lanes import report_ask
-from penstock.adapters.settlements import progress_data, record_of, settled_data
-from penstock.model.text import storable
+from penstock.adapters.sql.settlement_rows import progress_data, record_of, settled_data
 from penstock.ports.queue import Outcome, Progress, Settlement
+from penstock.text.normalize import storable
 
 FIRST_BLOB = 2
 """Where the results begin among a script's arguments."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.adapters.life import Started, proven_dead, started_jobs
+from penstock.adapters.life_file import Started, proven_dead, started_jobs
 from penstock.adapters.redis.connections import Connections
-from penstock.adapters.takeover import boot_id, tell
+from penstock.adapters.sql.takeover import boot_id, tell
 
 STOPPED = "it stopped"
 """Why a membership ends that a process ends itself."""

@@ -14,8 +14,8 @@ from redis import exceptions
 
 from penstock.adapters.listener import Listener
 from penstock.adapters.redis.connections import ANSWER_SECONDS, Connections, RedisConnection
+from penstock.aio import end_tasks
 from penstock.ports.queue import Topic
-from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.redis")
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.adapters.access_rows import (
+from penstock.adapters.sql.access_rows import (
     ACTION_COLUMNS,
     KEY_COLUMNS,
     LAST,

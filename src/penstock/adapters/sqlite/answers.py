@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penstock.adapters.answer_rows import (
+from penstock.adapters.sql.answer_rows import (
     COLUMNS,
     WITHOUT_ROUNDS,
     Row,
@@ -15,10 +15,10 @@ from penstock.adapters.answer_rows import (
     read_answer,
     saved_answer,
 )
+from penstock.adapters.sql.task_rows import kept
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.adapters.store_trouble import reaching_store
-from penstock.adapters.task_rows import kept
+from penstock.adapters.unreachable import reaching_store
 from penstock.model.answer import Answer
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.ports.queue import Topic
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from penstock.adapters.private import open_private
-from penstock.adapters.sqlite.standing import WaitingClaim, hand_over
-from penstock.model.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
+from penstock.adapters.private_files import open_private
+from penstock.adapters.sqlite.direct_handover import WaitingClaim, hand_over
+from penstock.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 
 log = logging.getLogger("penstock.sqlite")
@@ -36,7 +36,7 @@ BUSY_SECONDS = 5.0
 DAMAGED = "surrogateescape"
 """How bytes that are no text can be told when a row is read for work: as lone surrogates."""
 _making = threading.Lock()
-MOST_TOGETHER = 64
+MAX_TOGETHER = 64
 """Operations that share one transaction at most, so that other processes get their turn."""
 STEPS = 100_000
 """Steps of SQLite's virtual machine, some 5 ms, between two looks whether anybody still waits. Each
@@ -176,7 +176,7 @@ class _Order(NamedTuple):
 class _Thread:
     """A thread that owns a connection and runs what it is handed, in order."""
 
-    together = MOST_TOGETHER
+    together = MAX_TOGETHER
     """How many orders are answered at once."""
 
     def __init__(self, name: str, open_connection: Callable[[], sqlite3.Connection], path: Path):
@@ -357,7 +357,7 @@ class ReaderThread(_Thread):
         path: Path,
         open_connection: Callable[[], sqlite3.Connection],
         name: str = "penstock-read",
-        together: int = MOST_TOGETHER,
+        together: int = MAX_TOGETHER,
     ) -> None:
         self.together = together
         self._uninterrupted = False

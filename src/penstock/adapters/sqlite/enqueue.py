@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Callable
 
-from penstock.adapters.rows import new_job
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.job_rows import new_job
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.fairness import Weights, take_turns
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.rows import read_jobs
 from penstock.adapters.sqlite.stop import refuses
-from penstock.adapters.sqlite.turns import Weights, take_turns
-from penstock.model.errors import KeyConflict, ParentEnded, TaskStopped
+from penstock.errors import KeyConflict, ParentEnded, TaskStopped
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, ParentRun, Topic

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from penstock.adapters.facts import Schema
-from penstock.adapters.sqlite.corpus import serving
+from penstock.adapters.database_facts import Schema
 from penstock.adapters.sqlite.database import explain, migration_names, refuse_foreign, version_of
-from penstock.ports.corpus import ServingModel
+from penstock.adapters.sqlite.documents import serving
+from penstock.ports.documents import ServingModel
 
 LOOK_SECONDS = 2.0
 """How long a lock of somebody else is waited for."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 
-from penstock.adapters.positions import foreign, parse
-from penstock.adapters.rows import change_of
+from penstock.adapters.feed_position import foreign, parse
+from penstock.adapters.sql.job_rows import change_of
 from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.ports.queue import FEED_SECONDS, Fed
+from penstock.ports.queue import FEED_SECONDS, FeedEntry
 
 FORM = r"s(\d{1,18})"
 FORGET_LIMIT = 1000
 
 
-def read(connection: sqlite3.Connection, tenant: str, after: str | None, limit: int) -> list[Fed]:
+def read(
+    connection: sqlite3.Connection, tenant: str, after: str | None, limit: int
+) -> list[FeedEntry]:
     place = 0
     if after is not None:
         place = int(parse(FORM, after)[0])
         if place > _last(connection):
             raise foreign(after)
     rows = connection.execute(sql("feed"), {"tenant": tenant, "after": place, "limit": limit})
-    return [Fed(f"s{position}", change_of(row)) for position, *row in rows]
+    return [FeedEntry(f"s{position}", change_of(row)) for position, *row in rows]
 
 
 def end(connection: sqlite3.Connection) -> str:

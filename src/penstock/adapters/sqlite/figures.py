@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from penstock.adapters.rows import kind_counts
+from penstock.adapters.sql.job_rows import kind_counts
 from penstock.adapters.sqlite.database import sql
-from penstock.ports.operators import MOST_GROUPS, DeadGroup, KindCounts
+from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts
 
 
 def counts(connection: sqlite3.Connection, tenant: str | None) -> list[KindCounts]:
@@ -22,5 +22,5 @@ def queued(connection: sqlite3.Connection, tenant: str | None) -> int:
 
 def dead_groups(connection: sqlite3.Connection, tenant: str | None) -> list[DeadGroup]:
     """Dead letters by kind and type of error."""
-    rows = connection.execute(sql("dead_groups"), {"tenant": tenant, "most": MOST_GROUPS})
+    rows = connection.execute(sql("dead_groups"), {"tenant": tenant, "most": MAX_GROUPS})
     return [DeadGroup(*row) for row in rows]

@@ -20,7 +20,7 @@ from penstock.adapters.sqlite.database import (
     refuse_foreign,
 )
 from penstock.adapters.sqlite.wakeups import Wakeups
-from penstock.model.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
+from penstock.errors import ConfigError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.adapters.settlements import CANCELLED, LogEntry
+from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction

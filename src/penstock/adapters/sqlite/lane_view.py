@@ -7,14 +7,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.rows import BAND, LANE, SEQ, TURN
+from penstock.adapters.sql.job_rows import BAND, LANE, SEQ, TURN
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.lanes import view
 from penstock.lanes.limits import repace
 from penstock.lanes.state import own_limits
 from penstock.model.lane import LaneLimits
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 
 FAR = 10_000
 """How many of the jobs ahead of one are counted."""
@@ -30,7 +30,7 @@ def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
     return view.infos(store.load_all(connection), waiting, time.time())
 
 
-def steer(tx: Transaction, name: str, what: Steer) -> bool:
+def steer(tx: Transaction, name: str, what: LaneCommand) -> bool:
     lane = store.load(tx, name)
     if lane is None:
         return False

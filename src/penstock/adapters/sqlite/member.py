@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.adapters.clock import ClockWatch
-from penstock.adapters.life import open_life_file, started_jobs
+from penstock.adapters.life_file import open_life_file, started_jobs
+from penstock.adapters.queue_clock import ClockWatch
+from penstock.adapters.sql.takeover import boot_id, sweep_files
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
 from penstock.adapters.sqlite.claim import claim, claim_new, fail_overdue
 from penstock.adapters.sqlite.database import Transaction, explain, sql
+from penstock.adapters.sqlite.direct_handover import WaitingClaim
+from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
-from penstock.adapters.sqlite.standing import WaitingClaim
-from penstock.adapters.sqlite.turns import place
-from penstock.adapters.takeover import boot_id, sweep_files
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Take, Topic, Want

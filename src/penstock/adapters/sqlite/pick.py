@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from penstock.adapters.sqlite.damage import sound
+from penstock.adapters.sqlite.damaged_rows import sound
 from penstock.adapters.sqlite.database import Transaction
 
 KINDS_PER_STATEMENT = 100

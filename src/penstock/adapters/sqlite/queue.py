@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from penstock.adapters.rows import change_of
+from penstock.adapters.sql.job_rows import change_of
 from penstock.adapters.sqlite import cascade, feed, figures, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.enqueue import enqueue
@@ -18,14 +18,14 @@ from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.lanes import configure, free_lost_slots
 from penstock.adapters.sqlite.member import RETENTION_LIMIT, SqliteMember
 from penstock.adapters.sqlite.rows import read_jobs
+from penstock.errors import ConfigError
 from penstock.lanes.state import DAY
 from penstock.model.change import Change
-from penstock.model.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import CASCADE_SECONDS, Fed, JobFilter, NewJobs, Stopped, Take
+from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Take
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -131,7 +131,7 @@ class SqliteQueue(SqliteFile):
     async def configure(self, lanes: Sequence[str]) -> None:
         await self.write(lambda tx: configure(tx, lanes, self.lane_config))
 
-    async def steer(self, lane: str, steer: Steer) -> bool:
+    async def steer(self, lane: str, steer: LaneCommand) -> bool:
         return await self.write(lambda tx: lane_view.steer(tx, lane, steer))
 
     async def limit(self, lane: str, limits: LaneLimits | None) -> bool:
@@ -190,7 +190,7 @@ class SqliteQueue(SqliteFile):
 
         return await self.read(read)
 
-    async def feed(self, tenant: str, after: str | None, limit: int) -> list[Fed]:
+    async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
         return await self.read(lambda connection: feed.read(connection, tenant, after, limit))
 
     async def feed_end(self, tenant: str) -> str:

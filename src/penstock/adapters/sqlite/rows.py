@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.rows import COLUMNS, SEQ, STATE, in_lines, job_of
+from penstock.adapters.sql.job_rows import COLUMNS, SEQ, STATE, in_lines, job_of
 from penstock.adapters.sqlite.lane_view import why_waiting
 from penstock.model.job import Job
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite import cascade, changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.model.job import HISTORY_LIMIT, JobState

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.adapters.settlements import (
+from penstock.adapters.sql.settlement_rows import (
     LOGGED,
     REQUEUED,
     ROW_OF,

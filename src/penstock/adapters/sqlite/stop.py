@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.adapters.settlements import LogEntry
+from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.adapters.sqlite import cascade, changes, selection
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.ports.queue import NewJobs, Stopped

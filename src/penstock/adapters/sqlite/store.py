@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock.adapters.sqlite.access import SqliteAccess
 from penstock.adapters.sqlite.answers import SqliteAnswers
-from penstock.adapters.sqlite.corpus import SqliteCorpus
+from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.tasks import SqliteTasks
 
@@ -28,8 +28,8 @@ class SqliteStore:
         if not self._shared:
             await self._file.close()
 
-    def corpus(self) -> SqliteCorpus:
-        return SqliteCorpus(self._file)
+    def corpus(self) -> SqliteDocuments:
+        return SqliteDocuments(self._file)
 
     def access(self) -> SqliteAccess:
         return SqliteAccess(self._file)

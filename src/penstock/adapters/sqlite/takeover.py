@@ -6,12 +6,12 @@ import json
 import sqlite3
 from pathlib import Path
 
-from penstock.adapters.life import Started, proven_dead, started_jobs
+from penstock.adapters.life_file import Started, proven_dead, started_jobs
+from penstock.adapters.sql.takeover import boot_id, take_back, tell, told
 from penstock.adapters.sqlite import changes
 from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.adapters.sqlite.lanes import free_slots
 from penstock.adapters.sqlite.stop import cancel_requeued
-from penstock.adapters.takeover import boot_id, take_back, tell, told
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.queue import Topic
 

@@ -8,10 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from penstock.adapters.sqlite.database import Transaction, sql
-from penstock.adapters.sqlite.file import SqliteFile
-from penstock.adapters.store_trouble import reaching_store
-from penstock.adapters.task_rows import (
+from penstock.adapters.sql.task_rows import (
     ANSWER_COLUMNS,
     PAGE_COLUMNS,
     SEARCH_COLUMNS,
@@ -33,6 +30,9 @@ from penstock.adapters.task_rows import (
     task_of,
     task_values,
 )
+from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.file import SqliteFile
+from penstock.adapters.unreachable import reaching_store
 from penstock.model.research import (
     PageState,
     ProviderReply,

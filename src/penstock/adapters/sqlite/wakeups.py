@@ -17,9 +17,9 @@ from pathlib import Path
 
 from penstock.adapters.inotify import MODIFIED, OVERFLOW, Inotify
 from penstock.adapters.listener import Listener
-from penstock.adapters.private import open_private, private_folder
+from penstock.adapters.private_files import open_private, private_folder
+from penstock.aio import end_tasks
 from penstock.ports.queue import Topic
-from penstock.tasks import end_tasks
 
 log = logging.getLogger("penstock.sqlite")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from mcp.server.mcpserver.tools import Tool
 
-from penstock.mcp.tools import ask, corpus, ingest, status, tasks, upkeep
+from penstock.mcp.tools import ask, ingest, status, tasks
+from penstock.mcp.tools import documents as corpus
+from penstock.mcp.tools import operators as upkeep
 from penstock.mcp.tools.define import flowing
 from penstock.mcp.work import TaskWork
 

@@ -10,26 +10,26 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
+from penstock.answers.event_text import cited_evidence, in_words
 from penstock.answers.jobs import log_of
-from penstock.answers.phases import MOST_SECONDS
-from penstock.answers.service import LEAST_SECONDS, MOST_COLLECTIONS, QUESTION_LIMIT
-from penstock.answers.snapshots import AnswerView
-from penstock.answers.wording import cited_evidence, in_words
-from penstock.mcp.answers import NOTICE, Notice, ToolResult, Untrusted
-from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import AskDesk, McpServices, ReadDesk, ToolDesk
+from penstock.answers.phases import MAX_SECONDS
+from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS, QUESTION_LIMIT
+from penstock.answers.views import AnswerView
+from penstock.mcp.limits import fitting
 from penstock.mcp.progress import CallProgress
-from penstock.mcp.tools.corpus import Name
+from penstock.mcp.results import NOTICE, Notice, ToolResult, Untrusted
+from penstock.mcp.tool_view import AskDesk, McpServices, ReadDesk, ToolView
 from penstock.mcp.tools.define import define
+from penstock.mcp.tools.documents import Name
 from penstock.mcp.tools.keys import Key, check_same, id_for
-from penstock.mcp.waiting import MOST_WAIT, Wait
+from penstock.mcp.waiting import MAX_WAIT, Wait
 from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.answer import AnswerState
-from penstock.model.fence import fenced
+from penstock.text.fence import fenced
 
 PASSAGE = 2000
 """Characters shown of a cited passage, or fewer where there are many."""
-MOST_TEXT = 8000
+MAX_TEXT = 8000
 """Characters of an answer that are told at once."""
 
 
@@ -72,7 +72,7 @@ class AskResult(ToolResult):
         if self.state == "running":
             return (
                 f"Answer {self.answer_id} is being made (phase: {self.phase}). For it call "
-                f'get_answer(answer_id="{self.answer_id}", wait={MOST_WAIT:g}).'
+                f'get_answer(answer_id="{self.answer_id}", wait={MAX_WAIT:g}).'
             )
         if self.state != "completed":
             return f"Answer {self.answer_id} is {self.state}" + _tail(self.error)
@@ -119,17 +119,17 @@ async def ask(
     ] = "corpus",
     collections: Annotated[
         list[Name] | None,
-        Field(min_length=1, max_length=MOST_COLLECTIONS, description="Only these."),
+        Field(min_length=1, max_length=MAX_COLLECTIONS, description="Only these."),
     ] = None,
     seconds: Annotated[
         float | None,
         Field(
             ge=LEAST_SECONDS,
-            le=MOST_SECONDS,
+            le=MAX_SECONDS,
             description="It is answered in this time.",
         ),
     ] = None,
-    wait: Wait = MOST_WAIT,
+    wait: Wait = MAX_WAIT,
     key: Key = None,
 ) -> Annotated[CallToolResult, AskResult]:
     """Have a question answered from what is stored here, or with sources=`web` also from what
@@ -157,7 +157,7 @@ async def ask(
     return await _awaited(desk, context, answer.id, wait, 0)
 
 
-def _named(desk: ToolDesk, collections: Iterable[str] | None) -> set[str] | None:
+def _named(desk: ToolView, collections: Iterable[str] | None) -> set[str] | None:
     """Collections by the names they are stored under."""
     if collections is None:
         return None
@@ -179,7 +179,7 @@ async def get_answer(
 
 
 async def _awaited(
-    desk: ToolDesk, context: Context[McpServices, Any], answer_id: str, wait: float, start: int
+    desk: ToolView, context: Context[McpServices, Any], answer_id: str, wait: float, start: int
 ) -> CallToolResult:
     view = await _over(desk, context, answer_id, desk.patience(wait))
     if desk.tasks and wait > 0 and not view.answer.over:
@@ -188,7 +188,7 @@ async def _awaited(
 
 
 async def _over(
-    desk: ToolDesk, context: Context[McpServices, Any], answer_id: str, seconds: float
+    desk: ToolView, context: Context[McpServices, Any], answer_id: str, seconds: float
 ) -> AnswerView:
     """The answer once it is over, or as it stands after `seconds` and when the server is told to
     stop. Who wants to hear of progress is told what happens meanwhile."""
@@ -215,7 +215,7 @@ async def _result(view: AnswerView, start: int, task: str | None = None) -> Call
 
 def _answered(view: AnswerView, start: int, length: int) -> AskResult:
     """With its text from `start` on, and so many characters of each passage."""
-    answer, end = view.answer, start + MOST_TEXT
+    answer, end = view.answer, start + MAX_TEXT
     cited = [asdict(one) | {"text": one.text[:length]} for one in cited_evidence(answer)]
     shown = {
         "text": answer.text[start:end],
@@ -232,7 +232,7 @@ class AnswerWork(TaskWork):
 
     kind = "answer"
 
-    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
+    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
         view = await desk.answer(name)
         answer, result = view.answer, None
         if answer.state in (AnswerState.COMPLETED, AnswerState.FAILED):
@@ -246,7 +246,7 @@ class AnswerWork(TaskWork):
             result=result,
         )
 
-    async def cancel(self, desk: ToolDesk, name: str) -> None:
+    async def cancel(self, desk: ToolView, name: str) -> None:
         await desk.answers.cancel(name, tenant=desk.tenant)
 
 

@@ -10,18 +10,18 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from penstock.ingest.jobs import log_of
-from penstock.ingest.library import LOOK_SECONDS
-from penstock.mcp.answers import ToolResult
-from penstock.mcp.desk import McpServices, ToolDesk, WriteDesk
+from penstock.documents.jobs import log_of
+from penstock.documents.service import LOOK_SECONDS
+from penstock.errors import TaskNotFound
 from penstock.mcp.errors import CallRefused
 from penstock.mcp.progress import CallProgress
-from penstock.mcp.tools.corpus import URL_LIMIT, Name
+from penstock.mcp.results import ToolResult
+from penstock.mcp.tool_view import McpServices, ToolView, WriteDesk
 from penstock.mcp.tools.define import define
+from penstock.mcp.tools.documents import URL_LIMIT, Name
 from penstock.mcp.waiting import Wait
 from penstock.mcp.work import TaskWork, WorkStatus, changed_at
 from penstock.model.document import DEFAULT_COLLECTION, Document, DocumentState
-from penstock.model.errors import TaskNotFound
 from penstock.model.job import JobState
 
 TEXT_LIMIT = 1_000_000
@@ -87,7 +87,7 @@ async def ingest(
 
 
 async def _ready(
-    desk: ToolDesk, context: Context[McpServices, Any], document: Document, seconds: float
+    desk: ToolView, context: Context[McpServices, Any], document: Document, seconds: float
 ) -> Document:
     """The document once it is ready, or as it is after `seconds` and when the server is told to
     stop."""
@@ -136,7 +136,7 @@ class DocumentWork(TaskWork):
         named = json.dumps([document.ref.collection, document.ref.id, document.generation])
         return base64.urlsafe_b64encode(named.encode()).decode().rstrip("=")
 
-    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
+    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
         document, newer = await self._find(desk, name)
         over = newer or document.state is not DocumentState.PROCESSING
         cancelled = False
@@ -152,12 +152,12 @@ class DocumentWork(TaskWork):
             result=_ingested(document).result() if over and not cancelled else None,
         )
 
-    async def cancel(self, desk: ToolDesk, name: str) -> None:
+    async def cancel(self, desk: ToolView, name: str) -> None:
         document, newer = await self._find(desk, name)
         if not newer and document.state is DocumentState.PROCESSING:
             await desk.cancel_document(document)
 
-    async def _find(self, desk: ToolDesk, name: str) -> tuple[Document, bool]:
+    async def _find(self, desk: ToolView, name: str) -> tuple[Document, bool]:
         """The document, and whether it was given anew since."""
         collection, document_id, generation = _parts(name)
         document = await desk.document(document_id, collection)

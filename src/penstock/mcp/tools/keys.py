@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from penstock.mcp.desk import ToolDesk
 from penstock.mcp.errors import CallRefused
+from penstock.mcp.tool_view import ToolView
 from penstock.model.ids import child_id
 
 Key = Annotated[
@@ -20,13 +20,13 @@ Key = Annotated[
 ]
 
 
-def id_for(desk: ToolDesk, tool: str, key: str | None) -> str | None:
+def id_for(desk: ToolView, tool: str, key: str | None) -> str | None:
     """The id of what a tool makes for a key; None: a new one."""
     return None if key is None else child_id(f"{desk.tenant}\x1fmcp {tool}", "once", key, 1)
 
 
 async def check_same(
-    desk: ToolDesk, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
+    desk: ToolView, key: str | None, question: str, stored: str, *others: tuple[Any, Any]
 ) -> None:
     """Refused where the key has made something else before, however long ago. What is stored is
     masked. `others`: what else was asked for, and is stored."""

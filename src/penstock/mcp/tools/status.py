@@ -8,21 +8,21 @@ from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
-from penstock.mcp.answers import NOTICE, Cursor, Notice, ToolResult, Untrusted, more
-from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import McpServices, ReadDesk, ToolDesk
+from penstock.errors import TaskNotFound
+from penstock.mcp.limits import fitting
 from penstock.mcp.progress import CallProgress
+from penstock.mcp.results import NOTICE, Cursor, Notice, ToolResult, Untrusted, more
+from penstock.mcp.tool_view import McpServices, ReadDesk, ToolView
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.tasks import Status, TaskId
-from penstock.mcp.waiting import MOST_WAIT, Wait
+from penstock.mcp.waiting import MAX_WAIT, Wait
 from penstock.mcp.work import LATER_SECONDS, TaskWork, WorkStatus, changed_at
-from penstock.model.errors import TaskNotFound
-from penstock.model.fence import fenced
 from penstock.model.research import SearchState, TaskStatus
-from penstock.research.tasks import log_of
+from penstock.research.job_ids import log_of
 from penstock.research.views import TaskView
+from penstock.text.fence import fenced
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 LISTED = 20
 FEW = 5
 """Items of the lists that are not the one asked for."""
@@ -156,7 +156,7 @@ async def get_status(
     show: Annotated[
         Shown, Field(description="Which list to go through; of the others the first few are told.")
     ] = "results",
-    limit: Annotated[int, Field(ge=1, le=MOST_LISTED, description="Items of that list.")] = LISTED,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Items of that list.")] = LISTED,
     cursor: Annotated[
         str | None,
         Field(pattern="^[0-9]{1,9}$", description="Of the answer before: what comes next."),
@@ -174,12 +174,12 @@ async def get_status(
             name = SearchWork.name_of(task_id, len(view.searches))
             return await _told(desk, view, show, limit, cursor, SEARCHES.task_id(name))
     else:
-        view = await _news(desk, context, task_id, min(wait, MOST_WAIT), since, works)
+        view = await _news(desk, context, task_id, min(wait, MAX_WAIT), since, works)
     return await _told(desk, view, show, limit, cursor)
 
 
 async def _told(
-    desk: ToolDesk,
+    desk: ToolView,
     view: TaskView,
     show: Shown = "results",
     limit: int = LISTED,
@@ -196,7 +196,7 @@ async def _told(
 
 
 async def _news(
-    desk: ToolDesk,
+    desk: ToolView,
     context: Context[McpServices, Any],
     task_id: str,
     seconds: float,
@@ -220,7 +220,7 @@ async def _news(
 
 
 async def _end(
-    desk: ToolDesk,
+    desk: ToolView,
     context: Context[McpServices, Any],
     task_id: str,
     seconds: float,
@@ -272,7 +272,7 @@ class SearchWork(TaskWork):
     def name_of(task_id: str, searches: int) -> str:
         return f"{task_id}.{searches}"
 
-    async def standing(self, desk: ToolDesk, name: str) -> WorkStatus:
+    async def standing(self, desk: ToolView, name: str) -> WorkStatus:
         task_id, count = _parts(name)
         view = await desk.task(task_id, limit=LISTED)
         over = _over(view, count)
@@ -285,7 +285,7 @@ class SearchWork(TaskWork):
             result=await _told(desk, view) if over else None,
         )
 
-    async def cancel(self, desk: ToolDesk, name: str) -> None:
+    async def cancel(self, desk: ToolView, name: str) -> None:
         """The research task is stopped: what was found stays, and it can be resumed."""
         await desk.research.stop(_parts(name)[0], tenant=desk.tenant)
 

@@ -7,22 +7,22 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult
 from pydantic import BaseModel, Field
 
-from penstock.mcp.answers import Cursor, ToolResult, more
-from penstock.mcp.cutting import fitting
-from penstock.mcp.desk import ReadDesk, WriteDesk
+from penstock.mcp.limits import fitting
+from penstock.mcp.results import Cursor, ToolResult, more
+from penstock.mcp.tool_view import ReadDesk, WriteDesk
 from penstock.mcp.tools.define import define
 from penstock.mcp.tools.keys import Key, check_same, id_for
 from penstock.model.job import PriorityName
 from penstock.research.service import (
-    MOST_QUERIES,
-    MOST_RESULTS,
-    MOST_SECONDS,
+    MAX_QUERIES,
+    MAX_RESULTS,
+    MAX_SECONDS,
     QUERY_LIMIT,
     QUESTION_LIMIT,
     Mode,
 )
 
-MOST_LISTED = 100
+MAX_LISTED = 100
 
 TaskId = Annotated[
     str, Field(min_length=1, max_length=64, description="What create_task answered.")
@@ -117,7 +117,7 @@ async def create_task(
     ] = None,
     budget_seconds: Annotated[
         float | None,
-        Field(gt=0, le=MOST_SECONDS, description="For how long it may search."),
+        Field(gt=0, le=MAX_SECONDS, description="For how long it may search."),
     ] = None,
     key: Key = None,
 ) -> Annotated[CallToolResult, TaskCreated]:
@@ -149,11 +149,11 @@ async def queue_searches(
         list[Annotated[str, Field(min_length=1, max_length=QUERY_LIMIT)]],
         Field(
             min_length=1,
-            max_length=MOST_QUERIES,
+            max_length=MAX_QUERIES,
             description="Several short ones find more than one long one.",
         ),
     ],
-    max_results_per_query: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10,
+    max_results_per_query: Annotated[int, Field(ge=1, le=MAX_RESULTS)] = 10,
     priority: Annotated[
         PriorityName, Field(description="`high` goes before what others have queued.")
     ] = "medium",
@@ -209,7 +209,7 @@ async def resume_task(desk: WriteDesk, task_id: TaskId) -> Annotated[CallToolRes
 
 async def list_tasks(
     desk: ReadDesk,
-    limit: Annotated[int, Field(ge=1, le=MOST_LISTED, description="How many to list.")] = 20,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many to list.")] = 20,
     cursor: Annotated[str | None, Field(max_length=64)] = None,
 ) -> Annotated[CallToolResult, TaskList]:
     """List research tasks with their status and progress, the newest first. Use it to find the

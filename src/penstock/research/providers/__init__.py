@@ -9,16 +9,16 @@ from penstock.model.browser import BrowserConfig
 from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.ports.provider import SearchProvider
 from penstock.research.providers.arxiv import Arxiv
-from penstock.research.providers.corpus import CorpusProvider
 from penstock.research.providers.crossref import Crossref
+from penstock.research.providers.documents import DocumentsProvider
 from penstock.research.providers.openalex import OpenAlex
 from penstock.research.providers.paged import PagedProvider
 from penstock.research.providers.searxng import Searxng
 from penstock.research.providers.semantic_scholar import SemanticScholar
 
 if TYPE_CHECKING:
-    from penstock.adapters.browser import Browser
-    from penstock.ingest.library import Library
+    from penstock.adapters.browser.chromium import Browser
+    from penstock.documents.service import Library
 
 _CLASSES: tuple[type[PagedProvider], ...] = (OpenAlex, SemanticScholar, Crossref, Arxiv, Searxng)
 
@@ -56,7 +56,7 @@ def open_providers(
         if address is not None:
             found[one.name] = one(address, config.api_key)
     if library is not None:
-        found[CorpusProvider.name] = CorpusProvider(library)
+        found[DocumentsProvider.name] = DocumentsProvider(library)
     if browser is not None and browser.engines:
         _add_engines(found, browser, fetch_allow)
     return found
@@ -64,9 +64,9 @@ def open_providers(
 
 def _add_engines(found: Providers, config: BrowserConfig, fetch_allow: str) -> None:
     # Here, because few need it and it takes long to load.
-    from penstock.adapters.browser import Browser
-    from penstock.engine.proxy import GuardedProxy
-    from penstock.engine.web_address import parse_allow
+    from penstock.adapters.browser.chromium import Browser
+    from penstock.outbound.proxy import GuardedProxy
+    from penstock.outbound.web_address import parse_allow
     from penstock.research.providers.browser import BrowserProvider
 
     hosts = frozenset[str]().union(*(engine.all_hosts for engine in config.engines.values()))

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.model.errors import ParserError, ProviderError, ValidationError
+from penstock.errors import ParserError, ProviderError, ValidationError
 from penstock.model.finding import Finding
 from penstock.research.identity import arxiv_id_of, doi_of
 from penstock.research.providers.fields import known, line, link, year_in
 from penstock.research.providers.paged import PagedProvider, Rows, offset_of
-from penstock.xml_events import events
+from penstock.text.xml_events import events
 
 _REACH = 30_000
 """Results that can be had of one query."""

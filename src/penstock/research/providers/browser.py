@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from penstock.adapters.browser import Browser
-from penstock.adapters.tab import LoadFailed, PageMoved, ScriptFailed, Tab
-from penstock.engine.proxy import GuardedProxy
-from penstock.model.browser import EngineConfig
-from penstock.model.errors import (
+from penstock.adapters.browser.chromium import Browser
+from penstock.adapters.browser.tab import LoadFailed, PageMoved, ScriptFailed, Tab
+from penstock.errors import (
     Blocked,
     ConfigError,
     HttpError,
@@ -28,12 +26,14 @@ from penstock.model.errors import (
     ProviderError,
     Unavailable,
 )
+from penstock.model.browser import EngineConfig
 from penstock.model.finding import Finding, FindingsPage
-from penstock.model.retry_after import retry_after
-from penstock.ports.provider import Asking
+from penstock.outbound.proxy import GuardedProxy
+from penstock.ports.provider import ProviderContext
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import Row, link
 from penstock.research.providers.paged import Rows, checked, collect, offset_of
+from penstock.text.retry_after import retry_after
 
 READ = (Path(__file__).parent / "result_page.js").read_text()
 CLICK = "selector => document.querySelector(selector).click()"
@@ -65,7 +65,7 @@ class BrowserProvider:
         self._browser = browser
 
     async def search(
-        self, asking: Asking, query: str, limit: int, start: str | None = None
+        self, asking: ProviderContext, query: str, limit: int, start: str | None = None
     ) -> AsyncGenerator[FindingsPage, None]:
         asked = checked(query, limit)
         offset_of(start)  # before it costs a tab
@@ -104,7 +104,9 @@ class BrowserProvider:
 class _Visit:
     """One search on its way through the pages of an engine, in one tab."""
 
-    def __init__(self, provider: BrowserProvider, asking: Asking, tab: Tab, query: str) -> None:
+    def __init__(
+        self, provider: BrowserProvider, asking: ProviderContext, tab: Tab, query: str
+    ) -> None:
         self._provider = provider
         self._engine = provider.engine
         self._asking = asking

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.model.errors import ProviderError
+from penstock.errors import ProviderError
 from penstock.model.finding import Finding
 from penstock.research.identity import doi_of
 from penstock.research.providers.fields import Row, json_row, known, line, plain, year

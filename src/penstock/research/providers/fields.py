@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.model.errors import ProviderError
-from penstock.model.text import storable
+from penstock.errors import ProviderError
+from penstock.text.normalize import storable
 
 _REST = r"""(?:\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'))*\s*/?>"""
 _BLOCKS = re.compile(rf"(?i)</?(?:jats:)?(?:p|sec|title|list|list-item|br|div){_REST}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.model.errors import ProviderError
+from penstock.errors import ProviderError
 from penstock.model.finding import Finding
 from penstock.research.identity import arxiv_id_of, doi_of
 from penstock.research.providers.fields import Row, json_row, known, line, plain, whole

@@ -8,16 +8,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
-from penstock.model.agent import user_agent
-from penstock.model.errors import ConfigError, ValidationError
+from penstock.errors import ConfigError, ValidationError
 from penstock.model.finding import Finding, FindingsPage
-from penstock.model.text import storable
-from penstock.ports.provider import Asking, Http
+from penstock.ports.provider import Http, ProviderContext
+from penstock.text.normalize import storable
+from penstock.text.user_agent import user_agent
 
 SPARE_PAGES = 2
 """So many more are asked for where rows of the others were of no use or came twice. It bounds
 what a search can cost, whatever a provider answers."""
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 LONGEST_QUERY = 2_000
 
 Rows = tuple[list[Any], str | None]
@@ -44,7 +44,7 @@ class PagedProvider(ABC):
         return self.name
 
     async def search(
-        self, asking: Asking, query: str, limit: int, start: str | None = None
+        self, asking: ProviderContext, query: str, limit: int, start: str | None = None
     ) -> AsyncGenerator[FindingsPage, None]:
         asked = checked(query, limit)
         pages = math.ceil(limit / self.page_size)
@@ -63,7 +63,7 @@ class PagedProvider(ABC):
             params={**self.request(query, size, cursor), **self.key_parameters()},
             headers={"user-agent": user_agent(), **self.key_headers()},
             lane=self.lane,
-            max_bytes=MOST_BYTES,
+            max_bytes=MAX_BYTES,
         )
         return response.content
 

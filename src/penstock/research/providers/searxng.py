@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.model.errors import AuthenticationError, ProviderError, Unavailable
+from penstock.errors import AuthenticationError, ProviderError, Unavailable
 from penstock.model.finding import Finding
 from penstock.ports.provider import Http
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of

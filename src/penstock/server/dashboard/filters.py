@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from penstock.model.in_words import in_words
+from penstock.text.error_text import in_words
 
 LONG = 400
 """Characters of a text within JSON that are shown at once."""

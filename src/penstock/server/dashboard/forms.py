@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.model.errors import PenstockError
+from penstock.errors import PenstockError
 from penstock.server.dashboard.session import Form
 from penstock.server.problems import Problem, problem_of
 

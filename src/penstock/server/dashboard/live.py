@@ -14,13 +14,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from fastapi import Request
 
-from penstock.model.errors import PenstockError
+from penstock.aio import end_tasks
+from penstock.errors import PenstockError
 from penstock.ports.queue import JobQueue, Topic, Wakeup
 from penstock.server.dashboard.pages import part
 from penstock.server.events import EventStream
 from penstock.server.problems import problem_of
 from penstock.server.streams import stream
-from penstock.tasks import end_tasks
 
 LEAST_SECONDS = 0.25
 """Between two events of a stream."""

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from penstock.model.errors import PenstockError
+from penstock.errors import PenstockError
 from penstock.server import guard  # noqa: F401 (paths with `{id:name}` are its own)
 from penstock.server.dashboard.pages import problem_page, redirect
 from penstock.server.dashboard.session import check_site

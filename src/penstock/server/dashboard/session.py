@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
+from penstock.api.tenant_view import TenantView
 from penstock.model.access import Caller, KeyScope
 from penstock.server.bodies import require, whole
 from penstock.server.callers import known
@@ -29,7 +29,7 @@ SAFE = ("GET", "HEAD")
 class PageContext(NamedTuple):
     """The context of a page: the app as the caller's tenant sees it, and what they may do."""
 
-    desk: Desk
+    desk: TenantView
     caller: Caller
 
     @property
@@ -51,7 +51,7 @@ async def _visit(request: Request, scope: KeyScope) -> PageContext:
     if secret and "authorization" not in request.headers:
         request.state.secret = secret
     caller = await known(request)
-    visit = PageContext(Desk(request.app.state.penstock, caller.tenant), caller)
+    visit = PageContext(TenantView(request.app.state.penstock, caller.tenant), caller)
     request.state.visit = visit
     if (lacks := caller.lacks(scope)) is not None:
         raise Problem(403, "forbidden", lacks)

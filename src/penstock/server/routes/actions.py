@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from penstock.ports.access import AccessStore
-from penstock.server.answers import reply
+from penstock.server.answer_json import reply
 from penstock.server.callers import Admin
 from penstock.server.operator_schemas import ActionPage
 from penstock.server.queries import Before

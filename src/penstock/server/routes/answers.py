@@ -13,21 +13,21 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.answers.ending import DONE, ERROR, TERMINAL, ending, told
-from penstock.answers.service import EVENTS, MOST_LISTED, MOST_WAIT
-from penstock.answers.snapshots import AnswerView
-from penstock.desk import Desk
+from penstock.answers.completion import DONE, ERROR, TERMINAL, ending, told
+from penstock.answers.service import EVENTS, MAX_LISTED, MAX_WAIT
+from penstock.answers.views import AnswerView
+from penstock.api.tenant_view import TenantView
+from penstock.errors import WaitTimeout
 from penstock.model.answer import Answer, AnswerState
-from penstock.model.errors import WaitTimeout
-from penstock.research.tasks import new_task_id
+from penstock.research.job_ids import new_task_id
 from penstock.server.actions import acting, named
+from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.answer_schemas import AnswerOut, AnswerPage, Ask
-from penstock.server.answers import at, for_caller, reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
-from penstock.server.desk import AskDesk, ReadDesk, WriteDesk
+from penstock.server.dependencies import AskDesk, ReadDesk, WriteDesk
 from penstock.server.events import event
-from penstock.server.once import REPLAYED, digest, fingerprint, once
+from penstock.server.idempotency import REPLAYED, digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.streams import END, Resume, check_room, described, stream, version_of
@@ -91,7 +91,7 @@ async def ask(
     return reply(view.as_dict(), 201, **headers)
 
 
-async def _over(request: Request, desk: Desk, answer_id: str, seconds: float) -> AnswerView:
+async def _over(request: Request, desk: TenantView, answer_id: str, seconds: float) -> AnswerView:
     """The answer once it is over, or as it stands when the wait is."""
     if seconds:
         waiting = desk.answers.wait(answer_id, timeout=seconds, tenant=desk.tenant)
@@ -103,7 +103,7 @@ async def _over(request: Request, desk: Desk, answer_id: str, seconds: float) ->
 @routes.get("/v1/answers", responses={200: {"model": AnswerPage}})
 async def answers(
     desk: ReadDesk,
-    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
     before: Before = None,
 ) -> Response:
     """The newest first."""
@@ -123,7 +123,7 @@ async def answer(
     """The answer as it stands; with `wait`, as soon as it has changed, or as it stands then."""
     found: AnswerView | None = None
     if wait:
-        seconds = min(wait, request.app.state.config.wait_seconds, MOST_WAIT)
+        seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
         found = await long_poll(request, desk.answer(answer_id, wait=seconds, since=since))
     if found is None:  # nobody waits, or the server is told to stop
         found = await desk.answer(answer_id)
@@ -151,7 +151,7 @@ async def answer_events(
     return stream(request, _events(desk, answer_id, resume))
 
 
-async def _events(desk: Desk, answer_id: str, resume: str | None) -> AsyncGenerator[bytes]:
+async def _events(desk: TenantView, answer_id: str, resume: str | None) -> AsyncGenerator[bytes]:
     """What its log tells after an id, up to its end."""
     view, (since, _) = await desk.answer(answer_id), version_of(resume)
     answer = view.answer
@@ -179,7 +179,7 @@ async def _events(desk: Desk, answer_id: str, resume: str | None) -> AsyncGenera
         answer = (await desk.answer(answer_id)).answer
 
 
-def _patience(desk: Desk, answer: Answer) -> float:
+def _patience(desk: TenantView, answer: Answer) -> float:
     """How long news is waited for before looking again. The end of an answer is told a moment after
     it is over."""
     if answer.finished_at is None:

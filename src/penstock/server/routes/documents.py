@@ -8,15 +8,15 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
+from penstock.api.tenant_view import TenantView
+from penstock.errors import WaitTimeout
 from penstock.model.document import Document, DocumentState
-from penstock.model.errors import WaitTimeout
 from penstock.server.actions import acting
-from penstock.server.answers import at, for_caller, reply
+from penstock.server.answer_json import at, for_caller, reply
 from penstock.server.bodies import media_type, parse, require, stream, whole
 from penstock.server.callers import Writer
-from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.once import digest, fingerprint, once
+from penstock.server.dependencies import ReadDesk, WriteDesk
+from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.queries import long_poll
@@ -81,7 +81,7 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
 
 
-async def _add_files(request: Request, desk: Desk) -> Response:
+async def _add_files(request: Request, desk: TenantView) -> Response:
     async with receive(request, desk) as received:
         new, files = received.said(), received.files
         seen = [[name, blob.key[:64]] for name, blob in files]
@@ -220,7 +220,7 @@ def _failed(document: Document, *also: str) -> Problem:
     return Problem(422, "document-failed", "; ".join([said, *also]), document=document.as_dict())
 
 
-async def _searchable(request: Request, desk: Desk, accepted: Document) -> Response:
+async def _searchable(request: Request, desk: TenantView, accepted: Document) -> Response:
     state, ref = request.app.state, accepted.ref
     try:
         done = await long_poll(

@@ -13,17 +13,17 @@ from typing import Any, Literal, NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
-from penstock.ingest.jobs import log_of as document_log
+from penstock.api.tenant_view import TenantView
+from penstock.documents.jobs import log_of as document_log
+from penstock.errors import DocumentNotFound, TooSlow, ValidationError
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentState
-from penstock.model.errors import DocumentNotFound, TooSlow, ValidationError
 from penstock.model.research import TaskStatus
-from penstock.ports.queue import FEED_SECONDS, Fed
-from penstock.research.tasks import SEARCH
-from penstock.research.tasks import log_of as task_log
+from penstock.ports.queue import FEED_SECONDS, FeedEntry
+from penstock.research.job_ids import SEARCH
+from penstock.research.job_ids import log_of as task_log
 from penstock.research.views import TaskView
-from penstock.server.desk import ReadDesk
+from penstock.server.dependencies import ReadDesk
 from penstock.server.events import event
 from penstock.server.routes.documents import Collection
 from penstock.server.streams import END, Resume, described, stream, version_of
@@ -115,7 +115,9 @@ async def task_events(request: Request, desk: ReadDesk, task_id: str, resume: Re
     return await _follow(request, desk, Subject(task_log(task_id), look, SEARCH), resume)
 
 
-async def _follow(request: Request, desk: Desk, subject: Subject, resume: str | None) -> Response:
+async def _follow(
+    request: Request, desk: TenantView, subject: Subject, resume: str | None
+) -> Response:
     since, ended = version_of(resume)
     if ended and since == await desk.version(subject.log):
         seen = await subject.look()
@@ -124,7 +126,7 @@ async def _follow(request: Request, desk: Desk, subject: Subject, resume: str | 
     return stream(request, _of_log(desk, subject, since))
 
 
-async def _of_log(desk: Desk, subject: Subject, since: int | None) -> AsyncGenerator[bytes]:
+async def _of_log(desk: TenantView, subject: Subject, since: int | None) -> AsyncGenerator[bytes]:
     log, due, give_up = subject.log, True, 0.0
     seen: StreamState | None = None
     while True:
@@ -168,7 +170,7 @@ async def tenant_events(request: Request, desk: ReadDesk, resume: Resume) -> Res
 
 
 async def _of_tenant(
-    request: Request, desk: Desk, resume: str | None, end: str
+    request: Request, desk: TenantView, resume: str | None, end: str
 ) -> AsyncGenerator[bytes]:
     after = None if resume is None else _position(resume)
     while True:
@@ -181,7 +183,7 @@ async def _of_tenant(
                 yield event("reset", snapshot, _id(after, desk.app.queue.now()))
         try:
             async with desk.app.feeds.follow(desk.tenant, after) as batches:
-                told: Told = request.app.state.told
+                told: EventCache = request.app.state.told
                 async for batch in batches:
                     yield b"".join([told.event(desk.tenant, fed) for fed in batch])
             return
@@ -191,13 +193,13 @@ async def _of_tenant(
             return
 
 
-class Told:
+class EventCache:
     """Events of feeds, each written once however many read it."""
 
     def __init__(self) -> None:
         self._events: OrderedDict[tuple[str, str], bytes] = OrderedDict()
 
-    def event(self, tenant: str, fed: Fed) -> bytes:
+    def event(self, tenant: str, fed: FeedEntry) -> bytes:
         known = self._events.get((tenant, fed.position))
         if known is None:
             known = event("change", asdict(fed.change), _id(fed.position, fed.change.at))

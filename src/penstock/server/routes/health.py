@@ -7,9 +7,9 @@ import asyncio
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.model.errors import PenstockError
-from penstock.server.answers import reply
-from penstock.server.desk import AdminDesk
+from penstock.errors import PenstockError
+from penstock.server.answer_json import reply
+from penstock.server.dependencies import AdminDesk
 from penstock.server.schemas import Alive, Ready
 
 routes = APIRouter(tags=["health"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.server.answers import reply
-from penstock.server.desk import AdminDesk
+from penstock.server.answer_json import reply
+from penstock.server.dependencies import AdminDesk
 from penstock.server.operator_schemas import HistoryOut
 
 routes = APIRouter(tags=["overview"])

@@ -9,18 +9,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Changed, Desk, What, dead_letters
+from penstock.api.tenant_view import Changed, TenantView, What, dead_letters
+from penstock.errors import WaitTimeout
 from penstock.model.access import Caller
-from penstock.model.errors import WaitTimeout
 from penstock.model.ids import new_id
 from penstock.model.job import Job, JobState, Priority
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
-from penstock.server.answers import at, for_caller, reply, written
+from penstock.server.answer_json import at, for_caller, reply, written
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
-from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.once import digest, fingerprint, once
+from penstock.server.dependencies import ReadDesk, WriteDesk
+from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.operator_schemas import DeadGroups
 from penstock.server.problems import Problem
@@ -30,11 +30,11 @@ from penstock.server.schemas import (
     Discarded,
     JobOut,
     JobPage,
+    JobSelector,
     NewJobBody,
     PriorityName,
     Redriven,
     State,
-    Which,
 )
 
 routes = APIRouter(tags=["jobs"])
@@ -115,7 +115,7 @@ async def jobs(
     return await _page(desk, where, limit, before)
 
 
-async def _page(desk: Desk, where: JobFilter, limit: int, before: str | None) -> Response:
+async def _page(desk: TenantView, where: JobFilter, limit: int, before: str | None) -> Response:
     """A page ends early where jobs are large: a thousand payloads are more than one answer."""
     found: list[bytes] = []
     size, more = 0, True
@@ -142,7 +142,7 @@ async def job(request: Request, desk: ReadDesk, job_id: str, wait: Wait = 0.0) -
     return reply(found.as_dict())
 
 
-async def _finished(request: Request, desk: Desk, found: Job, wait: float) -> Job:
+async def _finished(request: Request, desk: TenantView, found: Job, wait: float) -> Job:
     seconds = min(wait, request.app.state.config.wait_seconds)
     try:
         ended = await long_poll(request, desk.wait(found.id, seconds))
@@ -162,7 +162,9 @@ async def cancel(request: Request, desk: WriteDesk, caller: Writer, job_id: str)
     return for_caller(reply(job.as_dict()), caller)
 
 
-@routes.post("/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(Which))
+@routes.post(
+    "/v1/jobs/cancel", responses={200: {"model": Cancelled}}, openapi_extra=takes(JobSelector)
+)
 async def cancel_many(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Cancel all jobs that match and are not finished; what of the `ids` could not be, and why."""
     changed = await change_jobs(request, desk, caller, "cancel", await _which(request))
@@ -207,7 +209,7 @@ async def groups(desk: ReadDesk) -> Response:
 @routes.post(
     "/v1/dead-letters/redrive",
     responses={200: {"model": Redriven}},
-    openapi_extra=takes(Which),
+    openapi_extra=takes(JobSelector),
 )
 async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Queue dead letters again, with fresh retries and their history."""
@@ -219,7 +221,7 @@ async def redrive(request: Request, desk: WriteDesk, caller: Writer) -> Response
 @routes.post(
     "/v1/dead-letters/discard",
     responses={200: {"model": Discarded}},
-    openapi_extra=takes(Which),
+    openapi_extra=takes(JobSelector),
 )
 async def discard(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Delete dead letters for good."""
@@ -228,7 +230,7 @@ async def discard(request: Request, desk: WriteDesk, caller: Writer) -> Response
 
 
 async def change_jobs(
-    request: Request, desk: Desk, caller: Caller, what: What, where: JobFilter
+    request: Request, desk: TenantView, caller: Caller, what: What, where: JobFilter
 ) -> Changed:
     """Do it to all that match, and record that it was done."""
     parts = {name: value for name, value in asdict(where).items() if value is not None}
@@ -242,11 +244,13 @@ async def change_jobs(
 
 async def _which(request: Request) -> JobFilter:
     require(request, "application/json")
-    which = parse(await whole(request), Which)
+    which = parse(await whole(request), JobSelector)
     given = which.model_dump(exclude={"all"}, exclude_none=True)
     if bool(given) == which.all:
         raise Problem(
-            422, "invalid", f"say which: {', '.join(Which.model_fields)}: true (without the others)"
+            422,
+            "invalid",
+            f"say which: {', '.join(JobSelector.model_fields)}: true (without the others)",
         )
     if "parent" in given:
         given["parent_id"] = given.pop("parent")

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
+from penstock.api.tenant_view import TenantView
+from penstock.errors import LaneNotFound
 from penstock.model.access import KeyScope
-from penstock.model.errors import LaneNotFound
 from penstock.server.actions import acting
-from penstock.server.answers import reply
+from penstock.server.answer_json import reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Admin, Reader
-from penstock.server.desk import AdminDesk, ReadDesk
+from penstock.server.dependencies import AdminDesk, ReadDesk
 from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.schemas import LaneOut, Lanes, Limits
@@ -62,7 +62,7 @@ async def limit(request: Request, desk: AdminDesk, caller: Admin, name: str) -> 
     return reply(asdict(lane))
 
 
-async def _lane(desk: Desk, name: str) -> Response:
+async def _lane(desk: TenantView, name: str) -> Response:
     for lane in await desk.app.lane_infos():
         if lane.name == name:
             return reply(asdict(lane))

@@ -14,7 +14,7 @@ from starlette.datastructures import State
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from penstock.mcp.stopping import Stopping
+from penstock.mcp.draining import Stopping
 from penstock.model.access import Caller
 from penstock.server.bodies import whole
 from penstock.server.callers import Known
@@ -48,10 +48,10 @@ class McpMount:
             return self._endpoint
 
     def _make(self) -> Endpoint:
-        from penstock.mcp.desk import McpServices
         from penstock.mcp.errors import CallRefused
         from penstock.mcp.http import Endpoint
         from penstock.mcp.server import PenstockMCP
+        from penstock.mcp.tool_view import McpServices
 
         state = self._state
 

@@ -9,16 +9,16 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.attention import Outlook, in_trouble, process_view, unhandled
-from penstock.desk import Desk
+from penstock.api.attention import QueueOutlook, in_trouble, process_view, unhandled
+from penstock.api.tenant_view import TenantView
 from penstock.model.access import KeyScope
 from penstock.model.job import JobState
 from penstock.ports.operators import KindCounts
-from penstock.server.answers import reply
+from penstock.server.answer_json import reply
 from penstock.server.callers import Reader
-from penstock.server.desk import ReadDesk
-from penstock.server.looks import Looks
+from penstock.server.dependencies import ReadDesk
 from penstock.server.operator_schemas import Overview
+from penstock.server.queue_cache import QueueCache
 
 routes = APIRouter(tags=["overview"])
 
@@ -33,7 +33,7 @@ async def overview(request: Request, desk: ReadDesk, caller: Reader) -> Response
     return reply(await overview_of(desk, request.app.state.looks, admin=admin))
 
 
-async def overview_of(desk: Desk, looks: Looks, *, admin: bool) -> dict[str, Any]:
+async def overview_of(desk: TenantView, looks: QueueCache, *, admin: bool) -> dict[str, Any]:
     """What the API answers and the dashboard shows."""
     now = desk.app.queue.now()
     counts = await looks.counts(desk.tenant)
@@ -54,7 +54,7 @@ async def overview_of(desk: Desk, looks: Looks, *, admin: bool) -> dict[str, Any
     return seen | (_of_all(await looks.outlook(), now) if admin else dict.fromkeys(FOR_ADMINS))
 
 
-def _of_all(seen: Outlook, now: float) -> dict[str, Any]:
+def _of_all(seen: QueueOutlook, now: float) -> dict[str, Any]:
     lonely = unhandled(seen.counts, seen.processes, now)
     return {
         "processes": [process_view(one, now) for one in seen.processes],

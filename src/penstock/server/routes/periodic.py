@@ -7,8 +7,8 @@ from dataclasses import asdict
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from penstock.server.answers import reply
-from penstock.server.desk import AdminDesk
+from penstock.server.answer_json import reply
+from penstock.server.dependencies import AdminDesk
 from penstock.server.schemas import PeriodicKinds
 
 routes = APIRouter(tags=["jobs"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.server.answers import reply
+from penstock.server.answer_json import reply
 from penstock.server.bodies import parse, require, whole
-from penstock.server.desk import ReadDesk
+from penstock.server.dependencies import ReadDesk
 from penstock.server.draining import while_connected
 from penstock.server.openapi import takes
 from penstock.server.schemas import Found, Question

@@ -8,16 +8,16 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
-from penstock.research.service import MOST_LISTED, MOST_WAIT, Format
-from penstock.research.tasks import new_task_id
+from penstock.api.tenant_view import TenantView
+from penstock.research.job_ids import new_task_id
+from penstock.research.service import MAX_LISTED, MAX_WAIT, Format
 from penstock.research.views import TaskView
 from penstock.server.actions import acting, named
-from penstock.server.answers import at, reply
+from penstock.server.answer_json import at, reply
 from penstock.server.bodies import parse, require, whole
 from penstock.server.callers import Writer
-from penstock.server.desk import ReadDesk, WriteDesk
-from penstock.server.once import digest, fingerprint, once
+from penstock.server.dependencies import ReadDesk, WriteDesk
+from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
 from penstock.server.task_schemas import (
@@ -102,7 +102,7 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
 @routes.get("/v1/tasks", responses={200: {"model": Tasks}})
 async def tasks(
     desk: ReadDesk,
-    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
     before: Before = None,
 ) -> Response:
     """The newest first."""
@@ -118,14 +118,14 @@ async def task(
     task_id: str,
     wait: WaitForChange = 0.0,
     since: Since = None,
-    limit: Annotated[int, Query(ge=0, le=MOST_LISTED, description="Of results.")] = 50,
+    limit: Annotated[int, Query(ge=0, le=MAX_LISTED, description="Of results.")] = 50,
     cursor: Cursor = None,
 ) -> Response:
     """The task as it stands; with `wait`, as soon as it has changed, or as it stands then."""
     shown: dict[str, Any] = {"limit": limit, "cursor": cursor}
     found: TaskView | None = None
     if wait:
-        seconds = min(wait, request.app.state.config.wait_seconds, MOST_WAIT)
+        seconds = min(wait, request.app.state.config.wait_seconds, MAX_WAIT)
         waiting = desk.task(task_id, wait=seconds, since=since, **shown)
         found = await long_poll(request, waiting)
     if found is None:  # nobody waits, or the server is told to stop
@@ -162,7 +162,7 @@ async def export(desk: ReadDesk, task_id: str, format: Format = "markdown") -> R
     return await exported(desk, task_id, format)
 
 
-async def exported(desk: Desk, task_id: str, format: Format) -> Response:  # noqa: A002
+async def exported(desk: TenantView, task_id: str, format: Format) -> Response:  # noqa: A002
     """A file to be saved."""
     text = await desk.research.export(task_id, format, tenant=desk.tenant)
     media, ending = FILES[format]

@@ -7,25 +7,25 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from penstock.answers.phases import MOST_SECONDS
+from penstock.answers.event_text import cited_evidence
+from penstock.answers.phases import MAX_SECONDS
 from penstock.answers.service import LEAST_SECONDS, QUESTION_LIMIT
-from penstock.answers.wording import cited_evidence
 from penstock.model.answer import AnswerState
 from penstock.server.actions import acting, named
+from penstock.server.dashboard.answer_log import AnswerLog
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.forms import Refused, empty, number, told, typed
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, paging, part, redirect
 from penstock.server.dashboard.session import PageContext, Reading, Writing, read_form
-from penstock.server.dashboard.story import Story
 from penstock.server.problems import Problem
 
 routes = router()
 
 PAGE = 20
 FIELDS = ("question", "sources", "collections", "seconds")
-LIMITS = {"question": QUESTION_LIMIT, "least": LEAST_SECONDS, "most": MOST_SECONDS}
+LIMITS = {"question": QUESTION_LIMIT, "least": LEAST_SECONDS, "most": MAX_SECONDS}
 
 Before = Annotated[str | None, Query(max_length=64)]
 Prefilled = Annotated[str, Query(max_length=QUESTION_LIMIT)]
@@ -87,13 +87,13 @@ async def put_question(request: Request, visit: Writing) -> Response:
 
 @routes.get("/ask/{answer_id:name}")
 async def answer(request: Request, visit: Reading, answer_id: str) -> Response:
-    seen = await _seen(visit, answer_id, Story(visit.desk, answer_id))
+    seen = await _seen(visit, answer_id, AnswerLog(visit.desk, answer_id))
     return page(request, "answer.html", title="Answer", **seen)
 
 
 @routes.get("/live/ask/{answer_id:name}")
 async def answer_live(request: Request, visit: Reading, answer_id: str) -> Response:
-    story = Story(visit.desk, answer_id)
+    story = AnswerLog(visit.desk, answer_id)
     await visit.desk.answer(answer_id)  # 404 before the stream begins
 
     async def render() -> str:
@@ -102,7 +102,7 @@ async def answer_live(request: Request, visit: Reading, answer_id: str) -> Respo
     return live(request, render)
 
 
-async def _seen(visit: PageContext, answer_id: str, story: Story) -> dict[str, Any]:
+async def _seen(visit: PageContext, answer_id: str, story: AnswerLog) -> dict[str, Any]:
     await story.read_on()  # before the answer: what it cites is stored by then
     found = (await visit.desk.answer(answer_id)).answer
     cited = cited_evidence(found)

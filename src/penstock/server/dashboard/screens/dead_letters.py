@@ -7,10 +7,10 @@ from dataclasses import replace
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.desk import dead_letters as filter_of
-from penstock.model.hidden import hidden
+from penstock.api.tenant_view import dead_letters as filter_of
+from penstock.model.redact import hidden
 from penstock.ports.operators import DeadGroup
-from penstock.server.dashboard.acting import DONE, act_of, change
+from penstock.server.dashboard.job_actions import DONE, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import confirm, page, part, redirect

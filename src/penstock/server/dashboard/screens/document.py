@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from penstock.desk import Desk
-from penstock.ingest.jobs import log_of
+from penstock.api.tenant_view import TenantView
+from penstock.documents.jobs import log_of
+from penstock.errors import ValidationError
 from penstock.model.document import DEFAULT_COLLECTION, Document, StoredChunk
-from penstock.model.errors import ValidationError
-from penstock.model.hidden import hidden
+from penstock.model.redact import hidden
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting
 from penstock.server.dashboard.filters import CHUNKS, at_document
@@ -37,7 +37,7 @@ class ChunkCache:
     """The chunks of a document, read again only when it has been published anew: a long one has
     thousands."""
 
-    def __init__(self, desk: Desk, first: int) -> None:
+    def __init__(self, desk: TenantView, first: int) -> None:
         self._desk = desk
         self.first = first - first % CHUNKS
         self._known: tuple[Any, ...] | None = None
@@ -107,7 +107,7 @@ async def _seen(
     }
 
 
-def shown_of(document: Document, desk: Desk) -> Document:
+def shown_of(document: Document, desk: TenantView) -> Document:
     """Without what nobody should see."""
     names = desk.app.settings.hidden
     metadata, error = hidden(dict(document.metadata), names), document.error

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
+from penstock.errors import ValidationError
 from penstock.model.document import Document, DocumentState
-from penstock.model.errors import ValidationError
-from penstock.server.answers import reply
+from penstock.server.answer_json import reply
 from penstock.server.bodies import require
 from penstock.server.dashboard.filters import at_document
 from penstock.server.dashboard.forms import Refused, empty, told, typed
@@ -65,11 +65,11 @@ class DocumentSelection:
         return "?" + urlencode(given) if given else ""
 
 
-Which = Annotated[DocumentSelection, Depends()]
+JobSelector = Annotated[DocumentSelection, Depends()]
 
 
 @routes.get("/documents")
-async def documents(request: Request, visit: Reading, wanted: Which) -> Response:
+async def documents(request: Request, visit: Reading, wanted: JobSelector) -> Response:
     fields = empty(*FIELDS, collection=wanted.collection or "default")
     return await _screen(request, visit, wanted, fields, None)
 
@@ -108,7 +108,7 @@ async def _screen(
 
 
 @routes.get("/live/documents")
-async def documents_live(request: Request, visit: Reading, wanted: Which) -> Response:
+async def documents_live(request: Request, visit: Reading, wanted: JobSelector) -> Response:
     async def render() -> str:
         return part(request, "parts/documents.html", **await _list(visit, wanted))
 

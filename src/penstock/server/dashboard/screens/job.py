@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.desk import RESERVED
-from penstock.model.hidden import hidden_job
+from penstock.api.tenant_view import RESERVED
+from penstock.model.redact import hidden_job
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
-from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
 from penstock.server.dashboard.filters import in_path
+from penstock.server.dashboard.job_actions import DESTROYS, DONE, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect

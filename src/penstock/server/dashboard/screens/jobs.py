@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
-from penstock.model.hidden import hidden_job
 from penstock.model.job import Job, JobState, Priority
+from penstock.model.redact import hidden_job
 from penstock.ports.queue import JobFilter
-from penstock.server.dashboard.acting import DESTROYS, DONE, act_of, change
+from penstock.server.dashboard.job_actions import DESTROYS, DONE, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
@@ -92,19 +92,21 @@ def _moment(text: str | None) -> float | None:
         raise Problem(422, "invalid", f"{text!r} is no time such as 2026-11-30T12:00") from None
 
 
-Which = Annotated[JobSelection, Depends()]
+JobSelector = Annotated[JobSelection, Depends()]
 Place = Annotated[str | None, Query(max_length=64)]
 
 
 @routes.get("/jobs")
-async def jobs(request: Request, visit: Reading, wanted: Which, before: Place = None) -> Response:
+async def jobs(
+    request: Request, visit: Reading, wanted: JobSelector, before: Place = None
+) -> Response:
     seen = await _list(visit, wanted, None, before)
     return page(request, "jobs.html", title="Jobs", states=list(JobState), **seen)
 
 
 @routes.get("/live/jobs")
 async def jobs_live(
-    request: Request, visit: Reading, wanted: Which, top: Place = None, before: Place = None
+    request: Request, visit: Reading, wanted: JobSelector, top: Place = None, before: Place = None
 ) -> Response:
     wanted.where()  # 422 before the stream begins
 
@@ -158,7 +160,7 @@ def _older(wanted: JobSelection, shown: list[Job], found: list[Job]) -> str | No
 
 
 @routes.post("/jobs/change")
-async def change_jobs(request: Request, visit: Writing, wanted: Which) -> Response:
+async def change_jobs(request: Request, visit: Writing, wanted: JobSelector) -> Response:
     """Do something to the jobs that are ticked, or to all that match."""
     form = await read_form(request)
     what, _, all_of_them = form.one("what").partition("-")

@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.model.errors import LaneNotFound, ValidationError
+from penstock.errors import LaneNotFound, ValidationError
 from penstock.model.lane import LIMITS
-from penstock.ports.lanes import LaneInfo, Steer
+from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.server.actions import acting
 from penstock.server.dashboard.filters import in_path
 from penstock.server.dashboard.live import live
@@ -33,9 +33,9 @@ LABELS = {
     "requests_per_day": "Requests a day",
 }
 STEERED = {
-    Steer.PAUSE: "is paused: nothing starts in it until it is resumed",
-    Steer.RESUME: "goes on",
-    Steer.RESET: "is as if nothing had happened",
+    LaneCommand.PAUSE: "is paused: nothing starts in it until it is resumed",
+    LaneCommand.RESUME: "goes on",
+    LaneCommand.RESET: "is as if nothing had happened",
 }
 
 
@@ -95,7 +95,7 @@ async def _one(request: Request, visit: PageContext, name: str) -> dict[str, Any
 async def steer(request: Request, visit: Steering, name: str) -> Response:
     form = await read_form(request)
     try:
-        what = Steer(form.one("what"))
+        what = LaneCommand(form.one("what"))
     except ValueError:
         raise Problem(422, "invalid", "a lane is paused, resumed or reset") from None
     async with acting(request, visit.caller, f"lane.{what.value}", name):

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from penstock.corpus.search import SearchResult
+from penstock.retrieval.search import SearchResult
 from penstock.server.dashboard.forms import Refused, told
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import page

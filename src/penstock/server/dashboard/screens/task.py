@@ -8,7 +8,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from penstock.model.job import Priority
-from penstock.research.service import MOST_LISTED, MOST_QUERIES, MOST_RESULTS, Format
+from penstock.research.service import MAX_LISTED, MAX_QUERIES, MAX_RESULTS, Format
 from penstock.research.views import SearchView, TaskView, Trouble, Work
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
@@ -88,7 +88,7 @@ async def _screen(
         wrong=wrong,
         providers=visit.desk.research.known,
         priorities=[(one.name.lower(), one.name.lower()) for one in sorted(Priority)],
-        limits={"queries": MOST_QUERIES, "results": MOST_RESULTS},
+        limits={"queries": MAX_QUERIES, "results": MAX_RESULTS},
         formats=FORMATS,
         **await _seen(visit, task_id, first),
     )
@@ -105,9 +105,9 @@ async def task_live(request: Request, visit: Reading, task_id: str, first: From 
 
 
 async def _seen(visit: PageContext, task_id: str, first: int) -> dict[str, Any]:
-    view: TaskView = await visit.desk.task(task_id, limit=MOST_LISTED)
+    view: TaskView = await visit.desk.task(task_id, limit=MAX_LISTED)
     works = view.results[first : first + PAGE]
-    if first + PAGE > MOST_LISTED:
+    if first + PAGE > MAX_LISTED:
         works = (await visit.desk.task(task_id, limit=PAGE, cursor=str(first))).results
     done, _, every = view.progress.partition("/")
     here = f"/research/{in_path(task_id)}"

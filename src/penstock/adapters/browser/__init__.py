@@ -1,0 +1,1 @@
+"""Chromium, driven by Playwright."""

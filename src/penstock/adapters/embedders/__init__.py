@@ -1,1 +1,0 @@
-"""Embedders: one inside the process, and any that is served over HTTP."""

@@ -1,0 +1,5 @@
+"""The corpus in a PostgreSQL database: a GIN index for text, pgvector for vectors."""
+
+from penstock.adapters.postgres.documents.store import PostgresDocuments
+
+__all__ = ["PostgresDocuments"]

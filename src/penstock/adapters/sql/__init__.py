@@ -1,0 +1,1 @@
+"""Rows and rules that every store with tables shares."""

@@ -1,0 +1,115 @@
+"""Takes over the jobs of a dead or lapsed process; for the queues that keep tables."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock.adapters.life_file import SUFFIX, Started, print_of, proven_dead
+from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
+from penstock.model.job import DEFAULT_MAX_RETRIES
+
+log = logging.getLogger("penstock")
+
+NAMED = 5
+"""Jobs that the log names, of those that were taken back from one process."""
+
+
+class TakenBack(NamedTuple):
+    """A job whose holder is gone: queued again, or buried when its attempts are spent."""
+
+    seq: int
+    state: str
+    ready: int
+    attempts: int
+    crashes: int
+    error: dict[str, Any] | None
+    finished_at: float | None
+    record: dict[str, Any] | None
+    entry: LogEntry | None
+    """What its task's log is told."""
+    farewell: LogEntry | None
+    """What it is told instead if the task is stopped, and the job is cancelled."""
+
+
+def take_back(
+    row: Sequence[Any], member: str, started: Started | None, why: str, now: float
+) -> TakenBack:
+    """The verdict on a running job (see `held.sql` for the row).
+
+    `started` tells which jobs of the member were running: those have spent an attempt and have a
+    crash on their record. None: nobody can tell (the power failed, or the file is gone or
+    elsewhere). Then a job that was already running alone is taken to be the cause, and the others
+    are only marked, so that from now on they run alone and are counted exactly.
+    """
+    seq, job_id, kind, tenant, task, _, token, attempts, max_retries, crashes, started_at = row
+    ran = crashes > 0 if started is None else started.get(seq) == (token, print_of(job_id))
+    suspect = ran or started is None
+    retries = DEFAULT_MAX_RETRIES if max_retries is None else max_retries
+    buried = ran and attempts > retries
+    error = {
+        "type": "WorkerLost",
+        "message": f"the worker process running it was lost: {why}",
+        "retryable": not buried,
+    }
+    record = {
+        "attempt": attempts,
+        "outcome": "failed" if buried else "lost",
+        "started_at": started_at,
+        "finished_at": now,
+        "process": member,
+        "error": error,
+    }
+    entry = farewell = None
+    if task is not None:
+        data = {"kind": kind, "attempt": attempts, "error": error}
+        farewell = LogEntry(tenant, task, CANCELLED, job_id, data)
+        if ran:
+            entry = farewell._replace(what="failed" if buried else "retry")
+    return TakenBack(
+        seq=seq,
+        state="failed" if buried else "queued",
+        ready=0 if buried else (2 if crashes or suspect else 1),
+        attempts=attempts if ran else attempts - 1,
+        crashes=crashes + suspect,
+        error=error if ran else None,
+        finished_at=now if buried else None,
+        record=record if ran else None,
+        entry=entry,
+        farewell=farewell,
+    )
+
+
+def told(backs: Sequence[TakenBack], cancelled: Container[int]) -> list[LogEntry]:
+    """What the logs are told of jobs taken back, some of them (by seq) cancelled instead."""
+    entries = [back.farewell if back.seq in cancelled else back.entry for back in backs]
+    return [entry for entry in entries if entry is not None]
+
+
+def tell(host: str, pid: int, why: str, jobs: Sequence[tuple[str, str]]) -> None:
+    """Log what was taken back, (id, kind), from a process that is gone."""
+    taken = "it held no jobs"
+    if jobs:
+        taken = f"took back {len(jobs):,} {'job' if len(jobs) == 1 else 'jobs'}: "
+        taken += ", ".join(f"{job} ({kind})" for job, kind in jobs[:NAMED])
+        taken += f" and {len(jobs) - NAMED:,} more" if len(jobs) > NAMED else ""
+    log.warning("worker process %s %d is gone (%s); %s", host, pid, why, taken)
+
+
+def boot_id() -> str:
+    """Names this run of the machine; '' where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def sweep_files(folder: Path, known: set[str]) -> None:
+    """Remove life files of dead processes that no membership names any more."""
+    for path in folder.glob(f"*{SUFFIX}"):
+        if path.name not in known:
+            with proven_dead(path) as is_dead:
+                if is_dead:
+                    path.unlink(missing_ok=True)

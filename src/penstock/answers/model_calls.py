@@ -1,0 +1,32 @@
+"""Asking a model for something that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from penstock.answers import prompts
+from penstock.errors import ModelError
+from penstock.ports.language_model import Effort, LanguageModel, Message
+from penstock.ports.provider import ProviderContext
+
+T = TypeVar("T")
+
+
+async def asked_twice(
+    model: LanguageModel,
+    asking: ProviderContext,
+    messages: Sequence[Message],
+    read: Callable[[str], T],
+    *,
+    most: int,
+    effort: Effort,
+) -> T:
+    """What `read` makes of the model's answer. Where that is ModelError it is asked once more, and
+    told so; ModelError if that is of no use either."""
+    said = await model.complete(asking, messages, most=most, effort=effort)
+    try:
+        return read(said)
+    except ModelError:
+        messages = prompts.again(messages, said)
+        return read(await model.complete(asking, messages, most=most, effort=effort))

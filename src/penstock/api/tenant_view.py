@@ -1,0 +1,200 @@
+"""A caller's view of the app, over HTTP or MCP: the one place that names the tenant in every
+query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from penstock.documents.jobs import log_of
+from penstock.errors import JobNotFound, ValidationError
+from penstock.model.change import Change
+from penstock.model.document import Document
+from penstock.model.job import Job, JobState
+from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import DeadGroup
+from penstock.ports.queue import JobFilter
+
+if TYPE_CHECKING:
+    from penstock.answers.service import Answers
+    from penstock.answers.views import AnswerView
+    from penstock.app import Penstock
+    from penstock.documents.service import Library
+    from penstock.research.service import Research
+    from penstock.research.views import TaskView
+
+RESERVED = {
+    "ingest.": "adding documents",
+    "research.": "research tasks",
+    "answers.": "asking questions",
+}
+"""Kinds whose payloads name what only the library may name, such as originals; who makes them."""
+INSTEAD = {
+    "ingest.": "retry the document, or upload it again",
+    "research.": "resume the task, or queue the search again",
+    "answers.": "ask the question again",
+}
+"""What to do where such a job should be run again."""
+LOGS = {"document:": "documents", "research:": "research tasks", "answer:": "answers"}
+"""Logs that are the library's; whose they are."""
+HOSTS = "host:"
+"""Lanes whose names tell what other tenants fetch."""
+
+
+What = Literal["cancel", "redrive", "discard"]
+
+
+class Changed(NamedTuple):
+    """The result of changing several jobs."""
+
+    ids: list[str]
+    refused: list[tuple[str, str]]
+    """Ids that were named and are as they were, and why."""
+
+
+class TenantView:
+    """The app, as one tenant sees it. What belongs to others is not there."""
+
+    def __init__(self, app: Penstock, tenant: str) -> None:
+        self.app = app
+        self.tenant = tenant
+
+    @property
+    def corpus(self) -> Library:
+        return self.app.corpus
+
+    @property
+    def research(self) -> Research:
+        return self.app.research
+
+    @property
+    def answers(self) -> Answers:
+        return self.app.answers
+
+    # Jobs
+
+    async def enqueue(self, kind: str, payload: dict[str, Any], **options: Any) -> Job:
+        for start, maker in RESERVED.items():
+            if kind.startswith(start):
+                raise ValidationError(f"jobs of kind {kind!r} are made by {maker}")
+        for start, owner in LOGS.items():
+            if (options.get("task") or "").startswith(start):
+                raise ValidationError(f"logs called {start}... are those of {owner}")
+        return await self.app.enqueue(kind, payload, tenant=self.tenant, **options)
+
+    async def job(self, job_id: str) -> Job:
+        found = (await self.app.queue.get([job_id])).get(job_id)
+        return self._own(found, job_id)
+
+    async def wait(self, job_id: str, seconds: float) -> Job:
+        """The job, which is known to be the tenant's, once it is finished."""
+        return self._own(await self.app.wait(job_id, seconds), job_id)
+
+    def _own(self, job: Job | None, job_id: str) -> Job:
+        if job is None or job.tenant != self.tenant:
+            raise JobNotFound(job_id)
+        return job
+
+    async def jobs(self, where: JobFilter, limit: int, before: str | None) -> list[Job]:
+        return await self.app.queue.find(self._mine(where), limit, before)
+
+    async def cancel(self, job_id: str) -> Job:
+        await self.app.queue.cancel(self._mine(JobFilter(ids=[job_id])))
+        return await self.job(job_id)
+
+    async def redrive(self, where: JobFilter) -> list[str]:
+        return await self.app.queue.redrive(self._mine(where))
+
+    async def change(self, what: What, where: JobFilter) -> Changed:
+        """Do it to all that match, and say why not to those that were named by id."""
+        queue, mine = self.app.queue, self._mine(where)
+        changes = {"cancel": queue.cancel, "redrive": queue.redrive, "discard": queue.discard}
+        ids = await changes[what](mine)
+        left = set(where.ids or ()) - set(ids)
+        found = await queue.get(list(left))
+        named = [job_id for job_id in dict.fromkeys(where.ids or ()) if job_id in left]
+        return Changed(ids, [(one, await self._why_not(what, found.get(one))) for one in named])
+
+    async def _why_not(self, what: str, job: Job | None) -> str:
+        if job is None or job.tenant != self.tenant:
+            return "there is no such job"
+        if what == "cancel" and job.state.finished:
+            return f"it is already {job.state}"
+        if what != "cancel" and job.state is not JobState.FAILED:
+            return f"it is {job.state}, not a dead letter"
+        if what == "redrive" and job.task is not None:
+            (stopped,) = await self.app.queue.stopped([(job.tenant, job.task)])
+            if stopped:
+                return f"its task {job.task} is stopped; resume it first"
+        return "it does not match the rest of the filter"
+
+    async def again(self, job_id: str, *, new_id: str | None = None) -> Job:
+        """Run a job again, as a new one whose parent it is. ValidationError for kinds that only
+        the library makes jobs of."""
+        job = await self.job(job_id)
+        for start, maker in RESERVED.items():
+            if job.kind.startswith(start):
+                instead = INSTEAD.get(start, "that makes a new one")
+                raise ValidationError(f"jobs of kind {job.kind!r} are made by {maker}: {instead}")
+        return await self.app.again(job, job_id=new_id)
+
+    async def dead_groups(self) -> list[DeadGroup]:
+        return await self.app.dead_groups(self.tenant)
+
+    def _mine(self, where: JobFilter) -> JobFilter:
+        return replace(where, tenant=self.tenant)
+
+    # Lanes
+
+    async def lanes(self, *, hosts: bool) -> list[LaneInfo]:
+        """Shared by all tenants and seen by all, but for those of `hosts`, which are for admins."""
+        seen = await self.app.lane_infos()
+        return seen if hosts else [lane for lane in seen if not lane.name.startswith(HOSTS)]
+
+    # Documents
+
+    async def document(self, document_id: str, collection: str) -> Document:
+        return await self.corpus.get(document_id, collection=collection, tenant=self.tenant)
+
+    async def job_of(self, document: Document) -> Job | None:
+        """The newest job that is there for a document."""
+        found = await self.jobs(JobFilter(task=log_of(document.ref)), 1, None)
+        return found[0] if found else None
+
+    async def cancel_document(self, document: Document) -> None:
+        """End what is being done with a document; it has failed then, and can be tried again."""
+        await self.app.queue.cancel(self._mine(JobFilter(task=log_of(document.ref))))
+
+    # Research tasks
+
+    async def task(self, task_id: str, **options: Any) -> TaskView:
+        return await self.research.status(task_id, tenant=self.tenant, **options)
+
+    # Answers
+
+    async def answer(self, answer_id: str, **options: Any) -> AnswerView:
+        return await self.answers.get(answer_id, tenant=self.tenant, **options)
+
+    # Logs
+
+    async def changes(self, log: str, since: int, limit: int, *, wait: float = 0.0) -> list[Change]:
+        return await self.app.changes(log, since, tenant=self.tenant, wait=wait, limit=limit)
+
+    async def version(self, log: str) -> int:
+        (newest,) = await self.app.queue.versions([(self.tenant, log)])
+        return newest
+
+    async def at_work(self, log: str) -> bool:
+        """Whether a job of a log is left to do."""
+        unfinished = JobFilter(task=log, states=[JobState.QUEUED, JobState.RUNNING])
+        return bool(await self.jobs(unfinished, 1, None))
+
+
+DEAD = (JobState.FAILED,)
+
+
+def dead_letters(
+    kind: str | None, error_type: str | None, task: str | None, ids: Sequence[str] | None = None
+) -> JobFilter:
+    return JobFilter(ids=ids, states=DEAD, kind=kind, error_type=error_type, task=task)

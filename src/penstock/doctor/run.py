@@ -1,0 +1,78 @@
+"""Every check at once, each within its time; what one of them runs into hides no other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.config import DEFAULT_FILE, load
+from penstock.doctor.checks import CHECKS, Check
+from penstock.doctor.context import Case, DiskLimits
+from penstock.doctor.finding import Diagnosis, broken, skipped
+from penstock.errors import ConfigError
+
+CHECK_SECONDS = 8.0
+"""Longer than the 5 s after which servers are given up elsewhere: those errors say more."""
+HIDDEN = "***"
+
+
+async def examine(
+    queue: str | None = None,
+    file: str | None = None,
+    *,
+    network: bool = False,
+    disk: DiskLimits | None = None,
+) -> list[Diagnosis]:
+    """Everything that can be said of what is configured. Never raises for what it finds."""
+    path = Path(file or os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
+    try:
+        config = load({"queue": queue}, file=file)
+    except ConfigError as error:
+        return [
+            broken("config", str(error), "correct it; `penstock config` shows what is understood"),
+            skipped("everything else", "without settings there is nothing to look at"),
+        ]
+    case = Case(config, path, network, disk or DiskLimits())
+    return await run(case, CHECKS)
+
+
+async def run(
+    case: Case, checks: Sequence[Check], *, seconds: float = CHECK_SECONDS
+) -> list[Diagnosis]:
+    """What `checks` find, in their order."""
+    found = await asyncio.gather(*(_bounded(check, case, seconds) for check in checks))
+    return _without_secrets([one for findings in found for one in findings], case.secrets())
+
+
+async def _bounded(check: Check, case: Case, seconds: float) -> list[Diagnosis]:
+    try:
+        async with asyncio.timeout(seconds):
+            return await check.look(case)
+    except TimeoutError:
+        return [
+            broken(
+                check.part,
+                f"no answer within {seconds:g} s",
+                "look at what it stands on: the network, a disk or a server that hangs",
+            )
+        ]
+    except Exception as error:  # a mistake of the check: said, and no other check suffers
+        what = f"{type(error).__name__}: {error}".rstrip(": ")
+        return [broken(check.part, f"could not be looked at: {what}", "mend what the error names")]
+
+
+def _without_secrets(findings: list[Diagnosis], secrets: Iterable[str]) -> list[Diagnosis]:
+    """A net under messages of others: drivers and servers may quote what they were given."""
+    for secret in sorted({one for one in secrets if one}, key=len, reverse=True):
+        findings = [
+            replace(
+                one,
+                found=one.found.replace(secret, HIDDEN),
+                advice=one.advice.replace(secret, HIDDEN),
+            )
+            for one in findings
+        ]
+    return findings

@@ -1,0 +1,127 @@
+"""Fetches an address into the blob store, in a job.
+
+Whatever is told of it on the way out of here is masked: a server may be called by a number, chooses
+where its redirects lead, and names its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
+
+from penstock.adapters.blobs.address import ObjectAddress
+from penstock.documents.jobs import BUCKET_LANE
+from penstock.documents.mask import Masker
+from penstock.documents.names import Names
+from penstock.documents.pipeline import IngestDeps
+from penstock.engine.context import JobContext
+from penstock.errors import (
+    BlobMissing,
+    FetchError,
+    HttpError,
+    ParserError,
+    PenstockError,
+    RateLimited,
+    StoreUnavailable,
+    Unavailable,
+)
+from penstock.outbound.fetch import Fetched
+from penstock.outbound.http import host_lane
+from penstock.outbound.web_address import WebAddress
+from penstock.ports.blobs import Blob
+
+MEGABYTE = 1_000_000
+NEVER_READ = ("audio", "video", "font")
+"""Types that are refused before they are fetched. Of others the content tells what they are."""
+
+Before = Callable[[WebAddress], Awaitable[None]]
+"""See `JobFetch`."""
+
+
+class Brought(NamedTuple):
+    blob: Blob
+    url: str
+    """Where it came from in the end; not masked."""
+    name: str
+    mime: str
+    charset: str
+
+
+async def bring(
+    tools: IngestDeps, ctx: JobContext, url: str, *, most: int, before: Before | None = None
+) -> Brought:
+    """Raises what `ctx.fetch` raises; ParserError for what is no document by its type; Unavailable
+    where the server with the originals is away."""
+    names = Names(tools.mask)
+
+    async def lane_of(host: str) -> str:
+        return await lane_of_host(tools, host)
+
+    with tools.blaming_blobs():
+        try:
+            async with ctx.fetch(url, most=most, lane_of=lane_of, before=before) as fetched:
+                _check_type(fetched)
+                stored = await tools.blobs.put(_noted(ctx, fetched.parts), most=most)
+        except PenstockError as error:
+            problem = error
+            raise await tools.masked(lambda: masked_error(problem, tools.mask)) from None
+    said = (fetched.name, fetched.mime, fetched.charset)
+    name, mime, charset = await tools.masked(lambda: [names.text(one) for one in said])
+    return Brought(stored, fetched.url, name, mime, charset)
+
+
+async def bring_object(
+    tools: IngestDeps, ctx: JobContext, address: ObjectAddress, *, most: int
+) -> Brought:
+    """The same for an object in a bucket, in a job of that bucket's lane. FetchError where it is
+    not there or not for us; DocumentTooLarge; Unavailable."""
+    with tools.blaming_blobs():
+        stored = await tools.blobs.put(_noted(ctx, _content(tools, address)), most=most)
+    name = address.name.rpartition("/")[2]
+    name = await tools.masked(lambda: Names(tools.mask).text(name))
+    return Brought(stored, address.url, name, "", "")
+
+
+async def _content(tools: IngestDeps, address: ObjectAddress) -> AsyncIterator[bytes]:
+    bucket = address.bucket.bucket
+    try:
+        async for piece in tools.objects.content(address):
+            yield piece
+    except BlobMissing:
+        raise FetchError(f"{bucket}: there is no such object", 404) from None
+    except PermissionError:
+        said = f"{bucket}: the object is not there, or may not be read with these credentials"
+        raise FetchError(said, 403) from None
+    except StoreUnavailable as error:
+        away = Unavailable(str(error))
+        away.address, away.lane = error.address, f"{BUCKET_LANE}{bucket}"
+        raise away from error
+
+
+async def lane_of_host(tools: IngestDeps, host: str) -> str:
+    """A host can be personal data, too: its lane has the masked name."""
+    return host_lane(await tools.masked(lambda: Names(tools.mask).host(host)))
+
+
+def _check_type(fetched: Fetched) -> None:
+    if fetched.mime.partition("/")[0] in NEVER_READ:
+        raise ParserError(f"{fetched.mime} is no format that is read", "unknown")
+
+
+async def _noted(ctx: JobContext, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same parts, and a word on how many there were."""
+    size = 0
+    async for part in parts:
+        yield part
+        size += len(part)
+        ctx.progress(0.0, f"{size / MEGABYTE:.1f} MB")
+
+
+def masked_error(error: PenstockError, mask: Masker) -> PenstockError:
+    """The same error, which the lane and the engine read, with what it says masked."""
+    said = mask(str(error)).text
+    if isinstance(error, HttpError | RateLimited | ParserError):
+        error.message = said
+    elif type(error).__str__ is Exception.__str__:
+        error.args = (said,)
+    return error

@@ -1,0 +1,120 @@
+"""The embedder of an app: inside its jobs, and for questions.
+
+Both keep to its lane. Nobody's search waits for an embedder in trouble: while its breaker is open
+a question is refused at once, and the one that is the next try goes on without its search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+
+from penstock.adapters.models.offline_embedder import OfflineEmbedder, check_installed
+from penstock.adapters.models.openai_embedder import OpenAIEmbedder, Post
+from penstock.aio import end_tasks
+from penstock.documents.embed_batches import Embed, EmbedBatches
+from penstock.documents.jobs import EMBEDDER_LANE
+from penstock.engine.context import JobContext
+from penstock.engine.request_scopes import RequestScopes
+from penstock.errors import EmbedderError
+from penstock.model.embedder import EmbedderConfig
+
+TRY_SECONDS = 0.3
+"""How long a search waits for a question that is the try of a lane in trouble."""
+LATE_SECONDS = 0.5
+"""A question ends by itself in its time; this much later nobody waits for it, whatever it does."""
+
+
+class Embedding:
+    """In a job every request goes through the job's own client, and so through the lane. A question
+    has a permit of its own, and `seconds` to get it and to be answered."""
+
+    def __init__(self, config: EmbedderConfig, visitors: RequestScopes, seconds: float) -> None:
+        self._config = config
+        self._visitors = visitors
+        self._seconds = seconds
+        self._offline = OfflineEmbedder() if config.provider == "offline" else None
+        self._before: OfflineEmbedder | None = None
+        """For questions, while its model serves."""
+        self._asked: set[asyncio.Task[bytes]] = set()
+        """Questions under way, also those whose search has gone on without them."""
+        self._company = EmbedBatches(lambda ctx, texts: self._served(ctx.http.post).embed(texts))
+
+    @property
+    def model(self) -> str:
+        return OfflineEmbedder.model if self._offline else self._config.identity
+
+    def check(self) -> None:
+        """MissingExtra where no document could be embedded here."""
+        if self._offline is not None:
+            check_installed()
+
+    def in_job(self, ctx: JobContext) -> AbstractContextManager[Embed]:
+        """What a job embeds with, for as long as it may."""
+        if self._offline is not None:
+            return nullcontext(self._offline.embed)
+        return self._company.member(ctx)
+
+    async def question(self, model: str, tenant: str, text: str) -> bytes:
+        """The vector by the model that serves, which may be the one before. A PenstockError says
+        why there is none in time."""
+        if model == OfflineEmbedder.model:
+            self._before = self._offline or self._before or OfflineEmbedder()
+            (vector,) = await self._before.embed([text])
+            return vector
+        if model != self.model:
+            raise EmbedderError(f"{model} serves until all is embedded by {self.model}")
+        trying = asyncio.Event()
+        asked = asyncio.create_task(self._ask(tenant, text, trying), name="penstock-question")
+        self._asked.add(asked)
+        asked.add_done_callback(self._done)
+        told = asyncio.create_task(trying.wait())
+        try:
+            until = self._seconds + LATE_SECONDS
+            await asyncio.wait([asked, told], timeout=until, return_when=asyncio.FIRST_COMPLETED)
+            if trying.is_set():
+                await asyncio.wait([asked], timeout=TRY_SECONDS)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        finally:
+            told.cancel()
+        if asked.done():
+            return asked.result()
+        if trying.is_set():
+            raise EmbedderError(f"lane {EMBEDDER_LANE}: its breaker is open, a try is under way")
+        raise EmbedderError(f"{self.model}: no permit or no answer within {self._seconds:g} s")
+
+    async def _ask(self, tenant: str, text: str, trying: asyncio.Event) -> bytes:
+        async with self._visitors.question(tenant, self._seconds) as visit:
+            visit.lanes.trying = trying
+            post = partial(visit.http.post, lane=EMBEDDER_LANE)
+            (vector,) = await self._served(post).embed([text])
+            return vector
+
+    def _done(self, asked: asyncio.Task[bytes]) -> None:
+        self._asked.discard(asked)
+        if not asked.cancelled():
+            asked.exception()  # its search has it, or has gone on without it; the lane knows
+
+    def _served(self, post: Post) -> OpenAIEmbedder:
+        config = self._config
+        assert config.base_url is not None
+        assert config.model is not None
+        assert config.dimensions is not None
+        return OpenAIEmbedder(
+            config.base_url, config.model, config.dimensions, post, config.key_variable
+        )
+
+    async def close(self) -> None:
+        await end_tasks(list(self._asked))
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        for offline in {self._offline, self._before} - {None}:
+            assert offline is not None
+            offline.close()
+        # The app may be opened again.
+        self._offline = OfflineEmbedder() if self._offline else None
+        self._before = None

@@ -1,0 +1,143 @@
+"""The text of a PDF's page: its lines as PDFium has them, put together to paragraphs.
+
+A PDF knows no paragraphs, only where letters stand; `penstock.documents.line_joins` tells
+which lines go on in the next. A hyphen at the end of a line is taken out where it only broke a word.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.documents.line_joins import WITHOUT_SPACES, Gap, TextLine, gaps
+
+# PDFium's sign for a hyphen at the end of a line, which is not followed by a line break then.
+_LINE_END = re.compile("(?P<hyphen>[\x02\ufffe])(?:\r\n?|\n)?|\r\n?|\n")
+_HYPHENS = "-\u2010\u00ad"
+_CELL_GAP = 1.0
+"""Times the size of its letters: so wide a gap in a line is between two cells. In justified text
+gaps are narrower."""
+_MOST_PARTS = 100
+"""Of a line, looked at for gaps."""
+_WORDS = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+_FIRST, _LAST = re.compile(r"[^\W\d_]+"), re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*$")
+_LONGEST_WORD = 100
+_CUT_ADDRESS = re.compile(r"(?:\S@|@[\w.-]{1,80}\.|(?:https?://|www\.)\S{0,300}[/._=&?%])$")
+"""The beginning of an address that goes on in the next line. With a space in it, nobody would know
+it for one: those who mask it neither."""
+_LONGEST_ADDRESS = 400
+_SUSPENDED = frozenset({"and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "e", "en", "of"})
+"""Words behind a hyphen that stands for the end of another word: pre- and post-war."""
+_COMPOUNDS = frozenset({"self", "well", "half", "ex", "all", "quasi"})
+"""Beginnings that are hardly ever written in one word with what follows."""
+
+
+class Hyphens:
+    """Mends words at the ends of lines, by how the document spells them elsewhere.
+
+    Behind a hyphen a capital or a digit keeps it (SK-2305). Before a small letter it mostly broke a
+    word, so it goes, unless the document has the compound with it, and not the word without, as far
+    as it was read; or the compound has another hyphen, or one of a few beginnings that keep theirs.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def learn(self, text: str) -> None:
+        """Words as they are spelled within lines."""
+        self._known.update(map(str.lower, _WORDS.findall(text)))
+
+    def mended(self, before: str, after: str) -> str:
+        """What stands between two parts of a line: `before` had a hyphen at its end."""
+        tail, head = _LAST.search(before[-_LONGEST_WORD:]), _FIRST.match(after[:_LONGEST_WORD])
+        if tail is None or head is None or not after[:1].islower():
+            return "-"
+        left, right = tail[0].lower(), head[0].lower()
+        if right in _SUSPENDED:
+            return "- "
+        if f"{left}{right}" in self._known:
+            return ""
+        compound = f"{left}-{right}" in self._known or left in _COMPOUNDS
+        return "-" if compound or "-" in left or "\u2010" in left else ""
+
+
+def page_text(layer: Any, hyphens: Hyphens) -> str:
+    """The text of a page, given its text layer: a paragraph is a line, and an empty line is between
+    two."""
+    lines = list(_lines(layer))
+    for line in lines:
+        # A word that a line break cut is not spelled so.
+        hyphens.learn(line.text.rpartition(" ")[0] if line.hyphen else line.text)
+    pieces = [line.text for line in lines[:1]]
+    for (above, below), gap in zip(itertools.pairwise(lines), gaps(lines), strict=True):
+        if above.hyphen:
+            pieces.append(hyphens.mended(above.text, below.text) if gap is Gap.NONE else "-")
+        if gap is not Gap.NONE:
+            pieces.append(gap.value)
+        elif not above.hyphen and not _without_space(above.text, below.text):
+            pieces.append(" ")
+        pieces.append(below.text)
+    if lines and lines[-1].hyphen:
+        pieces.append("-")
+    return "".join(pieces)
+
+
+def _without_space(above: str, below: str) -> bool:
+    if WITHOUT_SPACES.match(above[-1]) and WITHOUT_SPACES.match(below[0]):
+        return True
+    return _CUT_ADDRESS.search(above[-_LONGEST_ADDRESS:]) is not None
+
+
+def _lines(layer: Any) -> Iterator[TextLine]:
+    text = _characters(layer)
+    start = 0
+    for end in _LINE_END.finditer(text):
+        yield from _line(layer, text, start, end.start(), hyphen=end["hyphen"] is not None)
+        start = end.end()
+    yield from _line(layer, text, start, len(text))
+
+
+def _characters(layer: Any) -> str:
+    """All characters, each at its number."""
+    from pypdfium2.raw import FPDFText_GetUnicode
+
+    text: str = layer.get_text_range()
+    count = layer.count_chars()
+    if len(text) == count:
+        return text
+    # Those without a meaning are left out of it: one by one they can be counted.
+    signs = (FPDFText_GetUnicode(layer, index) for index in range(count))
+    return "".join(chr(sign) if sign < 0x110000 else "\ufffd" for sign in signs)
+
+
+def _line(
+    layer: Any, text: str, start: int, end: int, *, hyphen: bool = False
+) -> Iterator[TextLine]:
+    shown = text[start:end].replace("\x00", "").strip()
+    if not shown:
+        return
+    while text[start].isspace() or text[start] == "\x00":
+        start += 1
+    if not hyphen and len(shown) > 1 and shown[-1] in _HYPHENS and not shown[-2].isspace():
+        shown, hyphen = shown[:-1], True
+    _, bottom, _, top = layer.get_charbox(start, loose=True)
+    size = max(top - bottom, 0.1)
+    left, right, cells = _extent(layer, start, end, size)
+    yield TextLine(shown, left, right, bottom, size, cells, hyphen)
+
+
+def _extent(layer: Any, start: int, end: int, size: float) -> tuple[float, float, bool]:
+    """From where to where a line goes, and whether there are gaps in it as between cells."""
+    from pypdfium2.raw import FPDFText_CountRects, FPDFText_GetRect
+
+    count = FPDFText_CountRects(layer, start, end - start)
+    box = tuple(ctypes.c_double() for _ in range(4))
+    left, right, cells = float("inf"), float("-inf"), False
+    for index in range(count) if count <= _MOST_PARTS else (0, count - 1):
+        FPDFText_GetRect(layer, index, *box)
+        cells = cells or (index > 0 and box[0].value - right > _CELL_GAP * size)
+        left, right = min(left, box[0].value), max(right, box[2].value)
+    return (left, right, cells) if count > 0 else (0.0, 0.0, False)

@@ -1,0 +1,70 @@
+"""Numbers whose groups go on in the next line, as text does when it is wrapped.
+
+What breaks behind a hyphen was put together before (fold.py). Where only blanks are between groups,
+rows of a table look the same, so what is around the break decides whether the finders are shown the
+two lines as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from penstock.documents.pii.card import find_cards
+from penstock.documents.pii.iban import find_ibans
+from penstock.documents.pii.national_id import find_my_numbers, find_resident_numbers
+from penstock.documents.pii.phone import find_phones
+from penstock.documents.pii.social_security import find_social_security_numbers
+from penstock.documents.pii.span import Finder, PiiSpan
+
+_FINDERS: tuple[Finder, ...] = (
+    find_ibans,
+    find_cards,
+    find_resident_numbers,
+    find_my_numbers,
+    find_social_security_numbers,
+    find_phones,
+)
+# What goes on with another line of numbers, as most tables do, is no match: most of this is decided
+# here, where it costs least.
+_BREAK = re.compile(
+    r"\n(?<=[0-9]{2}\n)(?<![-.,:/][0-9]{2}\n)"
+    r"(?=([0-9](?:[0-9 ()]{0,30}[0-9])?)(?![0-9]| [0-9]|[-.,:/][0-9]|[;|\t]|,(?! )|\n[0-9]))"
+)
+_BEFORE = re.compile(r"(?:[0-9A-Z+(]{1,13}[ )]{1,2}){0,8}[0-9]{2,13}\Z")
+_REACH = 34
+"""No number is longer, its gaps included."""
+_DIGITS = range(9, 35)
+_NO_WORDS = ("", "\n")
+_CONTEXT = 60
+"""How far words reach that say what a number is."""
+
+
+def find_over_lines(text: str) -> Iterator[PiiSpan]:
+    for match in _BREAK.finditer(text):
+        at = match.start()
+        if not _is_wrapped(text, at, match[1]):
+            continue
+        start = max(0, at - _CONTEXT)
+        shown = f"{text[start:at]} {text[at + 1 : at + _CONTEXT]}"
+        for find in _FINDERS:
+            for first, last, kind in find(shown):
+                if first + start < at < last + start:
+                    yield PiiSpan(first + start, last + start, kind)
+
+
+def _is_wrapped(text: str, at: int, rest: str) -> bool:
+    """Whether a number may go on over the end of this line, with `rest`: it is long enough, and in
+    words or alone. Lines of nothing but numbers are a table if there are more than two of them."""
+    least = max(0, at - _REACH)
+    before = _BEFORE.search(text, least, at)
+    if before is None or (least and before.start() < least + 3):  # or a row that began earlier
+        return False
+    if sum(map(str.isdigit, before[0] + rest)) not in _DIGITS:
+        return False
+    start, end = before.start(), at + 1 + len(rest)
+    ahead = text[max(0, start - 2) : start]
+    if ahead[-1:] in tuple("-./,;|\t"):
+        return False
+    alone = ahead[-1:] in _NO_WORDS and text[end : end + 1] in _NO_WORDS
+    return not (alone and ahead[:1].isdigit())

@@ -1,0 +1,37 @@
+"""Vectors of texts that are gone, and of models that were replaced, do not stay for ever."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from penstock.ports.documents import DocumentStore
+
+log = logging.getLogger("penstock.ingest")
+
+STEP_SECONDS = 10.0
+STEP = 1000
+"""Vectors looked at each time, which takes some milliseconds: 100,000 are gone through in a quarter
+of an hour by one process."""
+
+
+class Purge:
+    """Done by every process that ingests, and harmless when several do it at once."""
+
+    def __init__(self, corpus: DocumentStore, keep_seconds: float) -> None:
+        self._corpus = corpus
+        self._keep_seconds = keep_seconds
+        self._after: tuple[Any, ...] | None = None
+        self._next_at = 0.0
+
+    async def __call__(self) -> None:
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + STEP_SECONDS
+        step = await self._corpus.purge(
+            after=self._after, keep_seconds=self._keep_seconds, limit=STEP
+        )
+        self._after = step.after
+        if step.deleted:
+            log.info("%d vectors that nothing needed were deleted", step.deleted)

@@ -1,0 +1,83 @@
+"""Another embedder: the old model's vectors serve until every text has one of the new.
+
+A process that is configured for another model says so once, when it starts; so of two that differ
+the one that was started last has its way. The vectors are the checkpoint: a run that is cut short
+goes on where it was. What is published meanwhile has vectors of the new model only, and is found by
+its words until the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.documents.embed_batches import Embed
+from penstock.documents.jobs import EMBEDDER_LANE, Enqueue
+from penstock.documents.pipeline import BATCH, IngestDeps, Result
+from penstock.engine.context import JobContext
+from penstock.ports.documents import DocumentStore, ServingModel
+
+REEMBED = "ingest.reembed"
+LATER_SECONDS = 5.0
+"""Until another process is given the chance to run a job that this one cannot."""
+SOME = 1000
+"""Texts read at a time: to find them, all that are done are passed over."""
+
+
+class Reembedding:
+    """Sees to it that the configured model will serve."""
+
+    def __init__(self, corpus: DocumentStore, model: str, enqueue: Enqueue) -> None:
+        self._corpus = corpus
+        self._model = model
+        self._enqueue = enqueue
+        self._wanted = False
+        self._number = 0
+        """Of the change that a job was enqueued for."""
+
+    async def __call__(self) -> None:
+        serving = await self._corpus.serving()
+        if not self._wanted:
+            if self._model not in (serving.model, serving.next) or self._is_back(serving):
+                await self._corpus.want(self._model)
+                serving = await self._corpus.serving()
+            self._wanted = True
+        if serving.next == self._model and serving.number != self._number:
+            # One that has failed or was cancelled is tried again by each process that starts.
+            key = f"{self._model}@{serving.number}"
+            await self._enqueue(REEMBED, {"model": self._model}, key=key, replace="finished")
+            self._number = serving.number
+
+    def _is_back(self, serving: ServingModel) -> bool:
+        """Somebody wanted another model, and this is the one before again."""
+        return serving.model == self._model and serving.next is not None
+
+
+def register(tools: IngestDeps, job: Callable[..., Callable[[Any], Any]]) -> None:
+    @job(REEMBED, lane=EMBEDDER_LANE)
+    async def reembed(ctx: JobContext, model: str) -> Result:
+        if model != tools.model:
+            ctx.run_later(LATER_SECONDS, f"needs a process whose embedder is {model}")
+        with tools.embedding(ctx) as ask:
+            return await _reembed(tools, ctx, ask)
+
+
+async def _reembed(tools: IngestDeps, ctx: JobContext, ask: Embed) -> Result:
+    corpus, model, given, done = tools.corpus, tools.model, ctx.remaining(), 0
+    while not await corpus.serve(model):
+        if (await corpus.serving()).next != model:
+            return {"late": True}
+        some = await corpus.to_reembed(model, SOME)
+        for start in range(0, len(some), BATCH):
+            if done and ctx.remaining() < given / 2:
+                ctx.run_later(0.0, f"{done} texts embedded")
+            batch = some[start : start + BATCH]
+            vectors = await ask([one.text for _, one in batch])
+            known: dict[str, dict[str, bytes]] = {}
+            for (tenant, one), vector in zip(batch, vectors, strict=True):
+                known.setdefault(tenant, {})[one.hash] = vector
+            for tenant, theirs in known.items():
+                await corpus.put_vectors(tenant, model, theirs)
+            done += len(batch)
+            ctx.progress(0.0, f"{done} texts embedded")
+    return {"embedded": done}

@@ -1,0 +1,557 @@
+"""`app.corpus`: documents in, and out again as what they say."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Mapping,
+    Sequence,
+)
+from dataclasses import replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from penstock.adapters.blobs.address import BucketAddress, ObjectAddress, is_object, object_address
+from penstock.documents.addresses import Remote, Request, digest_of, name_of, shown
+from penstock.documents.download import Before, Brought, bring, lane_of_host
+from penstock.documents.embedding import Embedding
+from penstock.documents.jobs import EMBED, FETCH, PARSE, SCAN, Enqueue, log_of, start
+from penstock.documents.names import Names
+from penstock.documents.parse.pool import ParserPool
+from penstock.documents.pipeline import IngestDeps
+from penstock.documents.purge import Purge
+from penstock.documents.reconcile import DocumentReconciler
+from penstock.documents.reembed import Reembedding
+from penstock.engine.context import JobContext
+from penstock.engine.orchestrator import Chore
+from penstock.engine.waiters import LogWaiters
+from penstock.errors import (
+    BlobMissing,
+    DocumentNotFound,
+    PenstockError,
+    StoreUnavailable,
+    ValidationError,
+    WaitTimeout,
+)
+from penstock.model.document import (
+    DEFAULT_COLLECTION,
+    Document,
+    DocumentRef,
+    DocumentState,
+    StoredChunk,
+    Upload,
+)
+from penstock.model.job import Priority, PriorityName
+from penstock.outbound.web_address import WebAddress, check, web_address
+from penstock.ports.blobs import Blob
+from penstock.ports.documents import Accepted, Scope, Version
+from penstock.ports.queue import JobQueue
+from penstock.retrieval.fusion import Weights
+from penstock.retrieval.relevance import Cutoff
+from penstock.retrieval.search import SearchResult, search
+from penstock.text.normalize import storable
+
+log = logging.getLogger("penstock.ingest")
+
+READ_BYTES = 1 << 20
+LOOK_SECONDS = 1.0
+"""Whoever waits for a document also looks this often: not every change is in its log."""
+NOT_LOOKED_FOR = "personal data is not looked for: it is masked in every document"
+FAILED_BEFORE = "the same content has failed before, and is tried again only with `retry`"
+
+_WORD = re.compile(r"\w")
+
+Content = bytes | str | Path | AsyncIterable[bytes]
+"""Bytes as they are, text, a file, or bytes as they come."""
+Source = Content | Blob
+"""Or what was received before."""
+HandOver = Callable[[Document, Priority], Awaitable[bool]]
+"""Passes an accepted document on to whoever enqueues its job by `begin`; False where nobody has
+taken it."""
+
+
+class Library:
+    """The documents of an app. What is done with them is done by jobs; see `pipeline`."""
+
+    def __init__(
+        self,
+        tools: IngestDeps,
+        queue: JobQueue,
+        enqueue: Enqueue,
+        logs: LogWaiters,
+        embedding: Embedding,
+        remote: Remote,
+        most_bytes: int,
+        fingerprint: str,
+        purge: Purge,
+        patience: float,
+        cutoff: Callable[[str], Cutoff],
+    ) -> None:
+        self._tools = tools
+        self._queue = queue
+        self._enqueue = enqueue
+        self._logs = logs
+        self._embedding = embedding
+        self._remote = remote
+        self._most_bytes = most_bytes
+        self._fingerprint = fingerprint
+        self._purge = purge
+        self._patience = patience
+        self._cutoff = cutoff
+        self._names = Names(tools.mask)
+        self._passed_on: HandOver | None = None
+
+    def hand_over(self, to: HandOver) -> None:
+        """From now on accepted documents are passed on, instead of their jobs being enqueued."""
+        self._passed_on = to
+
+    async def open(self) -> None:
+        await self._tools.corpus.open()
+        for pool in self._pools():
+            pool.open()
+
+    async def close(self) -> None:
+        for pool in self._pools():
+            await pool.close()
+        await self._tools.blobs.close()
+        await self._tools.objects.close()
+        await self._tools.corpus.close()
+        await self._embedding.close()
+
+    def _pools(self) -> list[ParserPool]:
+        reader = self._tools.scan_reader
+        return [self._tools.parser] if reader is None else [self._tools.parser, reader.pool]
+
+    def chores(self, kinds: Container[str]) -> list[Chore]:
+        """What a process that works on documents does beside its jobs. ConfigError where it could
+        not do them: better none starts than every scan fails."""
+        if not any(kind in kinds for kind in (FETCH, PARSE, EMBED)):
+            return []
+        tools = self._tools
+        if tools.scan_reader is not None and SCAN in kinds:
+            tools.scan_reader.check()
+        return [
+            DocumentReconciler(tools, self._remote, self._queue, self._enqueue, self._patience),
+            Reembedding(tools.corpus, tools.model, self._enqueue),
+            self._purge,
+        ]
+
+    def check(self) -> None:
+        """MissingExtra where documents could be accepted but none would become searchable."""
+        self._embedding.check()
+
+    async def search(
+        self,
+        question: str,
+        *,
+        tenant: str = "default",
+        collections: Sequence[str] | None = None,
+        documents: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        weights: Weights | None = None,
+        seconds: float | None = None,
+    ) -> SearchResult:
+        """The passages that answer best, by their words and by what they mean; none where nothing
+        has to do with the question (settings `search_min_*`). The question is masked too: it goes
+        to the embedder, and what it names is masked in every passage. Personal data in it is not
+        looked for, and `note` says so. TimeoutError after `seconds`, which the store is told
+        too."""
+
+        def masked() -> tuple[str, Scope]:
+            names = self._names
+            return self._tools.mask(question).text, Scope(
+                tenant,
+                None if collections is None else [names.collection(one) for one in collections],
+                None if documents is None else [names.id(one) for one in documents],
+                names.metadata(metadata or {}),
+            )
+
+        async with asyncio.timeout(seconds) as limited:
+            size = _size(question, *(collections or ()), *(documents or ()), metadata=metadata)
+            text, scope = await self._tools.masked(masked, size)
+            asked = self._tools.mask.without_labels(text)
+            if asked != text and not _WORD.search(asked):
+                return SearchResult([], "hybrid", NOT_LOOKED_FOR)
+            model = (await self._tools.corpus.serving()).model or self._tools.model
+            found = await search(
+                self._tools.corpus,
+                asked,
+                scope,
+                model=model,
+                embed=partial(self._embedding.question, model, tenant),
+                limit=limit,
+                weights=weights,
+                cutoff=self._cutoff(model),
+                until=limited.when(),
+            )
+            if asked != text:
+                notes = filter(None, [NOT_LOOKED_FOR, found.note])
+                found = replace(found, note="; ".join(notes))
+            return found
+
+    async def receive(self, parts: AsyncIterable[bytes]) -> Blob:
+        """Store bytes as they come, for `add` once the rest of a request is known. What is never
+        given to `add` is to be dropped, or swept away hours later."""
+        self.check()
+        return await self._tools.blobs.put(parts, most=self._most_bytes)
+
+    async def drop(self, blob: Blob) -> None:
+        await self._tools.blobs.delete(blob.key)
+
+    async def bring(self, ctx: JobContext, url: str, *, before: Before | None = None) -> Brought:
+        """In a job: store what an address holds, for `add`. `before` is asked before every hop,
+        see `JobFetch`."""
+        return await bring(self._tools, ctx, url, most=self._most_bytes, before=before)
+
+    async def lane_of(self, host: str) -> str:
+        """The lane that requests to a host are made in."""
+        return await lane_of_host(self._tools, host)
+
+    async def add(
+        self,
+        source: Source,
+        *,
+        id: str | None = None,  # noqa: A002 (what users call it)
+        collection: str = DEFAULT_COLLECTION,
+        title: str = "",
+        origin: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        charset: str = "",
+        tenant: str = "default",
+        priority: PriorityName | Priority = "medium",
+        retry: bool = False,
+    ) -> Document:
+        """Accept a document: once this returns it is never lost. The same content under the same
+        id changes nothing; other content replaces what is there once it is ready. The same content
+        that has failed before is tried again only with `retry`: what comes back is the failed
+        document, with its error, and a message that says so.
+
+        `origin` says where it came from, for people; of an HTML page from the web the main text is
+        kept. `charset` is the encoding of its text as a server has named it. Without an `id` the
+        file's name, else the content, is its id. A blob is the library's from here on, also when
+        this fails: by then the document may be accepted.
+        """
+        self.check()
+        if isinstance(source, Path):
+            origin = origin or str(source)
+            id = id or source.name  # noqa: A001
+        names = self._names
+        try:
+            # All is checked before a byte is stored. The id is a stand-in where the content is it.
+            rank = Priority.parse(priority)
+            ref = await self._ref(tenant, collection, id or "content")
+            known, title, origin, charset = await self._tools.masked(
+                lambda: (
+                    names.metadata(metadata or {}),
+                    names.text(title),
+                    names.text(origin),
+                    names.text(charset),
+                ),
+                _size(title, origin, charset, metadata=metadata),
+            )
+        except PenstockError:
+            if isinstance(source, Blob):
+                await self.drop(source)
+            raise
+        blob = source if isinstance(source, Blob) else await self.receive(_parts(source))
+        if not id:
+            ref = await self._ref(tenant, collection, blob.key[:16])
+        digest = digest_of(blob.key[:64], title, origin, known, self._fingerprint, charset)
+        upload = Upload(
+            ref, blob.key, digest, blob.size, title, origin, known, charset=charset, retry=retry
+        )
+        return await self._accept(upload, rank)
+
+    async def add_url(
+        self,
+        url: str,
+        *,
+        id: str | None = None,  # noqa: A002
+        collection: str = DEFAULT_COLLECTION,
+        title: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        tenant: str = "default",
+        priority: PriorityName = "medium",
+        buckets: Sequence[BucketAddress] = (),
+    ) -> Document:
+        """Accept a document that the workers fetch, from the open internet or from what the
+        setting `fetch_allow` names; AddressRefused for what can be told not to be. Once this
+        returns it is not lost. Without an `id` the address is its id. The same again fetches
+        again; if that brings the same content, nothing changes.
+
+        With `buckets` it may also be an object in one of them, below its prefix
+        (`s3://bucket/prefix/name`), which is read and left as it is."""
+        self.check()
+        names, rank, endpoint = self._names, Priority.parse(priority), None
+        address: WebAddress | ObjectAddress
+        if buckets and is_object(url):
+            address = object_address(url, buckets)
+            endpoint = address.bucket.endpoint
+        else:
+            address = web_address(url)
+            check(address, self._remote.allow)
+        ref = await self._ref(tenant, collection, id or name_of(address))
+        known, title, source = await self._tools.masked(
+            lambda: (
+                names.metadata(metadata or {}),
+                names.text(title),
+                names.text(shown(address)),
+            ),
+            _size(title, url, metadata=metadata),
+        )
+        blob = await Request(address.url, title, endpoint).keep(self._tools.blobs)
+        digest = digest_of(address.url, title, source, known, self._fingerprint, "")
+        upload = Upload(ref, blob.key, digest, 0, title, source, known, remote=True, retry=True)
+        return await self._accept(upload, rank)
+
+    async def _accept(self, upload: Upload, priority: Priority) -> Document:
+        before = await self._tools.corpus.original(upload.ref)
+        try:
+            accepted = await self._tools.corpus.accept(upload)
+            if self._failed_before(accepted) and before and await self._is_gone(before):
+                accepted = await self._tools.corpus.accept(replace(upload, retry=True))
+        except PenstockError:
+            await self._tools.blobs.delete(upload.blob)
+            raise
+        # Interrupted before here, it may be accepted or not: then the reconciler finds out.
+        spare = before if accepted.new else upload.blob
+        if accepted.new:
+            pass_on, document = self._passed_on, accepted.document
+            if pass_on is None or not await pass_on(document, priority):
+                await self._start(document, upload.blob, priority)
+        if spare is not None:
+            await _now_or_later(self._tools.let_go(spare))
+        if self._failed_before(accepted):
+            return replace(accepted.document, message=FAILED_BEFORE)
+        return accepted.document
+
+    async def begin(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        generation: int,
+        tenant: str = "default",
+        priority: PriorityName = "medium",
+    ) -> bool:
+        """Enqueue the job of a document that was passed on; once, however often this is called.
+        False where there is nothing to do: it is replaced, deleted, or was worked on before."""
+        rank, ref = Priority.parse(priority), await self._ref(tenant, collection, id)
+        document, blob = await self._tools.corpus.get(ref), await self._tools.corpus.original(ref)
+        if document is None or blob is None or document.generation != generation:
+            return False
+        if document.state is not DocumentState.PROCESSING:
+            return False
+        await self._start(document, blob, rank)
+        return True
+
+    @staticmethod
+    def _failed_before(accepted: Accepted) -> bool:
+        return not accepted.new and accepted.document.state is DocumentState.FAILED
+
+    async def _is_gone(self, blob: str) -> bool:
+        """Whether a failed document could not be tried again from what is there."""
+        try:
+            await self._tools.blobs.check(blob)
+        except BlobMissing:
+            return True
+        return False
+
+    async def _start(self, document: Document, blob: str, priority: Priority) -> None:
+        if document.remote:
+            await self._remote.start(self._enqueue, document, blob, priority)
+        else:
+            await start(self._enqueue, document, blob, priority)
+
+    async def retry(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+        priority: PriorityName = "medium",
+    ) -> Document:
+        """Try a failed document again, from its original, or from its address where that was not
+        fetched. What went wrong stays on it until it is published. BlobMissing where the original
+        is gone: add it again."""
+        rank = Priority.parse(priority)
+        document = await self.get(id, collection=collection, tenant=tenant)
+        ref = document.ref
+        if document.state is not DocumentState.FAILED:
+            raise ValidationError(
+                f"document {ref.id!r} is {document.state}; only a failed one is tried again"
+            )
+        blob = await self._tools.corpus.original(ref)
+        if blob is not None:
+            await self._tools.blobs.check(blob)
+            again = await self._tools.corpus.retry(Version(ref, document.generation))
+            if again is not None:
+                await self._start(again, blob, rank)
+                return again
+        return await self.get(id, collection=collection, tenant=tenant)  # somebody was faster
+
+    def ref(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> DocumentRef:
+        """What a document of this name is stored under: the same, unless the name was masked."""
+        return self._names.ref(tenant, collection, id)
+
+    async def collections(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What collections of these names are stored under, each once."""
+        masked = await self._tools.masked(lambda: [self._names.collection(one) for one in names])
+        return tuple(dict.fromkeys(masked))
+
+    async def mask(self, texts: Sequence[str]) -> list[str]:
+        """Texts of any kind without the personal data in them."""
+        mask = self._tools.mask
+        return await self._tools.masked(
+            lambda: [mask(storable(text)).text for text in texts], _size(*texts)
+        )
+
+    def masked(self, text: str) -> str:
+        """A text about documents as it may be shown or logged."""
+        return self._names.text(text)
+
+    async def get(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> Document:
+        return await self._get(await self._ref(tenant, collection, id))
+
+    async def _ref(self, tenant: str, collection: str, name: str) -> DocumentRef:
+        return await self._tools.masked(lambda: self._names.ref(tenant, collection, name))
+
+    async def _get(self, ref: DocumentRef) -> Document:
+        document = await self._tools.corpus.get(ref)
+        if document is None:
+            raise DocumentNotFound(ref.id)
+        return document
+
+    async def wait(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+        timeout: float | None = None,
+    ) -> Document:
+        """The document once it is completed or failed."""
+        ref = await self._ref(tenant, collection, id)
+        log = log_of(ref)
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    # The log first: what changes after that wakes us.
+                    (seen,) = await self._queue.versions([(tenant, log)])
+                    document = await self._get(ref)
+                    if document.state is not DocumentState.PROCESSING:
+                        return document
+                    await self._logs.wait(tenant, log, seen, LOOK_SECONDS)
+        except TimeoutError:
+            raise WaitTimeout(f"document {ref.id!r} was not ready after {timeout:g} s") from None
+
+    async def documents(
+        self,
+        *,
+        tenant: str = "default",
+        collection: str | None = None,
+        states: Sequence[DocumentState] | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[Document]:
+        """The newest first; `before` is the generation of the last one of the page before."""
+        if collection is not None:
+            where = collection
+            collection = await self._tools.masked(lambda: self._names.collection(where))
+        return await self._tools.corpus.documents(
+            tenant,
+            collection=collection,
+            states=states,
+            limit=limit,
+            before=before,
+        )
+
+    async def collections_of(
+        self,
+        id: str | None = None,  # noqa: A002
+        *,
+        tenant: str = "default",
+    ) -> list[str]:
+        """Names of the collections that have documents, or the document of that id."""
+        if id is not None:
+            id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id  # noqa: A001 (as it is stored)
+        return await self._tools.corpus.collections(tenant, id)
+
+    async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
+        """How many documents are being worked on, in these collections or in all."""
+        return await self._tools.corpus.in_progress(tenant, collections)
+
+    async def chunks(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> list[StoredChunk]:
+        """What of a document can be found, in order."""
+        document = await self.get(id, collection=collection, tenant=tenant)
+        return await self._tools.corpus.chunks(document.ref)
+
+    async def delete(
+        self,
+        id: str,  # noqa: A002
+        *,
+        collection: str = DEFAULT_COLLECTION,
+        tenant: str = "default",
+    ) -> None:
+        """Remove a document, whatever is being done with it."""
+        ref = await self._ref(tenant, collection, id)
+        blob = await self._tools.corpus.delete(ref)
+        if blob is None:
+            raise DocumentNotFound(ref.id)
+        await _now_or_later(self._tools.blobs.delete(blob))
+
+
+async def _now_or_later(deleting: Awaitable[None]) -> None:
+    """The document is accepted, or gone, although its original cannot be deleted now."""
+    try:
+        await deleting
+    except StoreUnavailable as error:
+        log.warning("an original is left for the sweep: %s", error)
+
+
+async def _parts(source: Content) -> AsyncIterator[bytes]:
+    match source:
+        case bytes():
+            yield source
+        case str():
+            yield source.encode()
+        case Path():
+            with source.open("rb") as file:
+                while part := await asyncio.to_thread(file.read, READ_BYTES):
+                    yield part
+        case _:
+            async for part in source:
+                yield part
+
+
+def _size(*texts: str, metadata: Mapping[str, Any] | None = None) -> float:
+    """How many characters are to be masked; of metadata nobody knows before it is checked."""
+    return inf if metadata else sum(map(len, texts))

@@ -1,0 +1,85 @@
+"""A request to a service of this process, which asks others as a job does.
+
+A service beside the workers, or instead of them, has no job to make requests for. Its requests take
+permits all the same: the membership of the process holds their slots, so they are free when it
+dies, and the breaker counts each visit as it counts a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from penstock.engine.permit_queue import PermitHolder
+from penstock.engine.permits import PermitBroker
+from penstock.errors import DeadlineExceeded, PenstockError
+from penstock.outbound.http import HttpClient, JobHttp
+
+
+class RequestScope:
+    """See `penstock.ports.provider.ProviderContext`. `deadline` is on the queue's clock."""
+
+    __slots__ = ("_client", "_now", "deadline", "lanes", "tenant")
+
+    lane = ""
+
+    def __init__(
+        self,
+        desk: PermitBroker,
+        client: HttpClient,
+        now: Callable[[], float],
+        tenant: str,
+        deadline: float,
+        question: bool = False,
+    ) -> None:
+        self._client = client
+        self._now = now
+        self.tenant = tenant
+        self.deadline = deadline
+        self.lanes = ScopeLanes(desk, now, deadline, question)
+
+    @property
+    def http(self) -> JobHttp:
+        """Outgoing requests with a permit each, under this visit's deadline."""
+        return JobHttp(self._client.get, self, self.lanes, told=self._client.trace_hosts)
+
+    def left(self) -> float:
+        return self.deadline - self._now()
+
+    def remaining(self) -> float:
+        """Seconds left until the deadline, never below 0."""
+        return max(0.0, self.left())
+
+    def overdue(self) -> PenstockError:
+        return DeadlineExceeded("its deadline passed between two requests")
+
+
+class ScopeLanes(PermitHolder):
+    """The lanes as one visit sees them. With `question` jobs leave it a slot."""
+
+    def __init__(
+        self, desk: PermitBroker, now: Callable[[], float], deadline: float, question: bool
+    ) -> None:
+        self._desk = desk
+        self._now = now
+        self._deadline = deadline
+        self.number = desk.new_number()
+        self.question = question
+        self.trying: asyncio.Event | None = None
+        """Set once a request of it is the one try of a lane in trouble."""
+
+    @asynccontextmanager
+    async def request(self, name: str, *, patience: float | None = None) -> AsyncIterator[None]:
+        """Hold the right to make one request in lane `name`.
+
+        It waits for its turn as long as the visit lasts, or for `patience` seconds. LaneBusy where
+        the lane is in trouble, or its turn comes too late.
+        """
+        end = self._deadline
+        if patience is not None:
+            end = min(end, self._now() + patience)
+        async with self._desk.hold(name, self, end=end) as permit:
+            if permit.trial and self.trying is not None:
+                self.trying.set()
+            yield

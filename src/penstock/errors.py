@@ -1,0 +1,469 @@
+"""Every error Penstock raises on purpose.
+
+PenstockError
+├── ConfigError                 a setting is missing or wrong
+│   └── MissingExtra            an optional part of the package is not installed
+├── LifespanError               the app's lifespan failed to start, so no job is run
+├── QueueError
+│   ├── QueueUnavailable        cannot be reached now; nothing was stored; try again
+│   └── QueueUnusable           corrupt, not ours, or made by a newer Penstock; a person must act
+├── StoreUnavailable            the documents cannot be reached now
+├── IntakeError                 messages cannot be read; a person must act
+├── JobNotFound
+├── LaneNotFound
+├── DocumentNotFound
+├── TaskNotFound
+├── AnswerNotFound
+├── ModelReplaced               the store's vectors are made by another model by now
+├── KeyConflict                 same idempotency key, another payload
+├── TaskStopped                 the task takes no jobs until it is resumed
+├── ParentEnded                 the run that would enqueue a child is over
+├── JobFailed                   what `app.result` was asked for is not there: the job failed
+│   └── JobCancelled            or was cancelled
+├── WaitTimeout
+├── TooSlow                     a follower of a feed has not kept up
+├── RunLater                    raised by a handler: run me later, this run does not count
+├── Unavailable                 a dependency cannot be reached: the lane's fault or the job's
+│   └── RateLimited             it said to come back later
+│       └── Blocked             a search engine wants no programs, or no more of them
+├── LaneBusy                    no permit soon; the job is released and waits for the lane
+├── BrowserLost                 the browser ended before the page was read; retried
+├── ModelError                  a language model's answer is of no use; retried
+│   └── CutShort                it ended before its end
+├── JobTimeout                  a run took longer than the job's timeout; retried
+└── PermanentError              never retried
+    ├── ValidationError         a payload does not fit its handler, or a value is malformed
+    │   ├── PayloadTooLarge
+    │   └── AddressRefused      an address that is not fetched: not http(s), or not public
+    ├── ResultTooLarge
+    ├── DamagedRow              what the queue has stored of a job cannot be read
+    ├── ParserError             a document cannot be parsed; `reason` says why
+    ├── DocumentTooLarge
+    ├── RobotsRefused           the robots.txt of a web server asks not to fetch a page
+    ├── BlobMissing             an original is not in the blob store any more
+    ├── EmbedderError           an embedder's answer is not one vector for each text
+    ├── ProviderError           a search provider's answer is not what it documents
+    ├── AuthenticationError
+    ├── HttpError               4xx and the like: trying again does not change it
+    │   └── FetchError          an address that others named brings no document
+    ├── DeadlineExceeded        the job's absolute deadline has passed
+    └── ReleasedTooOften        asked to be run later more often than allowed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from penstock.text.normalize import storable
+
+
+class PenstockError(Exception):
+    """Base of all errors of this package."""
+
+
+class ConfigError(PenstockError):
+    """A setting is missing or wrong; the message names it and says what to do."""
+
+
+class LifespanError(PenstockError):
+    """The app's lifespan raised before it yielded. Its error is the cause; no job was run."""
+
+
+class MissingExtra(ConfigError):
+    """An optional part of the package is not installed; the message says how to install it."""
+
+
+class QueueError(PenstockError):
+    """The queue could not do what was asked."""
+
+
+class QueueUnavailable(QueueError):
+    """The queue cannot be reached or written now. Nothing was stored; try again later."""
+
+
+class QueueUnusable(QueueError):
+    """The queue is corrupt, not a Penstock queue, or made by a newer Penstock."""
+
+
+class StoreUnavailable(PenstockError):
+    """The store of documents cannot be reached or written now; try again later."""
+
+    address: str | None = None
+    """host:port of what could not be reached, where it is a server of its own."""
+
+
+class IntakeError(PenstockError):
+    """Messages cannot be read, and trying again does not change it. None is lost by it."""
+
+
+class DocumentNotFound(PenstockError):
+    """There is no such document, or it is another tenant's."""
+
+    def __init__(self, document_id: str) -> None:
+        super().__init__(f"no document {document_id!r}")
+
+
+class TaskNotFound(PenstockError):
+    """There is no such research task, or it is another tenant's."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"no task {task_id!r}")
+
+
+class AnswerNotFound(PenstockError):
+    """There is no such answer, or it is another tenant's."""
+
+    def __init__(self, answer_id: str) -> None:
+        super().__init__(f"no answer {answer_id!r}")
+
+
+class ModelReplaced(PenstockError):
+    """The documents are embedded by another model than this process is configured for."""
+
+
+class JobNotFound(PenstockError):
+    """No job with that id (or not for this tenant)."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(job_id)
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"no job with id {self.job_id!r}"
+
+
+class LaneNotFound(PenstockError):
+    """No lane of that name is in use."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"no lane {self.name!r} is in use; `penstock lanes` lists those that are"
+
+
+class KeyConflict(PenstockError):
+    """The idempotency key is already used for a job with another payload."""
+
+    def __init__(self, key: str, job_id: str) -> None:
+        super().__init__(key, job_id)
+        self.key = key
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return (
+            f"key {self.key!r} already belongs to job {self.job_id} with another payload; "
+            "use another key, or the same payload"
+        )
+
+
+class TaskStopped(PenstockError):
+    """The task has been stopped and takes no new jobs, also from its own; nothing was stored."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(task)
+        self.task = task
+
+    def __str__(self) -> str:
+        return f"task {self.task!r} is stopped and takes no jobs; resume it first"
+
+
+class ParentEnded(PenstockError):
+    """The run that would enqueue a child is over, so it can enqueue no more; nothing was stored."""
+
+    def __init__(self, parent_id: str) -> None:
+        super().__init__(parent_id)
+        self.parent_id = parent_id
+
+    def __str__(self) -> str:
+        return (
+            f"this run of job {self.parent_id} is over (cancelled, settled, or taken over by "
+            "another process), so it can enqueue no more children; return, and do not retry"
+        )
+
+
+class JobFailed(PenstockError):
+    """The job whose result was asked for has failed; `error` is what its last run raised, as
+    stored: `error["type"]`, `error["message"]`, `error["retryable"]`."""
+
+    def __init__(self, job_id: str, kind: str, error: Mapping[str, Any] | None) -> None:
+        super().__init__(job_id, kind, error)
+        self.job_id = job_id
+        self.kind = kind
+        self.error = error or {}
+
+    def __str__(self) -> str:
+        why = f"{self.error.get('type')}: {self.error.get('message')}"
+        return f"job {self.job_id} ({self.kind}) failed: {why}"
+
+
+class JobCancelled(JobFailed):
+    """The job whose result was asked for was cancelled."""
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} ({self.kind}) was cancelled"
+
+
+class WaitTimeout(PenstockError, TimeoutError):
+    """The job was not finished within the time given to wait; it goes on."""
+
+
+class TooSlow(PenstockError):
+    """A follower of a feed has not read for so long that some entries are not at hand any more;
+    follow again from the last position."""
+
+    def __init__(self, kept: int) -> None:
+        super().__init__(kept)
+        self.kept = kept
+
+    def __str__(self) -> str:
+        return f"more than {self.kept} changes behind; follow again from the last position read"
+
+
+class RunLater(PenstockError):
+    """Raise in a handler to be run again after `delay` seconds without spending an attempt."""
+
+    def __init__(self, delay: float = 1.0, reason: str = "") -> None:
+        if not 0 <= delay <= 366 * 86400:
+            raise ValueError(f"delay must be between 0 s and a year, not {delay!r}")
+        super().__init__(delay, reason)
+        self.delay = float(delay)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason or f"run again in {self.delay:g} s"
+
+
+class Answered:
+    """Of an error that stands for the answer of an HTTP server: that answer. Secrets are hidden in
+    all but `response`, so it can be logged. Nothing is set where there was no answer."""
+
+    url: str | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: str = ""
+    """Its first 4 KiB, as text."""
+    response: Any = None
+    """The `httpx2.Response` itself, as it came."""
+
+
+class Unavailable(Answered, PenstockError):
+    """Raise when a dependency cannot be reached, times out or answers 5xx.
+
+    If others find the same, it is an outage of the lane and the job has spent no attempt.
+    """
+
+    lane: str | None = None
+    """Where it happened; set by the permit it happened under."""
+    address: str | None = None
+    """host:port of what could not be reached, for the probe."""
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
+    told = False
+    """The lane has learnt of it: the permit it happened under has been given back."""
+
+
+class RateLimited(Unavailable):
+    """Raise when a dependency answers 429: the whole lane pauses for `retry_after` seconds."""
+
+    resets_after: float | None = None
+    """In how many seconds the provider's count starts anew, if it said so."""
+
+    def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after)
+        self.message = message
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Blocked(RateLimited):
+    """A search engine shows a CAPTCHA, or refuses, instead of results. It is left alone, by all
+    processes, for `retry_after` seconds; nothing is done to get around it."""
+
+    def __init__(self, engine: str, why: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{engine} has blocked us: {why}", retry_after)
+        self.engine = engine
+
+
+class BrowserLost(PenstockError):
+    """The browser, or its tab, ended before a page was read. Retried, in a new browser; it says
+    nothing of the search engine."""
+
+
+class LaneBusy(PenstockError):
+    """A lane will not give a permit soon. Let it pass: the engine runs the job again when the
+    lane has room, and counts no attempt."""
+
+    def __init__(self, lane: str, until: float, why: str) -> None:
+        super().__init__(lane, until, why)
+        self.lane = lane
+        self.until = until
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"lane {self.lane} is busy: {self.why}"
+
+
+class ModelError(PenstockError):
+    """A language model answered, but with nothing that can be used: empty, cut short, malformed.
+
+    Retried, because the same question may be answered otherwise.
+    """
+
+
+class CutShort(ModelError):
+    """A model's answer ended for want of tokens, or was withheld from some point on: what there is
+    of it is sound, and not all."""
+
+
+class JobTimeout(PenstockError, TimeoutError):
+    """One run of a job took longer than its timeout."""
+
+
+class PermanentError(PenstockError):
+    """Trying again cannot help: the job becomes a dead letter at once.
+
+    Any exception with a class attribute `retryable = False` is treated the same way.
+    """
+
+    retryable = False
+
+
+class DamagedRow(PermanentError):
+    """The stored row of a job cannot be read. It is not quoted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "what is stored of this job is damaged and cannot be read; restore a backup, or "
+            "discard it and enqueue it again"
+        )
+
+
+class ValidationError(PermanentError, ValueError):
+    """A payload does not fit the handler's signature or is not JSON, or a value is malformed."""
+
+
+class PayloadTooLarge(ValidationError):
+    """The payload is over the limit; store the data elsewhere and enqueue a reference."""
+
+
+class AddressRefused(ValidationError):
+    """An address that is not fetched: no plain http(s) URL, or not on the open internet and not
+    named by the setting `fetch_allow`."""
+
+
+class ResultTooLarge(PermanentError):
+    """The handler's result is over the limit; store it elsewhere and return a reference."""
+
+
+class ParserError(PermanentError):
+    """A document cannot be parsed. `reason` is one word, for programs: encrypted, corrupt, empty,
+    scanned (only pictures, and `scans` is none), unknown (no format we read), unreadable (no such
+    file), oversized, bomb, slow, memory, crashed.
+
+    Never retried: the same bytes end the same way. Redrive it once the limits are higher.
+    """
+
+    def __init__(
+        self, message: str = "the document cannot be parsed", reason: str = "corrupt"
+    ) -> None:
+        super().__init__(message, reason)
+        self.message = message
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class DocumentTooLarge(PermanentError):
+    """A document has more bytes than are accepted."""
+
+
+class RobotsRefused(PermanentError):
+    """The robots.txt of a web server asks programs like this one not to fetch a page, or says
+    nothing that can be read."""
+
+
+class BlobMissing(PermanentError):
+    """The original of a document is not in the blob store any more: upload it again."""
+
+
+class EmbedderError(PermanentError):
+    """An embedder answered, but not with one sound vector of the right size for each text.
+
+    Permanent, because the same texts would bring the same answer; nothing of it was stored.
+    """
+
+
+class ProviderError(PermanentError):
+    """A search provider answered, but not with results in the form it documents.
+
+    Permanent, because the same query would bring the same answer. Quotes nothing of it.
+    """
+
+
+class AuthenticationError(Answered, PermanentError):
+    """Credentials were refused. Three jobs in a row block the lane: then nothing dies of it."""
+
+    status: int | None = None
+    """The HTTP status, if there was an answer."""
+    lane: str | None = None
+    told = False
+
+
+class HttpError(Answered, PermanentError):
+    """An HTTP answer that trying again does not change: 4xx, a body too large, a bad URL.
+
+    `status`, `url`, `headers`, `body` and `response` tell what the server said.
+    """
+
+    lane: str | None = None
+    told = False
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message, status)
+        self.message = message
+        self.status = status
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class FetchError(HttpError):
+    """An address that somebody named brings no document: 404, too many redirects, not for us."""
+
+
+class DeadlineExceeded(PermanentError, TimeoutError):
+    """The job's absolute deadline has passed."""
+
+
+class ReleasedTooOften(PermanentError):
+    """The job asked to be run later more often than allowed."""
+
+
+def is_permanent(error: BaseException, permanent: tuple[type[BaseException], ...] = ()) -> bool:
+    """Whether retrying after `error` is pointless: marked so by its class or by the handler."""
+    try:
+        marked = getattr(error, "retryable", True) is False
+    except Exception:  # an attribute that cannot be read marks nothing
+        marked = False
+    return marked or isinstance(error, permanent)
+
+
+def describe(error: BaseException, *, retryable: bool) -> dict[str, Any]:
+    """The stored form of an error; bounded, so that a huge message cannot bloat the queue."""
+    name = type(error).__name__
+    try:
+        message = storable(str(error)) or name
+    except Exception:
+        message = f"{name} (its message could not be had)"
+    if len(message) > 4000:
+        message = message[:4000] + f"... ({len(message)} characters)"
+    described = {"type": storable(name), "message": message, "retryable": retryable}
+    if isinstance(error, ParserError):
+        described["reason"] = error.reason  # what to do about it depends on that
+    return described

@@ -1,0 +1,135 @@
+"""Maps errors of a search to gRPC statuses, and back.
+
+A lane in trouble behind the librarian, such as that of a model, is not the librarian's own trouble:
+whoever asks learns which lane it was, as if it had searched by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from penstock.errors import (
+    AuthenticationError,
+    LaneBusy,
+    PenstockError,
+    QueueError,
+    RateLimited,
+    StoreUnavailable,
+    Unavailable,
+    ValidationError,
+)
+from penstock.librarian.v1 import librarian_pb2 as pb
+from penstock.ports.librarian import LANE
+
+log = logging.getLogger("penstock.librarian")
+
+KEY = "penstock-trouble-bin"
+HEARD = "penstock-heard"
+"""Sent by the service as soon as it begins: a deadline that passes after this word is that of a
+search, one that passes before it has met nobody."""
+FULL_SECONDS = 1.0
+"""After which whoever found the service full may come back."""
+
+
+class ServiceFull(PenstockError):
+    """The service has as many searches as it takes."""
+
+
+class CallFailure(NamedTuple):
+    """The failure of a call, as a gRPC status."""
+
+    code: grpc.StatusCode
+    message: str
+    trouble: pb.Trouble | None = None
+
+
+def ending_of(error: Exception, now: float) -> CallFailure:
+    """What the service says of an error. Bugs are logged here, and named by their type only."""
+    message = str(error)
+    match error:
+        case ValidationError():
+            return CallFailure(grpc.StatusCode.INVALID_ARGUMENT, message)
+        case ServiceFull():
+            full = pb.Trouble(kind=pb.Trouble.FULL, lane=LANE, seconds=FULL_SECONDS, why=message)
+            return CallFailure(grpc.StatusCode.RESOURCE_EXHAUSTED, message, full)
+        case LaneBusy(lane=lane, until=until, why=why):
+            left = max(0.0, until - now)
+            busy = pb.Trouble(kind=pb.Trouble.LANE_BUSY, lane=lane, seconds=left, why=why)
+            return CallFailure(grpc.StatusCode.RESOURCE_EXHAUSTED, message, busy)
+        case RateLimited(lane=str(lane), retry_after=seconds):
+            limited = pb.Trouble(
+                kind=pb.Trouble.RATE_LIMITED, lane=lane, seconds=seconds, why=message
+            )
+            return CallFailure(grpc.StatusCode.UNAVAILABLE, message, limited)
+        case Unavailable(lane=str(lane)):
+            gone = pb.Trouble(kind=pb.Trouble.UNAVAILABLE, lane=lane, why=message)
+            return CallFailure(grpc.StatusCode.UNAVAILABLE, message, gone)
+        case AuthenticationError(lane=str(lane)):
+            refused = pb.Trouble(kind=pb.Trouble.REFUSED, lane=lane, why=message)
+            return CallFailure(grpc.StatusCode.FAILED_PRECONDITION, message, refused)
+        case TimeoutError():
+            return CallFailure(grpc.StatusCode.DEADLINE_EXCEEDED, "the time was up")
+        case QueueError() | StoreUnavailable() | Unavailable():
+            return CallFailure(grpc.StatusCode.UNAVAILABLE, message)
+        case _:
+            log.error("a search failed in a way it should not", exc_info=error)
+            return CallFailure(
+                grpc.StatusCode.INTERNAL, f"the search failed: {type(error).__name__}"
+            )
+
+
+def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:
+    """The trouble of a lane behind the librarian, or None where it is its own."""
+    trouble = _trouble(error)
+    if trouble is None or trouble.kind == pb.Trouble.FULL:
+        return None
+    seconds = trouble.seconds if trouble.HasField("seconds") else None
+    match trouble.kind:
+        case pb.Trouble.LANE_BUSY:
+            return LaneBusy(trouble.lane, now + (seconds or 0.0), trouble.why)
+        case pb.Trouble.RATE_LIMITED:
+            found: Unavailable | AuthenticationError = RateLimited(trouble.why, seconds)
+        case pb.Trouble.UNAVAILABLE:
+            found = Unavailable(trouble.why)
+        case pb.Trouble.REFUSED:
+            found = AuthenticationError(trouble.why)
+        case _:  # of a newer version
+            return None
+    found.lane, found.told = trouble.lane, True
+    return found
+
+
+def own(error: grpc.aio.AioRpcError, address: str) -> PenstockError:
+    """The trouble of the librarian itself, as whoever asks raises it under its permit."""
+    where = f"librarian {address}: {error.details() or error.code().name}"
+    trouble = _trouble(error)
+    match error.code():
+        case grpc.StatusCode.INVALID_ARGUMENT:
+            return ValidationError(where)
+        case grpc.StatusCode.UNAUTHENTICATED:
+            return AuthenticationError(f"{where}; check the token")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if trouble is not None:
+            return RateLimited(where, trouble.seconds)
+        case _:
+            return lost(where, address)
+
+
+def lost(message: str, address: str) -> Unavailable:
+    found = Unavailable(message)
+    found.lane, found.address = LANE, address
+    return found
+
+
+def _trouble(error: grpc.aio.AioRpcError) -> pb.Trouble | None:
+    for key, value in error.trailing_metadata() or ():
+        if key == KEY and isinstance(value, bytes):
+            try:
+                trouble: pb.Trouble = pb.Trouble.FromString(value)
+                return trouble
+            except DecodeError:
+                return None
+    return None

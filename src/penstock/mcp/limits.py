@@ -1,0 +1,23 @@
+"""Answers that fit into what a model can read at once; the rest is had by a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+MAX_CHARACTERS = 20_000
+"""Of one answer, as JSON. Clients begin to cut by themselves, and without a cursor, soon after."""
+
+Answered = TypeVar("Answered", bound=BaseModel)
+
+
+async def fitting(ask: Callable[[int], Awaitable[Answered]], limit: int) -> Answered:
+    """What `ask(limit)` answers, with fewer items than `limit` where these are too large. One item
+    is always given, however large."""
+    answer = await ask(limit)
+    while limit > 1 and (size := len(answer.model_dump_json())) > MAX_CHARACTERS:
+        limit = max(1, min(limit - 1, limit * MAX_CHARACTERS // size))
+        answer = await ask(limit)
+    return answer

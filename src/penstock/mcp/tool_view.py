@@ -1,0 +1,105 @@
+"""A tool's view of the app, as its caller may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Resolve
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from penstock.api.tenant_view import TenantView
+from penstock.mcp.draining import Stopping
+from penstock.mcp.errors import CallRefused
+from penstock.mcp.waiting import MAX_WAIT
+from penstock.model.access import Caller, KeyScope
+
+if TYPE_CHECKING:
+    from penstock.app import Penstock
+
+T = TypeVar("T")
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension whose clients take tasks."""
+
+
+async def admit_all(tenant: str) -> None:
+    """For who has no limit to what is queued."""
+
+
+@dataclass(slots=True, frozen=True)
+class McpServices:
+    """Dependencies shared by all calls."""
+
+    app: Penstock
+    caller_of: Callable[[Any], Caller]
+    """Who makes an HTTP request; on stdio there is none, and the caller is always the same."""
+    stopping: Stopping
+    admit: Callable[[str], Awaitable[None]] = admit_all
+    """Raises Refused where there is no room for more work of a tenant."""
+    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Around every wait, for who counts them."""
+
+
+class ToolView(TenantView):
+    def __init__(self, service: McpServices, caller: Caller, *, tasks: bool) -> None:
+        super().__init__(service.app, caller.tenant)
+        self.caller = caller
+        self.tasks = tasks
+        """Whether the client takes an MCP task for what is not done yet, and asks by itself."""
+        self._service = service
+
+    async def admit(self) -> None:
+        """Before anything is made: Refused where the queue is full."""
+        await self._service.admit(self.tenant)
+
+    async def unless_stopping(self, wait: Awaitable[T]) -> T | None:
+        """What is waited for; None when the server is told to stop first."""
+        with self._service.waiting():
+            return await self._service.stopping.unless(wait)
+
+    def patience(self, asked: float) -> float:
+        """How long a tool waits. Not at all, where the client takes a task instead."""
+        return 0.0 if self.tasks else min(asked, MAX_WAIT)
+
+
+def desk_for(asked: ServerRequestContext[McpServices, Any], *scopes: KeyScope) -> ToolView:
+    """Refused where the caller lacks one of the scopes; without any they were asked for before."""
+    caller = asked.lifespan_context.caller_of(asked.request)
+    for scope in scopes:
+        if (lacks := caller.lacks(scope)) is not None:
+            raise CallRefused("forbidden", lacks)
+    return ToolView(asked.lifespan_context, caller, tasks=takes_tasks(asked))
+
+
+def takes_tasks(asked: ServerRequestContext[McpServices, Any]) -> bool:
+    """The extension is one of the new era; there each request tells what its client can do."""
+    if asked.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return False
+    declared = asked.session.client_capabilities
+    return declared is not None and TASKS in (declared.extensions or {})
+
+
+# Asynchronous, though they wait for nothing: others are run in a thread.
+
+
+async def _reading(context: Context[McpServices, Any]) -> ToolView:
+    return desk_for(context.request_context, KeyScope.READ)
+
+
+async def _writing(context: Context[McpServices, Any]) -> ToolView:
+    return desk_for(context.request_context, KeyScope.WRITE)
+
+
+async def _asking(context: Context[McpServices, Any]) -> ToolView:
+    return desk_for(context.request_context, KeyScope.WRITE, KeyScope.READ)
+
+
+ReadDesk = Annotated[ToolView, Resolve(_reading)]
+WriteDesk = Annotated[ToolView, Resolve(_writing)]
+AskDesk = Annotated[ToolView, Resolve(_asking)]
+"""Has something made of what is stored, and is told it."""

@@ -1,0 +1,267 @@
+"""Tools for stored documents: find passages, and read on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from mcp_types import CallToolResult
+from pydantic import BaseModel, Field
+
+from penstock.mcp.limits import fitting
+from penstock.mcp.results import NOTICE, Cursor, Notice, ToolResult, Untrusted, more
+from penstock.mcp.tool_view import ReadDesk
+from penstock.mcp.tools.define import define
+from penstock.model.document import Document
+from penstock.retrieval.search import MAX_HITS, Passage
+from penstock.text.fence import fenced
+
+MAX_PASSAGES = 30
+MAX_TEXT = 18_000
+MAX_LISTED = 100
+MAX_COLLECTIONS = 1000
+QUERY_LIMIT = 10_000
+URL_LIMIT = 2000
+
+Name = Annotated[str, Field(min_length=1, max_length=240)]
+Rank = Annotated[
+    str | None, Field(pattern="^[0-9]{1,3}$", description="Of the answer before: what comes next.")
+]
+
+
+class FoundPassage(BaseModel):
+    text: str
+    document: str = Field(description="Its id: what get_page takes, with `collection`.")
+    collection: str
+    title: str
+    source: str = Field(description="Where it came from: an address or a file name.")
+    pages: list[int] | None = Field(description="First and last page, where it has pages.")
+    section: list[str] = Field(description="The headings above it.")
+    start: int = Field(description="Where in the document's text it begins ...")
+    end: int = Field(description="... and ends.")
+    score: float = Field(description="The greater the better, among those of one answer.")
+    untrusted: Untrusted = True
+
+
+class FoundPassages(ToolResult):
+    passages: list[FoundPassage] = Field(description="The best first.")
+    mode: Literal["hybrid", "text"] = Field(
+        description="`text`: found by their words alone; `note` says why."
+    )
+    note: str
+    cursor: Cursor
+    notice: Notice = NOTICE
+
+    def in_words(self) -> str:
+        if not self.passages:
+            nothing = "Nothing was found. Other words may help, or there is nothing about it yet."
+            return f"{nothing} ({self.note})" if self.note else nothing
+        parts = [NOTICE, *(_quoted(one) for one in self.passages)]
+        return "\n\n".join([*parts, self.note] if self.note else parts) + more(self.cursor)
+
+
+def _quoted(passage: FoundPassage) -> str:
+    place = f"document {passage.document!r} in {passage.collection!r}"
+    if passage.pages:
+        place += f", pages {'-'.join(map(str, sorted(set(passage.pages))))}"
+    place += f", characters {passage.start}-{passage.end}, score {passage.score:.2f}"
+    return f"{place}\n{fenced(passage.text, passage.source or passage.document)}"
+
+
+class PageContent(ToolResult):
+    document: str
+    collection: str
+    title: str
+    url: str = Field(description="Where it came from.")
+    fetched_at: str | None = Field(description="When, for a page of the web.")
+    text: str = Field(description="Some of it: see `cursor`.")
+    start: int = Field(description="Where in the whole text this begins.")
+    total: int = Field(description="Characters of the whole text.")
+    cursor: Cursor
+    notice: Notice = NOTICE
+    untrusted: Untrusted = True
+
+    def in_words(self) -> str:
+        end = self.start + len(self.text)
+        told = f"{self.title}: characters {self.start} to {end} of {self.total}"
+        return f"{told}\n{fenced(self.text, self.url or self.document)}{more(self.cursor)}"
+
+
+class DocumentLine(BaseModel):
+    document: str = Field(description="Its id: what get_page takes.")
+    collection: str
+    title: str
+    source: str = Field(description="Where it came from: an address or a file name.")
+    state: Literal["processing", "completed", "failed"]
+    searchable: bool = Field(description="Whether a version of it can be found now.")
+    passages: int
+    error: str | None = Field(description="Why it failed.")
+    untrusted: Untrusted = True
+
+
+class DocumentList(ToolResult):
+    documents: list[DocumentLine] = Field(description="The newest first.")
+    cursor: Cursor
+    notice: Notice = NOTICE
+
+    def in_words(self) -> str:
+        if not self.documents:
+            return "There are no documents yet. ingest stores one, and research tasks store pages."
+        lines = [_described(one) for one in self.documents]
+        return fenced("\n".join(lines), "the list of documents") + more(self.cursor)
+
+
+def _described(one: DocumentLine) -> str:
+    line = f"- {one.document!r} in {one.collection!r}: {one.title or one.source}"
+    if one.state != "completed":
+        line += f" ({one.state}{', an older version is searchable' if one.searchable else ''})"
+    return line
+
+
+class Collections(ToolResult):
+    collections: list[str] = Field(description="By name.")
+    total: int = Field(description=f"How many there are; {MAX_COLLECTIONS} are named at most.")
+    untrusted: Untrusted = True
+
+    def in_words(self) -> str:
+        if not self.collections:
+            return "There are no collections yet: nothing is stored."
+        return fenced("\n".join(self.collections), "names of collections")
+
+
+async def search_corpus(
+    desk: ReadDesk,
+    query: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=QUERY_LIMIT,
+            description="A question or a few words, in any language.",
+        ),
+    ],
+    limit: Annotated[int, Field(ge=1, le=MAX_PASSAGES, description="Passages wanted.")] = 8,
+    collections: Annotated[
+        list[Name] | None, Field(max_length=100, description="Only these.")
+    ] = None,
+    cursor: Rank = None,
+) -> Annotated[CallToolResult, FoundPassages]:
+    """Find passages in what is stored here, by words and by meaning: pages that research tasks have
+    read, and documents that were ingested. Each passage comes with its citation: document,
+    collection, pages, offsets, source. Use it before searching outside. get_page reads on around a
+    passage."""
+    start = int(cursor or 0)
+
+    async def ask(count: int) -> FoundPassages:
+        end = min(start + count, MAX_HITS)
+        wanted = min(end + 1, MAX_HITS)  # one more tells whether there is more
+        result = await desk.corpus.search(
+            query, tenant=desk.tenant, collections=collections, limit=wanted
+        )
+        notes = [result.note] if result.note else []
+        if end == MAX_HITS == len(result.passages):
+            notes.append(f"only the best {MAX_HITS} passages are ranked; ask more narrowly")
+        return FoundPassages(
+            passages=[_found(one) for one in result.passages[start:end]],
+            mode="hybrid" if result.mode == "hybrid" else "text",
+            note="; ".join(notes),
+            cursor=str(end) if len(result.passages) > end else None,
+        )
+
+    return (await fitting(ask, limit)).result()
+
+
+def _found(passage: Passage) -> FoundPassage:
+    return FoundPassage(
+        text=passage.text,
+        document=passage.document.id,
+        collection=passage.document.collection,
+        title=passage.title,
+        source=passage.source,
+        pages=None if passage.pages is None else list(passage.pages),
+        section=list(passage.section),
+        start=passage.start,
+        end=passage.end,
+        score=passage.score,
+    )
+
+
+async def get_page(
+    desk: ReadDesk,
+    document: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=URL_LIMIT,
+            description="Of a result or passage; or the address of a page that was read.",
+        ),
+    ],
+    collection: Annotated[
+        Name | None, Field(description="Where it is, if several collections have this id.")
+    ] = None,
+    limit: Annotated[
+        int, Field(ge=100, le=MAX_TEXT, description="Characters to read at a time.")
+    ] = 10_000,
+    cursor: Annotated[
+        str | None,
+        Field(pattern="^[0-9]{1,12}$", description="Of the answer before: what comes next."),
+    ] = None,
+) -> Annotated[CallToolResult, PageContent]:
+    """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
+    read once a task or ingest has stored it. search_corpus finds the passages that matter without
+    reading all of it."""
+    page = await desk.research.page(
+        document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
+    )
+    return PageContent.model_validate(page.as_dict()).result()
+
+
+async def list_documents(
+    desk: ReadDesk,
+    collection: Annotated[Name | None, Field(description="Only of this one.")] = None,
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 50,
+    cursor: Annotated[str | None, Field(pattern="^[0-9]{1,18}$")] = None,
+) -> Annotated[CallToolResult, DocumentList]:
+    """List stored documents, the newest first: id, collection, title, source, and whether each can
+    be searched yet. To find something in them use search_corpus."""
+
+    async def ask(count: int) -> DocumentList:
+        found = await desk.corpus.documents(
+            tenant=desk.tenant,
+            collection=collection,
+            limit=count + 1,
+            before=None if cursor is None else int(cursor),
+        )
+        shown = found[:count]
+        return DocumentList(
+            documents=[_line(one) for one in shown],
+            cursor=str(shown[-1].generation) if len(found) > count else None,
+        )
+
+    return (await fitting(ask, limit)).result()
+
+
+def _line(document: Document) -> DocumentLine:
+    return DocumentLine(
+        document=document.ref.id,
+        collection=document.ref.collection,
+        title=document.title,
+        source=document.source,
+        state=document.state.value,
+        searchable=document.live,
+        passages=document.chunks,
+        error=None if document.error is None else document.message,
+    )
+
+
+async def list_collections(desk: ReadDesk) -> Annotated[CallToolResult, Collections]:
+    """List the names of the collections that documents are in, for `collection` and `collections`
+    of other tools. Pages that research tasks have read are in `web`."""
+    names = await desk.corpus.collections_of(tenant=desk.tenant)
+    return Collections(collections=names[:MAX_COLLECTIONS], total=len(names)).result()
+
+
+TOOLS = (
+    define(search_corpus, "Search stored documents", reads=True),
+    define(get_page, "Read a stored page", reads=True),
+    define(list_documents, "List stored documents", reads=True),
+    define(list_collections, "List collections", reads=True),
+)

@@ -1,0 +1,195 @@
+"""Tools to see why something does not go on, and to have it tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from mcp_types import CallToolResult
+from pydantic import BaseModel, Field
+
+from penstock.api.tenant_view import dead_letters
+from penstock.mcp.errors import CallRefused
+from penstock.mcp.limits import fitting
+from penstock.mcp.results import Cursor, ToolResult, more
+from penstock.mcp.tool_view import ReadDesk, WriteDesk
+from penstock.mcp.tools.define import define
+from penstock.model.access import KeyScope
+from penstock.model.job import Job
+from penstock.research.job_ids import log_of
+
+MOST = 100
+NAMED = 100
+"""Ids that are told of those redriven."""
+
+Kind = Annotated[
+    str | None,
+    Field(max_length=200, description="Only jobs of this kind, or a pattern: `ingest.*`."),
+]
+ErrorType = Annotated[
+    str | None,
+    Field(max_length=240, description="Only jobs that ended with this error: `FetchError`."),
+]
+
+
+class DeadLetter(BaseModel):
+    id: str = Field(description="Give it to `redrive`.")
+    kind: str
+    lane: str | None = Field(description="The outside service it needs.")
+    task: str | None = Field(description="What it was done for.")
+    attempts: int
+    failed_at: float | None = Field(description="Seconds since 1970.")
+    error_type: str
+    error: str
+
+
+class DeadLetterList(ToolResult):
+    dead_letters: list[DeadLetter] = Field(description="The newest first.")
+    cursor: Cursor
+
+    def in_words(self) -> str:
+        if not self.dead_letters:
+            return "There are no dead letters: no job has failed for good."
+        lines = [
+            f"{one.id} {one.kind}, {one.attempts} attempts: {one.error_type}: {one.error}"
+            for one in self.dead_letters
+        ]
+        return "\n".join(lines) + more(self.cursor)
+
+
+class RedriveResult(ToolResult):
+    count: int = Field(description="Jobs that are queued again.")
+    ids: list[str] = Field(description=f"Of the first {NAMED} of them.")
+
+    def in_words(self) -> str:
+        return f"{self.count} dead letters are queued again, with fresh retries."
+
+
+class Lane(BaseModel):
+    name: str
+    parent: str | None = Field(description="Its limits hold too.")
+    waiting: int = Field(description="Jobs that wait in it.")
+    in_flight: int = Field(description="Requests under way.")
+    max_parallel: int
+    spacing: float = Field(description="Seconds from one request to the next.")
+    breaker: Literal["closed", "suspect", "open"] = Field(
+        description="`open`: the service is down; it is tried again by itself."
+    )
+    retry_at: float | None = Field(description="Seconds since 1970.")
+    blocked_until: float | None
+    blocked_why: str | None = Field(description="Such as refused credentials: a person must act.")
+    per_day: int | None
+    used_today: int
+
+
+class LaneList(ToolResult):
+    lanes: list[Lane] = Field(description="By name.")
+    cursor: Cursor
+
+    def in_words(self) -> str:
+        if not self.lanes:
+            return "No lane is in use: nothing outside has been asked yet."
+        return "\n".join(map(_line, self.lanes)) + more(self.cursor)
+
+
+def _line(lane: Lane) -> str:
+    line = f"{lane.name}: {lane.waiting} waiting, {lane.in_flight} of {lane.max_parallel} in flight"
+    if lane.breaker != "closed":
+        line += f", breaker {lane.breaker}"
+    if lane.blocked_why:
+        line += f", blocked: {lane.blocked_why}"
+    if lane.per_day is not None:
+        line += f", {lane.used_today} of {lane.per_day} requests used today"
+    return line
+
+
+async def list_dead_letters(
+    desk: ReadDesk,
+    kind: Kind = None,
+    error_type: ErrorType = None,
+    task_id: Annotated[
+        str | None, Field(max_length=64, description="Only jobs of this research task.")
+    ] = None,
+    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 20,
+    cursor: Annotated[str | None, Field(max_length=64)] = None,
+) -> Annotated[CallToolResult, DeadLetterList]:
+    """List jobs that failed for good, with why. Nothing more is done about them until they are
+    redriven. Look here when pages or documents are missing and get_status does not say why. The
+    rest of a task goes on without them."""
+
+    where = dead_letters(kind, error_type, None if task_id is None else log_of(task_id))
+
+    async def ask(count: int) -> DeadLetterList:
+        found = await desk.jobs(where, count + 1, cursor)
+        shown = found[:count]
+        return DeadLetterList(
+            dead_letters=[_dead_letter(job) for job in shown],
+            cursor=shown[-1].id if len(found) > count else None,
+        )
+
+    return (await fitting(ask, limit)).result()
+
+
+def _dead_letter(job: Job) -> DeadLetter:
+    error: Mapping[str, Any] = job.error or {}
+    return DeadLetter(
+        id=job.id,
+        kind=job.kind,
+        lane=job.lane,
+        task=job.task,
+        attempts=job.attempts,
+        failed_at=job.finished_at,
+        error_type=str(error.get("type", "")),
+        error=str(error.get("message", "")),
+    )
+
+
+async def redrive(
+    desk: WriteDesk,
+    ids: Annotated[
+        list[Annotated[str, Field(max_length=64)]] | None,
+        Field(max_length=1000, description="Of list_dead_letters."),
+    ] = None,
+    kind: Kind = None,
+    error_type: ErrorType = None,
+    everything: Annotated[bool, Field(description="All dead letters there are.")] = False,
+) -> Annotated[CallToolResult, RedriveResult]:
+    """Try failed jobs again, with fresh retries. Do it once their cause is gone: what failed
+    because a page does not exist fails again. Say which by `ids`, `kind` or `error_type`, or set
+    `everything`."""
+    if all(one is None for one in (ids, kind, error_type)) != everything:
+        raise CallRefused("invalid", "say which: ids, kind or error_type; or everything=true alone")
+    await desk.admit()
+    again = await desk.redrive(dead_letters(kind, error_type, None, ids))
+    return RedriveResult(count=len(again), ids=again[:NAMED]).result()
+
+
+async def lane_status(
+    desk: ReadDesk,
+    limit: Annotated[int, Field(ge=1, le=MOST, description="How many to list.")] = 50,
+    cursor: Annotated[str | None, Field(max_length=512)] = None,
+) -> Annotated[CallToolResult, LaneList]:
+    """Show the outside services in use (lanes): how much waits for each, how fast each may be
+    asked, and which are down (`breaker` open) or blocked. Use it to explain why a task takes long.
+    Waiting costs nothing: jobs of a lane that is down wait, lose no attempts, and go on by
+    themselves once it is back."""
+    hosts = KeyScope.ADMIN in desk.caller.scopes
+    seen = sorted(await desk.lanes(hosts=hosts), key=lambda lane: lane.name)
+    left = [lane for lane in seen if cursor is None or lane.name > cursor]
+
+    async def ask(count: int) -> LaneList:
+        shown = left[:count]
+        return LaneList(
+            lanes=[Lane.model_validate(asdict(lane)) for lane in shown],
+            cursor=shown[-1].name if len(left) > count else None,
+        )
+
+    return (await fitting(ask, limit)).result()
+
+
+TOOLS = (
+    define(lane_status, "Show outside services", reads=True),
+    define(list_dead_letters, "List failed jobs", reads=True),
+    define(redrive, "Try failed jobs again", repeatable=True, outside=True),
+)

@@ -1,0 +1,541 @@
+"""`ctx.http`: outgoing requests that know their lane and their deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+from penstock.engine.run import Ongoing
+from penstock.engine.spans import answered, naming, requesting
+from penstock.errors import (
+    AuthenticationError,
+    HttpError,
+    LaneBusy,
+    RateLimited,
+    Unavailable,
+    ValidationError,
+)
+from penstock.lanes.reports import report_of
+from penstock.model.redact import HIDDEN, hidden
+from penstock.outbound.certificates import trusted
+from penstock.outbound.web_address import Allow
+from penstock.ports.provider import ProviderLanes
+from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
+from penstock.text.user_agent import user_agent
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from penstock.outbound.guard import GuardedClient, Resolver
+
+READ_TRIES = 3
+"""Times an idempotent read is tried within one run; each with a permit of its own."""
+READ_PAUSE = 0.2
+RATE_LIMITED_TRIES = 8
+"""Times a request is sent within one run while it is answered 429. By then a lane is as slow as it
+gets, if the request was alone in it."""
+MOMENT = 0.001
+HOPS = 10
+BODY_LIMIT = 64 * 1024 * 1024
+TOLD_BYTES = 4096
+"""Of the body of an answer that is raised as an error, kept with it as text."""
+TOLD_SECONDS = 2.0
+LONG_PART = re.compile(r"(?<=/)([^/]{4})[^/]{16,}")
+PATH_LIMIT = 100
+"""Characters of a path in an error's message; its `url` has all of it."""
+PARSED_BYTES = 65536
+"""In JSON up to this size secrets are hidden by their names."""
+REDIRECTS = (301, 302, 303, 307, 308)
+RESET_HEADERS = ("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset")
+EPOCHS = 1e9
+"""A number this large is a time, not a number of seconds."""
+BRIEF = (502, 503, 504)
+SECRETS = (
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "x-api-key",
+    "crossref-plus-api-token",
+)
+"""Headers that go only to the host that the caller named."""
+
+
+class HttpClient:
+    """The connection pools of a process: one for what its own code names, and a guarded one."""
+
+    def __init__(
+        self, allow: Allow = frozenset(), contact: str = "", trace_hosts: str = ""
+    ) -> None:
+        self.trace_hosts = frozenset(
+            host.strip().lower() for host in trace_hosts.split(",") if host.strip()
+        )
+        """Who is told which trace a request belongs to: services of one's own."""
+        self.allow = allow
+        """What the guarded one may reach besides the open internet."""
+        self.agent = user_agent(contact)
+        """How it introduces itself."""
+        self._client: httpx2.AsyncClient | None = None
+        self._guarded: GuardedClient | None = None
+        self._resolver: Resolver | None = None
+
+    async def get(self) -> httpx2.AsyncClient:
+        """The client, with everything loaded that a first request would load: that takes longer
+        than a permit may be late."""
+        if self._client is None:
+            from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+            import anyio.lowlevel  # here, because many processes make no requests
+            import httpx2
+
+            _hush()
+            limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+            # Jobs of all tenants share it: what one is told to remember is not sent by another.
+            forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            self._client = httpx2.AsyncClient(verify=trusted(), limits=limits, cookies=forgetful)
+            await anyio.lowlevel.checkpoint()
+        return self._client
+
+    async def guarded(self) -> GuardedClient:
+        """The client for addresses that others name."""
+        if self._guarded is None:
+            import anyio.lowlevel
+
+            from penstock.outbound.guard import GuardedClient, GuardedNetwork, Resolver
+
+            self._resolver = Resolver()
+            self._guarded = GuardedClient(GuardedNetwork(self.allow, self._resolver))
+            await anyio.lowlevel.checkpoint()
+        return self._guarded
+
+    async def close(self) -> None:
+        for client in (self._client, self._guarded):
+            if client is not None:
+                await client.aclose()
+        if self._resolver is not None:
+            self._resolver.close()
+        self._client = self._guarded = self._resolver = None
+
+
+class JobHttp:
+    """One job's requests.
+
+    Each takes a permit: in `lane` if given, else in the job's own lane, else in the lane of
+    the host. The job's first request in its own lane uses the permit it was started with.
+    Errors are raised as what they mean: Unavailable, RateLimited, AuthenticationError, or
+    HttpError for other 4xx, which is not retried. With `again` a request that is answered 429 is
+    made again under a permit of that, up to RATE_LIMITED_TRIES times in all.
+    """
+
+    def __init__(
+        self,
+        client: Callable[[], Awaitable[httpx2.AsyncClient | GuardedClient]],
+        run: Ongoing,
+        lanes: ProviderLanes,
+        *,
+        probed: bool = True,
+        told: frozenset[str] = frozenset(),
+        again: ProviderLanes | None = None,
+    ) -> None:
+        self._client = client
+        self._run = run
+        self._lanes = lanes
+        self._again = again
+        self._told = told
+        """Hosts that are told which trace a request belongs to."""
+        self._probed = probed
+        """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
+
+    async def get(self, url: str, **options: Any) -> httpx2.Response:
+        return await self.request("GET", url, **options)
+
+    async def post(self, url: str, **options: Any) -> httpx2.Response:
+        return await self.request("POST", url, **options)
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = BODY_LIMIT,
+        patience: float | None = None,
+        **options: Any,
+    ) -> httpx2.Response:
+        """The response with its body read. Reads are tried again briefly, writes never.
+        Each permit is waited for until the deadline, or for `patience` seconds; then LaneBusy."""
+        method = method.upper()
+        tries = READ_TRIES if method in ("GET", "HEAD") else 1
+        for attempt in range(1, tries + 1):
+            try:
+                return await self._follow(method, url, lane, max_bytes, patience, options)
+            except Unavailable as error:
+                brief = error.status in (None, *BRIEF) and not isinstance(error, RateLimited)
+                pause = READ_PAUSE * attempt
+                if attempt == tries or not brief or self._left() <= pause:
+                    raise
+                await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        lane: str | None = None,
+        max_bytes: int = BODY_LIMIT,
+        silence: float | None = None,
+        patience: float | None = None,
+        **options: Any,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body as it comes, under one permit that is held until the block ends. Nothing is
+        tried again, and no redirect followed. Unavailable where it breaks off, or where nothing
+        comes for `silence` seconds once it has begun."""
+        name = lane or self._run.lane or host_lane(_host(url))
+        async with self.exchange(method, url, name, options, patience) as response:
+            if response.status_code >= 400:
+                raise_for_status(await _beginning(response, url), name)
+            if response.status_code >= 300:
+                status = response.status_code
+                raise HttpError(f"{_shown(url)}: HTTP {status} is not followed", status)
+            async with aclosing(_parts(response, url, max_bytes, silence)) as parts:
+                yield parts
+
+    async def _follow(
+        self,
+        method: str,
+        url: str,
+        lane: str | None,
+        limit: int,
+        patience: float | None,
+        options: dict[str, Any],
+    ) -> httpx2.Response:
+        """Follow redirects, each hop with a permit in the lane of its host."""
+        first_host = _host(url)
+        lane = lane or self._run.lane or None
+        for _ in range(HOPS):
+            here = lane if _host(url) == first_host else None
+            response = await self._once(method, url, here, limit, patience, options)
+            target = response.headers.get("location")
+            if response.status_code not in REDIRECTS or not target:
+                return response
+            before, url = url, urljoin(url, target)
+            # Where a redirect leads is all in its address.
+            options = {name: value for name, value in options.items() if name != "params"}
+            if _host(url) != _host(before):
+                options = _without_secrets(options)
+            if response.status_code == 303 or (response.status_code < 307 and method == "POST"):
+                method, options = "GET", {}
+        raise HttpError(f"{_shown(url)}: more than {HOPS} redirects", 0)
+
+    async def _once(
+        self,
+        method: str,
+        url: str,
+        lane: str | None,
+        limit: int,
+        patience: float | None,
+        options: dict[str, Any],
+    ) -> httpx2.Response:
+        name = lane or host_lane(_host(url))
+        async with self.exchange(method, url, name, options, patience) as response:
+            whole = await _whole(response, url, limit)
+            raise_for_status(whole, name)
+            return whole
+
+    @asynccontextmanager
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        lane: str,
+        options: dict[str, Any],
+        patience: float | None = None,
+    ) -> AsyncIterator[httpx2.Response]:
+        """One request under a permit, its answer still to be read. What goes wrong until the
+        block ends is raised as what it means.
+
+        A 429 says that nothing was done: where there is `again`, that request waits for another
+        permit and is made again, unless its body can be sent only once. RateLimited where that
+        permit would come too late, or the lane's breaker has opened.
+        """
+        tries = RATE_LIMITED_TRIES if self._again and _repeatable(options) else 1
+        lanes = self._lanes
+        limited: RateLimited | None = None
+        async with AsyncExitStack() as stack:
+            for tries_left in reversed(range(tries)):
+                asking = self._asking(method, url, lane, options, patience, lanes, tries_left > 0)
+                try:
+                    response = await stack.enter_async_context(asking)
+                except RateLimited as error:
+                    lanes, limited = self._again or lanes, error
+                except LaneBusy as busy:
+                    if limited is None:
+                        raise
+                    raise limited from busy
+                else:
+                    yield response
+                    return
+
+    @asynccontextmanager
+    async def _asking(
+        self,
+        method: str,
+        url: str,
+        lane: str,
+        options: dict[str, Any],
+        patience: float | None,
+        lanes: ProviderLanes,
+        raises_429: bool,
+    ) -> AsyncIterator[httpx2.Response]:
+        import httpx2
+
+        client = await self._client()  # before the permit
+        self._check_time()
+        asked = time.monotonic()
+        came, bug = False, None
+        async with lanes.request(lane, patience=patience):
+            waited = time.monotonic() - asked
+            try:
+                left = max(MOMENT, self._left())
+                with requesting(method, url, lane, waited) as span:
+                    if _host(url) in self._told:
+                        options = naming(span, options)
+                    async with (
+                        asyncio.timeout(left),
+                        client.stream(method, url, timeout=left, **options) as response,
+                    ):
+                        answered(span, response.status_code)
+                        if response.status_code == 429 and raises_429:
+                            raise_for_status(await _beginning(response, url), lane)
+                        came = True
+                        yield response
+            except (httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError) as error:
+                raise HttpError(f"{_shown(url)!r} cannot be requested: {error}", 0) from error
+            except (httpx2.TransportError, TimeoutError) as error:
+                raise self._unreachable(url, lane, error) from error
+            except httpx2.RequestError as error:
+                raise HttpError(f"{_shown(url)}: {error}", 0) from error
+            except Exception as error:
+                if not came or report_of(error) is not None:
+                    raise
+                bug = error  # of whoever reads the answer: it tells nothing of the lane
+        if bug is not None:
+            raise bug
+
+    def _check_time(self) -> None:
+        """Not under a permit: that our own time is over says nothing of the lane."""
+        if self._left() <= 0:
+            raise self._run.overdue()
+
+    def _left(self) -> float:
+        return self._run.left()
+
+    def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
+        parts = urlsplit(url)
+        place = parts.netloc.rpartition("@")[2]
+        problem = Unavailable(f"{place}: {type(error).__name__}: {error}".rstrip(": "))
+        problem.lane = lane
+        if self._probed:
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            problem.address = f"{parts.hostname}:{port}"
+        return problem
+
+
+def _hush() -> None:
+    """At INFO the library logs every address whole, with the keys and questions in it. Who sets a
+    level for its logger has asked for that."""
+    logger = logging.getLogger("httpx2")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
+
+
+def host_lane(host: str) -> str:
+    return f"host:{host}"
+
+
+async def _parts(
+    response: httpx2.Response, url: str, limit: int, silence: float | None = None
+) -> AsyncGenerator[bytes, None]:
+    """The body up to `limit`, whatever its length is said to be."""
+    body = response.aiter_bytes()
+    size, patience = 0, None
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                part = await anext(body, None)
+        except TimeoutError:
+            raise TimeoutError(f"nothing for {patience:g} s") from None
+        if part is None:
+            return
+        size, patience = size + len(part), silence
+        if size > limit:
+            raise HttpError(f"{_shown(url)}: body over {limit:,} bytes", response.status_code)
+        yield part
+
+
+async def _whole(response: httpx2.Response, url: str, limit: int) -> httpx2.Response:
+    """The answer with its body read."""
+    body = bytearray()
+    async for part in _parts(response, url, limit):
+        body += part
+    return _read(response, body)
+
+
+async def _beginning(response: httpx2.Response, url: str) -> httpx2.Response:
+    """The answer with so much of its body as is told with an error. Its status is the news: what
+    is not there in a moment, or breaks off, is not waited for."""
+    import httpx2
+
+    body = bytearray()
+    with suppress(TimeoutError, httpx2.TransportError):
+        async with (
+            asyncio.timeout(TOLD_SECONDS),
+            aclosing(_parts(response, url, BODY_LIMIT)) as parts,
+        ):
+            async for part in parts:
+                body += part
+                if len(body) >= TOLD_BYTES:
+                    break
+    return _read(response, body)
+
+
+def _read(response: httpx2.Response, body: bytearray) -> httpx2.Response:
+    headers = [  # the body is decoded now
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name not in ("content-encoding", "content-length", "transfer-encoding")
+    ]
+    return type(response)(
+        response.status_code, headers=headers, content=bytes(body), request=response.request
+    )
+
+
+def _repeatable(options: dict[str, Any]) -> bool:
+    """Whether a request can be sent twice: of a file or a stream nothing is left then."""
+    return all(_kept(options.get(name)) for name in ("content", "data", "files"))
+
+
+def _kept(body: Any) -> bool:
+    match body:
+        case dict():
+            return all(map(_kept, body.values()))
+        case list() | tuple():
+            return all(map(_kept, body))
+        case _:
+            return body is None or isinstance(body, str | bytes | int | float)
+
+
+def _without_secrets(options: dict[str, Any]) -> dict[str, Any]:
+    """What may go to another host than the caller named."""
+    kept = {name: value for name, value in options.items() if name not in ("auth", "cookies")}
+    if "headers" in kept:
+        kept["headers"] = {
+            name: value
+            for name, value in dict(kept["headers"]).items()
+            if name.lower() not in SECRETS
+        }
+    return kept
+
+
+def _shown(url: str) -> str:
+    """As it may stand in an error: without the password that is in some."""
+    scheme, slashes, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{place.rpartition('@')[2]}{slash}{path}"
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValidationError(f"{url!r} is no URL: {error}") from None
+    if not host:
+        raise ValidationError(f"{url!r} is no absolute URL")
+    return host
+
+
+def raise_for_status(response: httpx2.Response, lane: str, *, names_path: bool = True) -> None:
+    """Raise what a status from 400 on means. Unless it `names_path`, its message has the host of
+    the address alone: what others name may hold a secret."""
+    status = response.status_code
+    if status < 400:
+        return
+    url = response.request.url
+    where = f"{_place(url) if names_path else url.host}: HTTP {status}"
+    problem: RateLimited | Unavailable | AuthenticationError | HttpError
+    if status == 429:
+        problem = RateLimited(where, retry_after(response.headers.get("retry-after")))
+        problem.resets_after = _resets_after(response)
+    elif status >= 500:
+        problem = Unavailable(where)
+    elif status in (401, 403):
+        problem = AuthenticationError(f"{where}: check the credentials")
+    else:
+        problem = HttpError(where, status)
+    if not isinstance(problem, RateLimited):
+        problem.status = status
+    problem.lane, problem.response = lane, response
+    problem.url = hidden(str(response.request.url))
+    problem.headers = hidden(dict(response.headers))
+    problem.body = _told(response)[:TOLD_BYTES]
+    raise problem
+
+
+def _place(url: httpx2.URL) -> str:
+    """Host, port and path: no password, and no parameters, in which keys are sent. Of a long part
+    of the path, which may be a token, only its beginning."""
+    path = url.raw_path.decode("ascii", "replace").partition("?")[0].rstrip("/")
+    path = LONG_PART.sub(r"\1...", path)
+    if len(path) > PATH_LIMIT:
+        path = path[:PATH_LIMIT] + "..."
+    return url.netloc.decode("ascii", "replace") + path
+
+
+def _told(response: httpx2.Response) -> str:
+    """What the server said, with secrets hidden, also those it was sent; '' where that was not
+    read. Not all of it."""
+    said = _said(response)
+    asked = response.request
+    for name, value in (*asked.headers.items(), *asked.url.params.items()):
+        secret = value.rpartition(" ")[2]  # behind `Bearer`
+        if secret and hidden({name: value}) != {name: value}:
+            said = said.replace(secret, HIDDEN)
+    return said
+
+
+def _said(response: httpx2.Response) -> str:
+    import httpx2
+
+    try:
+        content = response.content
+    except httpx2.ResponseNotRead:
+        return ""
+    if len(content) <= PARSED_BYTES:
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return json.dumps(hidden(value), ensure_ascii=False)
+    text: str = hidden(content[: 2 * TOLD_BYTES].decode(response.encoding or "utf-8", "replace"))
+    return text
+
+
+def _resets_after(response: httpx2.Response) -> float | None:
+    """Seconds until the provider's count starts anew: some say how long, some at what time."""
+    for name in RESET_HEADERS:
+        value = response.headers.get(name, "").strip()
+        if value.isdecimal() and len(value) < 15:
+            told = float(value)
+            seconds = told if told < EPOCHS else max(0.0, told - time.time())
+            return min(seconds, LONGEST_RETRY_AFTER)
+    return None

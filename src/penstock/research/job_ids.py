@@ -1,0 +1,58 @@
+"""The jobs of a research task: what they are called and given, and by which id they are found.
+
+A search is done by one job, which asks providers and reads pages by others. The id of the first
+follows from the search and its run, so it can be asked for without having been noted anywhere, and
+enqueueing it twice makes one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.documents.jobs import Enqueue
+from penstock.model.ids import child_id
+from penstock.model.job import Job
+from penstock.model.research import Search, SearchRef
+from penstock.text.normalize import normalized
+
+SEARCH, FIND, PAGE = "research.search", "research.find", "research.page"
+SEARCH_LANE = "search"
+
+
+def new_task_id() -> str:
+    """Sorts by time, and cannot be guessed."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+
+
+def log_of(task: str) -> str:
+    """The log that tells what becomes of a task."""
+    return f"research:{task}"
+
+
+def job_id(search: Search) -> str:
+    return child_id(f"{'/'.join(search.ref)}@{search.run}", SEARCH, "", 1)
+
+
+def payload_of(ref: SearchRef, run: int) -> dict[str, Any]:
+    return {"task": ref.task, "search": ref.id, "run": run}
+
+
+def query_key(query: str, providers: Sequence[str]) -> str:
+    """Equal for queries that ask the same of the same providers."""
+    words = normalized("NFKC", query).casefold().split()
+    return f"{' '.join(words)}\n{','.join(sorted(providers))}"
+
+
+async def start(enqueue: Enqueue, search: Search) -> Job:
+    """Enqueue what does a search; once, however often this is called."""
+    return await enqueue(
+        SEARCH,
+        payload_of(search.ref, search.run),
+        job_id=job_id(search),
+        tenant=search.ref.tenant,
+        task=log_of(search.ref.task),
+        priority=search.priority,
+    )

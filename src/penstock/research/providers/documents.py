@@ -1,0 +1,68 @@
+"""The documents of this app, asked like any other provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from penstock.errors import ValidationError
+from penstock.model.finding import Finding, FindingsPage
+from penstock.model.providers import CORPUS
+from penstock.ports.provider import ProviderContext
+from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
+from penstock.research.providers.fields import known, line
+from penstock.research.providers.paged import checked
+from penstock.retrieval.search import MAX_HITS, Passage
+
+if TYPE_CHECKING:
+    from penstock.documents.service import Library
+
+PASSAGES = 3
+"""Asked for each document wanted: the best passages are often of the same one."""
+
+
+class DocumentsProvider:
+    """Finds documents of the tenant that asks, each once, by its best passage. They are all on one
+    page, and their text is here already: `extra` says where."""
+
+    name = lane = CORPUS
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    async def search(
+        self, asking: ProviderContext, query: str, limit: int, start: str | None = None
+    ) -> AsyncGenerator[FindingsPage, None]:
+        asked = checked(query, limit)
+        if start is not None:
+            raise ValidationError("a search of the corpus has one page only")
+        most = min(MAX_HITS, limit * PASSAGES)
+        found = await self._library.search(asked, tenant=asking.tenant, limit=most)
+        best: dict[str, Finding] = {}
+        for passage in found.passages:
+            finding = _finding(passage, found.note)
+            best.setdefault(finding.provider_id, finding)
+        yield FindingsPage(tuple(best.values())[:limit])
+
+
+def _finding(passage: Passage, note: str) -> Finding:
+    collection, document = passage.document.collection, passage.document.id
+    source = passage.source
+    path = f"collections/{quote(collection, safe='')}/documents/{quote(document, safe='')}"
+    return Finding(
+        provider=DocumentsProvider.name,
+        provider_id=path,
+        title=line(passage.title) or document,
+        url=source if canonical_url(source) else f"penstock:///{path}",
+        doi=doi_of(source),
+        arxiv_id=arxiv_id_of(source) if canonical_url(source) else None,
+        abstract=passage.text,
+        extra=known(
+            collection=collection,
+            document=document,
+            chunk=passage.chunk,
+            pages=None if passage.pages is None else list(passage.pages),
+            note=note or None,
+        ),
+    )

@@ -1,0 +1,68 @@
+"""An answer while it is made: its log, read on from where it was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from penstock.answers.event_text import in_words
+from penstock.answers.sentences import cited
+from penstock.api.tenant_view import TenantView
+from penstock.model.answer import Answer, Citation
+from penstock.server.dashboard.filters import visible
+
+PASSAGE = "passage-"
+"""How the ids of passages on a page begin; behind it is the number."""
+
+
+class AnswerLog:
+    """The events of an answer so far: what was done, in words, and the text as it is written."""
+
+    def __init__(self, desk: TenantView, answer_id: str) -> None:
+        self._desk = desk
+        self._id = answer_id
+        self._since = 0
+        self.steps: list[tuple[float, str]] = []
+        self._written = ""
+
+    async def read_on(self) -> None:
+        answers, tenant = self._desk.answers, self._desk.tenant
+        while news := await answers.events(self._id, self._since, tenant=tenant):
+            for one in news:
+                self._since = one.version
+                if one.what == "writing":  # whoever wrote before was interrupted
+                    self._written = ""
+                if one.what == "token":
+                    self._written += str(one.data["text"])
+                elif words := in_words(one):
+                    self.steps.append((one.at, words))
+
+    def text_of(self, answer: Answer) -> Markup:
+        """Its text; while it has none, what was written so far."""
+        if answer.over:
+            return with_links(answer.text, answer.citations, answer.unsupported)
+        known = {one.number for one in answer.evidence}
+        text, citations, _ = cited(self._written, known)
+        return with_links(text, citations, ())
+
+
+def with_links(
+    text: str, citations: Sequence[Citation], unsupported: Sequence[tuple[int, int]]
+) -> Markup:
+    """A text whose citations lead to their passages, and in which sentences without one are marked.
+    No citation is within such a sentence."""
+    marks = [(one.start, one.end, one.number) for one in citations]
+    marks += [(start, end, 0) for start, end in unsupported]
+    parts, done = [], 0
+    for start, end, number in sorted(marks):
+        parts.append(escape(visible(text[done:start])))
+        within = escape(visible(text[start:end]))
+        if number:
+            link = Markup('<a class="cite" href="#{}{}">{}</a>')
+            parts.append(link.format(PASSAGE, number, within))
+        else:
+            parts.append(Markup('<span class="uncited">{}</span>').format(within))
+        done = end
+    parts.append(escape(visible(text[done:])))
+    return Markup("").join(parts)

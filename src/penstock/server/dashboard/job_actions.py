@@ -1,0 +1,43 @@
+"""Actions on jobs from a page, and their results: also what was not done, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import Request
+
+from penstock.api.tenant_view import Changed
+from penstock.ports.queue import JobFilter
+from penstock.server.dashboard.pages import Flash
+from penstock.server.dashboard.session import PageContext
+from penstock.server.problems import Problem
+from penstock.server.routes.jobs import change_jobs
+
+Act = Literal["cancel", "redrive", "discard"]
+DONE: dict[Act, str] = {"cancel": "cancelled", "redrive": "queued again", "discard": "discarded"}
+DESTROYS: tuple[Act, ...] = ("cancel", "discard")
+REASONS = 5
+"""Refusals that are told one by one."""
+
+
+def act_of(given: str) -> Act:
+    if given not in DONE:
+        raise Problem(422, "invalid", f"this can be done to jobs: {', '.join(DONE)}")
+    return given
+
+
+async def change(request: Request, visit: PageContext, what: Act, where: JobFilter) -> Flash:
+    if what == "redrive":
+        await request.app.state.depth.check(visit.desk.tenant)
+    return _told(what, await change_jobs(request, visit.desk, visit.caller, what, where))
+
+
+def _told(what: Act, changed: Changed) -> Flash:
+    count = len(changed.ids)
+    said = f"{count:,} {'job was' if count == 1 else 'jobs were'} {DONE[what]}."
+    if changed.refused:
+        said += f" {len(changed.refused):,} not:"
+        said += "".join(f"\n{job_id}: {why}" for job_id, why in changed.refused[:REASONS])
+        if len(changed.refused) > REASONS:
+            said += "\n..."
+    return Flash("good" if count else "bad", said)

@@ -1,0 +1,114 @@
+"""Idempotency-Key: a request that is made twice is carried out once.
+
+What is made gets the id that the record of the request was begun with. So when a server dies
+between making it and keeping the answer, whoever sends the request again makes nothing twice; and
+once the record is forgotten, after `idempotency_seconds`, the key makes something new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from penstock.errors import PenstockError, QueueUnavailable, StoreUnavailable, Unavailable
+from penstock.model.ids import new_id
+from penstock.ports.access import AccessStore, Begun, Conflict, Done, InProgress
+from penstock.server.problems import Problem
+
+log = logging.getLogger("penstock.server")
+
+HEADER = "Idempotency-Key"
+KEY_LIMIT = 255
+KEPT = ("location", "content-type")
+REPLAYED = {"Idempotency-Replayed": "true"}
+
+
+def fingerprint(request: Request, *content: Any) -> str:
+    """What must be the same for two requests to be the same one."""
+    told = [request.method, request.url.path, request.url.query, *content]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+async def once(
+    request: Request,
+    tenant: str,
+    print_of: str,
+    make: Callable[[str], Awaitable[Response]],
+    made: str = "",
+) -> Response:
+    """What `make` answers, or what it answered the last time. `made` is a new id for what it makes,
+    which others are told while it is under way; where it was begun before, `make` gets the id of
+    then."""
+    key = _key(request)
+    if key is None:
+        return await make(made)
+    access: AccessStore = request.app.state.access
+    route = _route(request)
+    holder = new_id()
+    begun = await access.begin(tenant, route, key, print_of, holder, made)
+    match begun:
+        case Done():
+            return Response(begun.body, begun.status, headers=dict(begun.headers) | REPLAYED)
+        case InProgress():
+            raise Problem(
+                409,
+                "in-progress",
+                "the same request is being carried out; ask for what it makes by this id"
+                if begun.made
+                else "the same request is being carried out",
+                headers={"Retry-After": "1"},
+                **({"id": begun.made} if begun.made else {}),
+            )
+        case Conflict():
+            raise Problem(
+                422, "key-reused", f"this {HEADER} was used for a request with another content"
+            )
+        case Begun():
+            pass
+    try:
+        response = await make(begun.made)
+    except (QueueUnavailable, StoreUnavailable, Unavailable, asyncio.CancelledError):
+        # It may be made: the key keeps its id.
+        await _end(access.release, tenant, route, key, holder)
+        raise
+    except (PenstockError, Problem):
+        await _end(access.abandon, tenant, route, key, holder)
+        raise
+    headers = [(name, response.headers[name]) for name in KEPT if name in response.headers]
+    try:
+        await access.finish(
+            tenant, route, key, holder, response.status_code, headers, bytes(response.body)
+        )
+    except PenstockError as error:
+        # It is made, and the record has its id: sent again, it makes nothing new.
+        log.warning("cannot keep the answer to a request: %s", error)
+    return response
+
+
+async def _end(end: Callable[..., Awaitable[bool]], *request: str) -> None:
+    try:
+        await end(*request)
+    except PenstockError as error:
+        log.warning("cannot free the key of a request, which frees itself later: %s", error)
+
+
+def _route(request: Request) -> str:
+    return f"{request.method} {request.scope['route'].path}"
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get(HEADER)
+    if key is not None and not (0 < len(key) <= KEY_LIMIT and key.isprintable()):
+        raise Problem(422, "invalid", f"{HEADER} is 1 to {KEY_LIMIT} printable characters")
+    return key

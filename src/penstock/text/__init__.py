@@ -1,0 +1,1 @@
+"""Text and formats: normalization, JSON, XML, fencing, redaction. Pure, no I/O."""

@@ -1,0 +1,58 @@
+"""JSON that others have written, read with care."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from penstock.errors import ValidationError
+
+DEPTH = 100
+"""Of values within values: well within what every later step of the way can follow."""
+MAX_VALUES = 100_000
+"""In one text. Half a million lists of nothing are a megabyte, and keep a process busy for a
+second: whoever parses them can do nothing else meanwhile, also in a thread."""
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def value_of(text: bytes | str, what: str) -> Any:
+    """JSON that every later step can take: not too deep, not of too many values, and of characters
+    only. ValidationError says of `what` why it is not."""
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
+        many = _values(text) > MAX_VALUES and _values(_without_strings(text)) > MAX_VALUES
+        value = None if many else json.loads(text)
+        if SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValidationError(f"{what} has half a character (\\ud800 to \\udfff)") from None
+    except (ValueError, RecursionError):
+        raise ValidationError(f"{what} is not JSON") from None
+    if many:
+        raise ValidationError(f"{what} has over {MAX_VALUES:,} values")
+    if text.count("[") + text.count("{") > DEPTH and _too_deep(value):
+        raise ValidationError(f"{what} has values within values, over {DEPTH} deep")
+    return value
+
+
+def _values(text: str) -> int:
+    """About how many values there are, at least; what is in strings counts, too."""
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+def _without_strings(text: str) -> str:
+    """What is outside of strings. By what is done to a whole text at once, whatever it holds."""
+    plain = text.replace("\\\\", "").replace('\\"', "")
+    return "".join(plain.split('"')[::2])
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEPTH):
+        within = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for some in within for one in some if isinstance(one, dict | list)]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,97 @@
+"""Operations for operators of a queue: dead letters, figures, processes, lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from penstock.engine.ticker import PeriodicKind, periodic_kinds
+from penstock.errors import LaneNotFound
+from penstock.lanes.registry import LaneRegistry
+from penstock.model.job import Job, JobState
+from penstock.ports.lanes import LaneCommand, LaneInfo
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import JobFilter, JobQueue
+
+
+class Operations:
+    """A part of `Penstock`, in a file of its own."""
+
+    queue: JobQueue
+    lanes: LaneRegistry
+
+    async def dead_letters(
+        self, where: JobFilter | None = None, *, limit: int = 100, before: str | None = None
+    ) -> list[Job]:
+        """Failed jobs, newest first."""
+        return await self.queue.find(_dead(where), limit, before)
+
+    async def redrive(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
+        """Queue dead letters again with fresh retries and their history; how many."""
+        return len(await self.queue.redrive(_dead(where, job_id)))
+
+    async def discard(self, where: JobFilter | None = None, *, job_id: str | None = None) -> int:
+        """Delete dead letters for good; how many."""
+        return len(await self.queue.discard(_dead(where, job_id)))
+
+    async def counts(self, tenant: str | None = None) -> list[KindCounts]:
+        """How many jobs of each kind are in each state; of one tenant, or of all."""
+        return await self.queue.counts(tenant)
+
+    async def dead_groups(self, tenant: str | None = None) -> list[DeadGroup]:
+        """Dead letters that failed alike, the most frequent first."""
+        return await self.queue.dead_groups(tenant)
+
+    async def processes(self) -> list[ProcessInfo]:
+        """The worker processes of this queue."""
+        return await self.queue.processes()
+
+    async def periodic(self) -> list[PeriodicKind]:
+        """The periodic kinds that worker processes of this queue work on, and their ticks."""
+        return periodic_kinds(await self.queue.processes(), self.queue.now())
+
+    async def lane_infos(self) -> list[LaneInfo]:
+        """The lanes in use: limits, requests in flight, jobs waiting, breaker, blocks."""
+        return await self.queue.lanes()
+
+    async def apply_lanes(self) -> None:
+        """Bring the lanes in use to the limits that are configured here. Done when workers
+        start; lanes not in use yet get theirs with their first job or permit."""
+        in_use = [lane.name for lane in await self.queue.lanes()]
+        await self.queue.configure([name for name in in_use if self.lanes.configured(name)])
+
+    async def steer_lane(
+        self, name: str, steer: LaneCommand | Literal["pause", "resume", "reset"]
+    ) -> None:
+        """Pause a lane, lift its pause or block, or reset it as if nothing had happened."""
+        if self.lanes.knows(name):  # also before anybody has used it
+            await self.queue.configure([name])
+        if not await self.queue.steer(name, LaneCommand(steer)):
+            raise LaneNotFound(name)
+
+    async def limit_lane(self, name: str, changes: Mapping[str, Any] | None) -> LaneInfo:
+        """Give a lane other limits than the configured ones, for all processes from now on:
+        `{"max_parallel": 3}`. What was given before stays unless it is named; a key with None is as
+        configured again, and so is all without `changes`. The keys are those of `LaneLimits`."""
+        if self.lanes.knows(name):  # also before anybody has used it
+            await self.queue.configure([name])
+        known = await self._lane_info(name)
+        before = {} if known.limits is None else known.limits.given()
+        wanted = {} if changes is None else {**before, **changes}
+        wanted = {key: value for key, value in wanted.items() if value is not None}
+        limits = self.lanes.limits(name, wanted) if wanted else None
+        if not await self.queue.limit(name, limits):
+            raise LaneNotFound(name)
+        return await self._lane_info(name)
+
+    async def _lane_info(self, name: str) -> LaneInfo:
+        for lane in await self.queue.lanes():
+            if lane.name == name:
+                return lane
+        raise LaneNotFound(name)
+
+
+def _dead(where: JobFilter | None, job_id: str | None = None) -> JobFilter:
+    where = replace(where or JobFilter(), states=[JobState.FAILED])
+    return where if job_id is None else replace(where, ids=[job_id])

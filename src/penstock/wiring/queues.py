@@ -1,0 +1,67 @@
+"""Creates the queue that a URL names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypedDict
+
+from penstock.errors import ConfigError
+from penstock.lanes.registry import LaneRegistry
+from penstock.model.lane import LaneConfig
+from penstock.model.settings import Settings
+from penstock.ports.queue import JobQueue
+
+
+class _Common(TypedDict):
+    """Options common to all queues."""
+
+    ageing_seconds: float
+    retention_seconds: float
+    lane_config: Callable[[str], LaneConfig]
+    weights: Mapping[str, float]
+
+
+def choose_queue(
+    url: str, settings: Settings, lanes: LaneRegistry, weights: Mapping[str, float]
+) -> JobQueue:
+    """The queue that `url` names. ConfigError where there is no such kind."""
+    for tenant, weight in weights.items():
+        if not 0 < weight <= 1e6:
+            raise ConfigError(f"the weight of tenant {tenant!r} must be over 0, not {weight!r}")
+    common = _Common(
+        ageing_seconds=settings.ageing_seconds,
+        retention_seconds=settings.retention_seconds,
+        lane_config=lanes.config,
+        weights=weights,
+    )
+    match url.split(":", 1)[0]:
+        case "sqlite":
+            from penstock.adapters.sqlite import SqliteQueue
+
+            return SqliteQueue(url, durable=settings.durable, **common)
+        case "postgresql" | "postgres":
+            with _extra("postgres", "PostgreSQL", module="asyncpg"):
+                from penstock.adapters.postgres import PostgresQueue
+            return PostgresQueue(url, poll_only=settings.poll_only, **common)
+        case "redis" | "rediss" | "unix" | "valkey":
+            with _extra("redis", "Redis", module="redis"):
+                from penstock.adapters.redis import RedisQueue
+            trust = {"allow_volatile": settings.allow_volatile, "wait_aof": settings.wait_aof}
+            return RedisQueue(url, **trust, **common)
+        case scheme:
+            raise ConfigError(
+                f"no queue for {scheme!r} URLs; write sqlite:///jobs.db, "
+                "postgresql://user@host/database or redis://localhost:6379/0"
+            )
+
+
+@contextmanager
+def _extra(name: str, queues: str, *, module: str) -> Iterator[None]:
+    """Where `module` is not installed, say which extra of the package brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise ConfigError(f"{queues} queues need: pip install 'penstock[{name}]'") from None

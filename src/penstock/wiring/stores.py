@@ -1,0 +1,43 @@
+"""Creates the store of an app: the queue's own database, or the one that `store` names."""
+
+from __future__ import annotations
+
+from penstock.errors import ConfigError
+from penstock.model.settings import Settings
+from penstock.ports.queue import JobQueue
+from penstock.ports.store import Store
+
+
+def choose_store(queue: JobQueue, settings: Settings, what: str) -> Store:
+    """The store for `what`. ConfigError names the setting where there is none."""
+    url = settings.store or queue.url
+    if url.startswith(("postgresql:", "postgres:")):
+        return _postgres(queue, settings)
+    from penstock.adapters.sqlite.file import SqliteFile
+    from penstock.adapters.sqlite.store import SqliteStore
+
+    if not settings.store and isinstance(queue, SqliteFile):
+        return SqliteStore(queue, shared=True)
+    if settings.store.startswith("sqlite:"):
+        return SqliteStore(SqliteFile(settings.store, durable=settings.durable), shared=False)
+    raise ConfigError(
+        f"{what} need a store: set `store: sqlite:///corpus.db` or `store: postgresql://...` "
+        "(Redis does not hold them)"
+    )
+
+
+def _postgres(queue: JobQueue, settings: Settings) -> Store:
+    try:
+        from penstock.adapters.postgres import PostgresQueue
+        from penstock.adapters.postgres.address import parse
+        from penstock.adapters.postgres.database import Database
+        from penstock.adapters.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise ConfigError("PostgreSQL stores need: pip install 'penstock[postgres]'") from None
+    if isinstance(queue, PostgresQueue) and (
+        not settings.store or parse(settings.store) == queue.database.address
+    ):
+        return PostgresStore(queue.database, queue.pool)
+    return PostgresStore(Database(parse(settings.store), poll_only=settings.poll_only))
