@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from enum import Enum
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.errors import DeadlineExceeded, JobTimeout, PenstockError
 from penstock.ports.lanes import Permit
@@ -25,23 +25,6 @@ class Interrupt(Enum):
     CANCELLED = "cancelled"
     STOPPING = "stopping"
     LEASE_LOST = "lease lost"
-
-
-class Ongoing(Protocol):
-    """The owner of requests, and their deadline: the run of a job, or a visit to a service."""
-
-    @property
-    def lane(self) -> str:
-        """That requests are made in unless told otherwise; '' for none."""
-        ...
-
-    def left(self) -> float:
-        """Seconds until the deadline; less than 0 after it."""
-        ...
-
-    def overdue(self) -> PenstockError:
-        """What to raise when nothing is left."""
-        ...
 
 
 class Run:

@@ -9,15 +9,14 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
-from penstock.engine.run import Ongoing
-from penstock.engine.spans import answered, naming, requesting
 from penstock.errors import (
     AuthenticationError,
     HttpError,
     LaneBusy,
+    PenstockError,
     RateLimited,
     Unavailable,
     ValidationError,
@@ -25,6 +24,7 @@ from penstock.errors import (
 from penstock.lanes.reports import report_of
 from penstock.model.redact import HIDDEN, hidden
 from penstock.outbound.certificates import trusted
+from penstock.outbound.spans import answered, naming, requesting
 from penstock.outbound.web_address import Allow
 from penstock.ports.provider import ProviderLanes
 from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
@@ -65,6 +65,24 @@ SECRETS = (
     "crossref-plus-api-token",
 )
 """Headers that go only to the host that the caller named."""
+
+
+class RequestOwner(Protocol):
+    """The owner of requests, and their deadline: the run of a job, or a request to a service of
+    this process."""
+
+    @property
+    def lane(self) -> str:
+        """That requests are made in unless told otherwise; '' for none."""
+        ...
+
+    def left(self) -> float:
+        """Seconds until the deadline; less than 0 after it."""
+        ...
+
+    def overdue(self) -> PenstockError:
+        """What to raise when nothing is left."""
+        ...
 
 
 class HttpClient:
@@ -136,7 +154,7 @@ class JobHttp:
     def __init__(
         self,
         client: Callable[[], Awaitable[httpx2.AsyncClient | GuardedClient]],
-        run: Ongoing,
+        run: RequestOwner,
         lanes: ProviderLanes,
         *,
         probed: bool = True,
