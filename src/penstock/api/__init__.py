@@ -1,1 +1,1 @@
-"""The app as remote callers see it: a tenant's view, queue depth, conditions that need attention."""
+"""The app as remote callers see it: a tenant's view, queue depth, and what needs attention."""
