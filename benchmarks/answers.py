@@ -81,7 +81,7 @@ async def answered(folder: Path, asked: Sequence[Asked]) -> tuple[list[Answer], 
     async with app.running():
         for language in LANGUAGES:
             for row in _lines(retrieval.DATA / "first" / f"documents.{language}.jsonl"):
-                await app.corpus.add(row["text"], id=row["id"])
+                await app.documents.add(row["text"], id=row["id"])
         await app.drain(SECONDS)
         begun = time.perf_counter()
         made = [await answers.ask(one.question) for one in asked]

@@ -150,27 +150,27 @@ class Corpus:
         return RankedHit(self._documents[at].id, score, self._scripts[at])
 
 
-def text(corpus: Corpus, question: str) -> list[str]:
-    return [hit.id for hit in corpus.by_words(corpus.weigh(question))]
+def text(documents: Corpus, question: str) -> list[str]:
+    return [hit.id for hit in documents.by_words(documents.weigh(question))]
 
 
-def vector(corpus: Corpus, question: str) -> list[str]:
-    return [hit.id for hit in corpus.by_vectors(question)]
+def vector(documents: Corpus, question: str) -> list[str]:
+    return [hit.id for hit in documents.by_vectors(question)]
 
 
-def rrf(corpus: Corpus, question: str) -> list[str]:
+def rrf(documents: Corpus, question: str) -> list[str]:
     """Reciprocal ranks with equal weights: what is usually done, for comparison."""
     scores: dict[str, float] = defaultdict(float)
-    for ranking in (text(corpus, question), vector(corpus, question)):
+    for ranking in (text(documents, question), vector(documents, question)):
         for rank, id_ in enumerate(ranking, 1):
             scores[id_] += 1 / (60 + rank)
     return sorted(scores, key=lambda id_: -scores[id_])
 
 
-def hybrid(corpus: Corpus, question: str) -> list[str]:
-    query = corpus.weigh(question)
-    ranked = fuse(corpus.by_words(query), corpus.by_vectors(question), query, 2 * DEPTH)
-    return [hit.id for hit in relevant(ranked, query, corpus.terms_of, Cutoff())]
+def hybrid(documents: Corpus, question: str) -> list[str]:
+    query = documents.weigh(question)
+    ranked = fuse(documents.by_words(query), documents.by_vectors(question), query, 2 * DEPTH)
+    return [hit.id for hit in relevant(ranked, query, documents.terms_of, Cutoff())]
 
 
 Search = Callable[[Corpus, str], list[str]]
@@ -208,10 +208,13 @@ def _lines(path: Path) -> list[dict[str, str]]:
 
 def measure(task: Task, vectors: Vectors) -> dict[str, Figures]:
     """The figures of every search, by its name."""
-    corpus = Corpus(task.documents, vectors)
+    documents = Corpus(task.documents, vectors)
     return {
         search.__name__: figures_of(
-            [(search(corpus, question.text)[:10], question.relevant) for question in task.questions]
+            [
+                (search(documents, question.text)[:10], question.relevant)
+                for question in task.questions
+            ]
         )
         for search in SEARCHES
     }

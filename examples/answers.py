@@ -15,8 +15,8 @@ async def main() -> None:
         app = Penstock(f"sqlite:///{Path(folder)}/mill.db")
         answers = app.answers
         async with app.running():
-            await app.corpus.add(TEXT, id="wheels", title="On wheels")
-            await app.corpus.wait("wheels", timeout=30)
+            await app.documents.add(TEXT, id="wheels", title="On wheels")
+            await app.documents.wait("wheels", timeout=30)
             asked = await answers.ask("What turns an overshot wheel, and who invented it?")
             answer = await answers.wait(asked.id, timeout=30)
             print(answer.text)

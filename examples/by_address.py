@@ -19,19 +19,19 @@ async def main(folder: str) -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     here = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     app = Penstock(f"sqlite:///{folder}/jobs.db", fetch_allow=here)
-    corpus = app.corpus
+    documents = app.documents
 
     async with app.running():
-        accepted = await corpus.add_url(f"http://{here}/sluices")
+        accepted = await documents.add_url(f"http://{here}/sluices")
         print(f"accepted: {accepted.state}, stage {accepted.stage}")
         assert accepted.stage == "fetch"
 
-        document = await corpus.wait(accepted.ref.id, timeout=60)
+        document = await documents.wait(accepted.ref.id, timeout=60)
         print(f"{document.state}: {document.title}, masked: {dict(document.masked)}")
         assert (document.title, document.masked) == ("Sluices", {"email": 1})
 
         try:
-            await corpus.add_url("http://169.254.169.254/latest/meta-data/")
+            await documents.add_url("http://169.254.169.254/latest/meta-data/")
         except AddressRefused as error:
             print(f"refused: {error}")
         else:

@@ -1,4 +1,4 @@
-"""Documents in, passages out: `app.corpus`."""
+"""Documents in, passages out: `app.documents`."""
 
 import asyncio
 from pathlib import Path
@@ -17,24 +17,24 @@ The sluice opens at dawn. Questions: kim@example.com, 010-1234-5678.
 
 async def main(folder: Path) -> None:
     app = Penstock(f"sqlite:///{folder}/jobs.db")
-    corpus = app.corpus  # before the app is opened: it registers the jobs
+    documents = app.documents  # before the app is opened: it registers the jobs
 
     async with app.running():  # workers in this process; `penstock worker` would do as well
-        await corpus.add(TEXT, id="notes.md", metadata={"year": 2026})
-        document = await corpus.wait("notes.md", timeout=60)
+        await documents.add(TEXT, id="notes.md", metadata={"year": 2026})
+        document = await documents.wait("notes.md", timeout=60)
         print(document.state, document.chunks, dict(document.masked))
         assert document.masked == {"email": 1, "phone": 1}
 
-        again = await corpus.add(TEXT, id="notes.md", metadata={"year": 2026})
+        again = await documents.add(TEXT, id="notes.md", metadata={"year": 2026})
         assert again.generation == document.generation, "the same content changes nothing"
 
-        result = await corpus.search("When does the sluice open?", metadata={"year": 2026})
+        result = await documents.search("When does the sluice open?", metadata={"year": 2026})
         best = result.passages[0]
         print(best.title, best.section, best.snippet.strip().split("\n")[-1])
         assert "[EMAIL], [PHONE]" in best.text
 
-        await corpus.delete("notes.md")
-        assert not (await corpus.search("sluice")).passages
+        await documents.delete("notes.md")
+        assert not (await documents.search("sluice")).passages
 
 
 if __name__ == "__main__":

@@ -72,13 +72,13 @@ async def show(folder: Path, console: Console) -> bool:
     console.print(f"\n  [bold]{len(list(DOCUMENTS.iterdir()))} documents[/bold] in 3 languages\n")
     await asyncio.to_thread(_ingest, url, console)
     app = Penstock(url, **SMALL_CHUNKS)
-    corpus, _ = app.corpus, app.answers
+    store, _ = app.documents, app.answers
     async with app.running(kinds=["answers.*"]):
         found = [await _ask(app, question, console) for question in QUESTIONS]
         console.print("  [bold]Answers[/bold], without a model: sentences, and where they stand\n")
         answered = [await _answer(app, question, console) for question in ANSWERED]
-        documents = await corpus.documents()
-        texts = [chunk.text for one in documents for chunk in await corpus.chunks(one.ref.id)]
+        documents = await store.documents()
+        texts = [chunk.text for one in documents for chunk in await store.chunks(one.ref.id)]
     masked = sum((Counter(one.masked) for one in documents), Counter[str]())
     leaks = [secret for secret in PRIVATE for text in texts if secret in text]
     stored = await asyncio.to_thread(_stored, folder)
@@ -128,7 +128,7 @@ def _stored(folder: Path) -> bytes:
 
 async def _ask(app: Penstock, question: Question, console: Console) -> bool:
     """Show the best passage with where it is; whether it is the right one."""
-    result = await app.corpus.search(question.text, limit=1)
+    result = await app.documents.search(question.text, limit=1)
     (passage,) = result.passages
     first, last = passage.pages or (0, -1)
     pages = [f"page {page}" for page in range(first, last + 1)]

@@ -29,13 +29,13 @@ async def main(folder: str) -> None:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     here = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     app = Penstock(f"sqlite:///{folder}/jobs.db", fetch_allow=here, contact="me@example.org")
-    corpus, robots = app.corpus, Robots(app.lanes)
+    documents, robots = app.documents, Robots(app.lanes)
 
     @app.job("page", lane=lambda payload: payload["lane"], timeout=TIMEOUT_SECONDS)
     async def page(ctx: JobContext, url: str, lane: str) -> str:
         document = await fetch_page(
             ctx,
-            corpus,
+            documents,
             url,
             tenant=ctx.job.tenant,
             collection="web",
@@ -45,14 +45,14 @@ async def main(folder: str) -> None:
         return document.ref.id
 
     async with app.running():
-        lane = await corpus.lane_of(urlsplit(f"http://{here}").hostname or "")
+        lane = await documents.lane_of(urlsplit(f"http://{here}").hostname or "")
         job = await app.enqueue("page", {"url": f"http://{here}/story", "lane": lane})
         done = await app.wait(job.id, timeout=60)
-        document = await corpus.wait(done.result, collection="web", timeout=60)
+        document = await documents.wait(done.result, collection="web", timeout=60)
         print(f"{document.title}: {document.reading['text']} text, from {document.source}")
         assert document.reading["text"] == "main"
 
-        chunks = await corpus.chunks(document.ref.id, collection="web")
+        chunks = await documents.chunks(document.ref.id, collection="web")
         print(fenced(chunks[0].text, document.source))
         assert "Imprint" not in chunks[0].text
 

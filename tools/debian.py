@@ -38,8 +38,8 @@ def unpacked(what: str, *packages: str) -> Iterator[Path]:
 def copy_libraries(root: Path, to: Path) -> None:
     """All that lie in the folders of this kind of machine, or below them: NSS has one there."""
     for folder in ("lib", "usr/lib"):
-        for library in root.glob(f"{folder}/*-linux-*/**/*.so*"):
-            shutil.copy2(library, to / library.name)
+        for documents in root.glob(f"{folder}/*-linux-*/**/*.so*"):
+            shutil.copy2(documents, to / documents.name)
 
 
 def _download(folder: Path, packages: tuple[str, ...]) -> bool:

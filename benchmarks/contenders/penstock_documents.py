@@ -27,7 +27,7 @@ def work(folder: Path, settings: Mapping[str, Any]) -> None:
     )
     url = settings.get("url") or f"sqlite:///{folder / 'jobs.db'}"
     app = Penstock(url, config_file=str(config))
-    _ = app.corpus  # the first look registers its jobs
+    _ = app.documents  # the first look registers its jobs
     asyncio.run(_work(app, sorted(Path(settings["documents"]).iterdir())))
 
 
@@ -48,13 +48,13 @@ async def _ingest(app: Penstock, files: Sequence[Path]) -> None:
 
     async def upload() -> None:
         for file in waiting:
-            await app.corpus.add(file, id=file.name)
+            await app.documents.add(file, id=file.name)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(UPLOADS):
             group.create_task(upload())
     for file in files:
-        document = await app.corpus.wait(file.name, timeout=PATIENCE)
+        document = await app.documents.wait(file.name, timeout=PATIENCE)
         if document.state is not DocumentState.COMPLETED:
             raise RuntimeError(f"{file.name} {document.state}: {document.message}")
 
@@ -63,7 +63,7 @@ async def _told(app: Penstock, began: float) -> dict[str, Any]:
     """What the harness wants to know, without the document that warmed up: it was first."""
     documents: list[Document] = []
     before = None
-    while page := await app.corpus.documents(limit=PAGE, before=before):
+    while page := await app.documents.documents(limit=PAGE, before=before):
         documents += page
         before = page[-1].generation
     documents.pop()

@@ -19,10 +19,10 @@ def work(folder: Path, settings: Mapping[str, Any]) -> None:
 
 async def _work(url: str, per_second: float) -> None:
     app = Penstock(url)
-    _ = app.corpus  # the first look registers its jobs
+    _ = app.documents  # the first look registers its jobs
     async with app.running():
-        await app.corpus.add("The first loads what the others need.", id="first")
-        await app.corpus.wait("first", timeout=60)
+        await app.documents.add("The first loads what the others need.", id="first")
+        await app.documents.wait("first", timeout=60)
         wait_for_go()
         await run_until_told(_add(app, per_second))
 
@@ -31,4 +31,4 @@ async def _add(app: Penstock, per_second: float) -> None:
     start = time.monotonic()
     for number, writer in enumerate(writers(11)):
         await asyncio.sleep(start + number / per_second - time.monotonic())
-        await app.corpus.add(writer.prose(PAGE_TOKENS), id=f"added-{number}")
+        await app.documents.add(writer.prose(PAGE_TOKENS), id=f"added-{number}")

@@ -38,13 +38,13 @@ async def _measure(sizes: Sizes, folder: Path) -> list[Result]:
     asked = [writer.question() for writer in itertools.islice(writers(5), sizes.questions)]
     results = []
     app = Penstock(shelf.url(folder))
-    corpus = app.corpus
+    documents = app.documents
     async with app:
         start = time.perf_counter()
-        await corpus.search(asked[0])
+        await documents.search(asked[0])
         loaded = time.perf_counter() - start
         for question in asked[:WARM_UP]:
-            await corpus.search(question)
+            await documents.search(question)
         every = f"{sizes.chunks:,} chunks"
         first = f"The first search of a process, which reads all vectors, took {loaded:.1f} s."
         results += _results(f"{every}, quiet", await _ask(app, asked), f"{VECTORS} {first}")
@@ -64,7 +64,7 @@ async def _ask(app: Penstock, asked: Sequence[str], **where: Any) -> list[float]
     spent = []
     for question in asked:
         start = time.perf_counter()
-        result = await app.corpus.search(question, **where)
+        result = await app.documents.search(question, **where)
         spent.append(1000 * (time.perf_counter() - start))
         if result.mode != "hybrid":
             raise RuntimeError(f"searched by words alone: {result.note}")
@@ -82,7 +82,7 @@ async def _beside_ingestion(
         start = time.perf_counter()
         spent = await _ask(app, asked)
         seconds = time.perf_counter() - start
-        documents = await app.corpus.documents(states=[DocumentState.COMPLETED], limit=1000)
+        documents = await app.documents.documents(states=[DocumentState.COMPLETED], limit=1000)
     added = sum(one.ref.id.startswith("added-") for one in documents)
     return spent, added / seconds
 

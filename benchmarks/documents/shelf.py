@@ -41,8 +41,8 @@ def fill(folder: Path, chunks: int) -> None:
 async def _fill(folder: Path, chunks: int) -> None:
     file = SqliteFile(url(folder), durable=False)
     await file.open()
-    corpus = SqliteDocuments(file)
-    await corpus.open()
+    documents = SqliteDocuments(file)
+    await documents.open()
     embedder = OfflineEmbedder()
     numbers = numpy.random.default_rng(SEED)
     try:
@@ -52,10 +52,10 @@ async def _fill(folder: Path, chunks: int) -> None:
             if number * CHUNKS < EMBEDDED:
                 some = staged[:EMBEDDED]
                 vectors[: len(some)] = await embedder.embed([one.text for one in some])
-            await _store(corpus, number, staged, vectors)
+            await _store(documents, number, staged, vectors)
     finally:
         embedder.close()
-        await corpus.close()
+        await documents.close()
         await file.close()
 
 
@@ -83,14 +83,14 @@ def _vectors(numbers: numpy.random.Generator, count: int) -> list[bytes]:
 
 
 async def _store(
-    corpus: SqliteDocuments, number: int, chunks: Sequence[NewChunk], vectors: Sequence[bytes]
+    documents: SqliteDocuments, number: int, chunks: Sequence[NewChunk], vectors: Sequence[bytes]
 ) -> None:
     ref = DocumentRef("default", "default", f"filled-{number}")
     about = {"shelf": number % SHELVES}
-    accepted = await corpus.accept(Upload(ref, f"none{number}", f"{number}", 1, "", "", about))
+    accepted = await documents.accept(Upload(ref, f"none{number}", f"{number}", 1, "", "", about))
     version = Version(ref, accepted.document.generation)
     text = "".join(one.text for one in chunks)
-    await corpus.stage(version, Staged(text, chunks, f"Document {number}", "text/plain", {}))
+    await documents.stage(version, Staged(text, chunks, f"Document {number}", "text/plain", {}))
     known = {one.hash: vector for one, vector in zip(chunks, vectors, strict=True)}
-    await corpus.put_vectors(ref.tenant, OfflineEmbedder.model, known)
-    await corpus.publish(version, OfflineEmbedder.model)
+    await documents.put_vectors(ref.tenant, OfflineEmbedder.model, known)
+    await documents.publish(version, OfflineEmbedder.model)

@@ -40,7 +40,7 @@ from penstock.wiring.services import AppServices
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
-    from penstock.documents.service import Library
+    from penstock.documents.service import Documents
     from penstock.research.service import Research
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -99,10 +99,10 @@ class Penstock(Operations):
         )
 
     @property
-    def corpus(self) -> Library:
+    def documents(self) -> Documents:
         """The documents of this app. Asking for it registers the jobs that serve them, so ask
         before workers start."""
-        return self._parts.library
+        return self._parts.documents
 
     @property
     def research(self) -> Research:

@@ -32,7 +32,7 @@ def an_answer(tenant: str = TENANT, **known: Any) -> Answer:
         "tenant": tenant,
         "id": new_id(),
         "question": "why?",
-        "sources": Sources.CORPUS,
+        "sources": Sources.DOCUMENTS,
         "collections": None,
         "created_at": NOW,
         "ends_at": NOW + 90,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.docs.documents import Documents
 
-from tests.docs.library import Library
 from tests.support.cli import Cli
 from tests.support.researching import configure
 
@@ -15,7 +15,7 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     """A folder as a guide leaves it, with search providers on loopback."""
     cli = Cli(tmp_path)
     cli.environment["PENSTOCK_QUEUE"] = "sqlite:///penstock.db"  # as if nothing were said
-    with Library() as library:
-        configure(cli, library)
+    with Documents() as documents:
+        configure(cli, documents)
         yield cli
     cli.close()

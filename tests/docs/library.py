@@ -13,7 +13,7 @@ SERVER = "localhost:8321"
 TITLES = {b"Work 0": b"The ageing of water wheels", b"Work 1": b"Decay of oak in mill wheels"}
 
 
-class Library(ResearchSite):
+class Documents(ResearchSite):
     """Works with titles that a guide can show."""
 
     def answer(self, path: str) -> Answer:

@@ -139,7 +139,7 @@ def app_at(url: str, folder: Path, embedder: EmbedderServer, runs: Runs) -> Pens
         blobs=str(folder / "jobs.db-blobs"),
         lanes=LANES,
     )
-    _ = app.corpus
+    _ = app.documents
 
     @app.job("note", timeout=SOON)
     async def note(ctx: JobContext, what: str) -> str:
@@ -173,14 +173,14 @@ async def test_a_backup_made_at_work_is_restored_elsewhere_and_work_goes_on(
         for what in ("quick", "doomed"):
             job = await before.enqueue("note", {"what": what})
             await before.wait(job.id, timeout=SOON)
-        await before.corpus.add(tmp_path / "mill.txt")
-        await before.corpus.wait("mill.txt", timeout=SOON)
+        await before.documents.add(tmp_path / "mill.txt")
+        await before.documents.wait("mill.txt", timeout=SOON)
         await before.enqueue("note", {"what": "later"}, delay=3600)
         slow = await before.enqueue("note", {"what": "slow"}, key="the slow one")
         await until(lambda: "slow" in runs, "the slow job to run")
         await before.steer_lane("quiet", "pause")
         embedder.down()
-        await before.corpus.add(tmp_path / "gate.txt")  # under way: it cannot be embedded
+        await before.documents.add(tmp_path / "gate.txt")  # under way: it cannot be embedded
         await until(lambda: embedding(before), "it to be parsed")
 
         await asyncio.to_thread(place.copy_originals)
@@ -200,12 +200,12 @@ async def test_a_backup_made_at_work_is_restored_elsewhere_and_work_goes_on(
     async with after.running():
         done = await after.wait(slow.id, timeout=SOON)
         assert (done.state, done.result) == (JobState.COMPLETED, "slow")
-        gate = await after.corpus.wait("gate.txt", timeout=SOON)
+        gate = await after.documents.wait("gate.txt", timeout=SOON)
         assert gate.state is DocumentState.COMPLETED
         assert new_runs == ["slow"], "what was done is not done again"
         again = await after.enqueue("note", {"what": "slow"}, key="the slow one")
         assert again.id == slow.id
-        found = await after.corpus.search("When does the mill stop?")
+        found = await after.documents.search("When does the mill stop?")
         assert "noon" in found.passages[0].text
         (quiet,) = [lane for lane in await after.lane_infos() if lane.name == "quiet"]
         assert quiet.blocked_why == "paused"

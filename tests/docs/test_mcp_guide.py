@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from tests.docs.documents import SERVER, serve
 
 from penstock.mcp.limits import MAX_CHARACTERS
 from penstock.mcp.resources import MAX_CHARACTERS as MAX_READ
@@ -20,7 +21,6 @@ from penstock.mcp.tools.ingest import TEXT_LIMIT
 from penstock.mcp.waiting import MAX_WAIT
 from penstock.research.service import MAX_QUERIES, MAX_RESULTS, MAX_SEARCHES
 from tests.docs.commands import run_console
-from tests.docs.library import SERVER, serve
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.documents import SERVER, serve
 
 from tests.docs.commands import run, run_console
-from tests.docs.library import SERVER, serve
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
 

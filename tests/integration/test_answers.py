@@ -40,7 +40,9 @@ async def test_a_question_is_answered_by_the_model_with_citations_that_resolve(
         assert len(answer.citations) == 1
         check_citations(answer)
         cited = answer.evidence[answer.citations[0].number - 1]
-        (chunk,) = [one for one in await app.corpus.chunks("wheel") if one.ordinal == cited.chunk]
+        (chunk,) = [
+            one for one in await app.documents.chunks("wheel") if one.ordinal == cited.chunk
+        ]
         assert (cited.document, cited.text) == ("wheel", chunk.text)
         assert DOCUMENTS["wheel"][cited.start : cited.end] == cited.text
         assert (await app.answers.get(answer.id)).answer == answer
@@ -136,7 +138,7 @@ async def test_where_nothing_is_found_the_answer_says_so(
 async def test_an_answer_says_when_documents_were_still_on_their_way(bare_study: Study) -> None:
     async with bare_study.running(["wheel"]) as app:
         await app.steer_lane("embedder", "pause")
-        await app.corpus.add(DOCUMENTS["eel"], id="eel", collection="fish")
+        await app.documents.add(DOCUMENTS["eel"], id="eel", collection="fish")
         early = await answered(app, "When do eels pass a mill?")
         told_so = [note for note in early.notes if "still being processed" in note]
         assert told_so == [

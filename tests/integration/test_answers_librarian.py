@@ -187,7 +187,7 @@ async def stuck(cli: Cli, shelf_on_postgres: Shelf) -> AsyncIterator[tuple[Count
     """The service on PostgreSQL, whose searches wait for a lock of the test's; and who asks it."""
     farm, port = shelf_on_postgres.farm, free_port()
     async with shelf_on_postgres.running() as app:
-        await app.corpus.add("The moon pulls the sea.", id="tides", tenant="acme")
+        await app.documents.add("The moon pulls the sea.", id="tides", tenant="acme")
         await completed(app, "tides", tenant="acme")
     command = cli.start(
         *("librarian", "--json", "--port", str(port), "--config", farm.settings["config_file"]),

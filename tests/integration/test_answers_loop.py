@@ -93,8 +93,8 @@ async def test_evidence_is_bounded_whatever_is_found(study: Study, model: ModelS
     model.script[SEARCH] = never_enough("more")
     async with study.running([]) as app:
         text = "\n\n".join(f"Mill wheel {n} turns by the weight of water. " * 6 for n in range(90))
-        await app.corpus.add(text, id="long")
-        await app.corpus.wait("long", timeout=60.0)
+        await app.documents.add(text, id="long")
+        await app.documents.wait("long", timeout=60.0)
         answer = await answered(app)
     assert max(len(turn.evidence) for turn in answer.rounds) <= 10
     assert 10 < len(answer.evidence) <= 30

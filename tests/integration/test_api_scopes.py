@@ -55,8 +55,8 @@ async def stored(site: Site) -> dict[str, str]:
     """Something of every kind that holds the secret; ids by their names in paths."""
     job = await site.app.enqueue("keep", {"said": SECRET}, key="known")
     async with site.app.running():
-        document = await site.app.corpus.add(SECRET, id="secret", title=SECRET)
-        await site.app.corpus.wait(document.ref.id, timeout=60)
+        document = await site.app.documents.add(SECRET, id="secret", title=SECRET)
+        await site.app.documents.wait(document.ref.id, timeout=60)
         await site.app.wait(job.id, 60)
     task = await site.app.research.create(SECRET)
     answer = await site.app.answers.ask(SECRET)
@@ -144,7 +144,7 @@ async def test_each_tool_needs_its_scopes(site: Site) -> None:
         "create_task": {"question": "what?"},
         "queue_searches": {"task_id": "x", "queries": ["a"]},
         "ingest": {"text": "a"},
-        "search_corpus": {"query": "a"},
+        "search_documents": {"query": "a"},
         "get_page": {"document": "x"},
         "redrive": {"everything": True},
         "get_answer": {"answer_id": "x"},

@@ -17,7 +17,7 @@ TRIES = 10
 async def test_an_upload_whose_job_cannot_be_queued_keeps_its_original(host: Host) -> None:
     with Proxy(f"{redis_url('redis')}?namespace={new_id()}") as proxy:
         host.cli.environment["PENSTOCK_QUEUE"] = proxy.url
-        host.cli.environment["PENSTOCK_STORE"] = f"sqlite:///{host.cli.folder}/corpus.db"
+        host.cli.environment["PENSTOCK_STORE"] = f"sqlite:///{host.cli.folder}/documents.db"
         served = host.serve()
         async with served.client() as client:
 

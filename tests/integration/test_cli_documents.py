@@ -10,11 +10,11 @@ from tests.support.documents import pdf
 def accept(cli: Cli, *ids: str, **options: Any) -> None:
     """Documents that are accepted, and not worked on yet."""
     app = Penstock(cli.url, durable=False)
-    corpus = app.corpus
+    documents = app.documents
 
     async def add() -> None:
         for document_id in ids:
-            await corpus.add(f"This is {document_id}.", id=document_id, **options)
+            await documents.add(f"This is {document_id}.", id=document_id, **options)
 
     cli.call(add(), app)
 

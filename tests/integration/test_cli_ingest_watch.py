@@ -105,8 +105,8 @@ def test_what_went_while_nobody_watched_goes_too_and_nothing_that_was_no_file_he
     cli("ingest", "papers", "--collection", "apart", "--no-wait")
     cli("ingest", "-", "--id", "papers/note", "--no-wait", stdin="From standard input.")
     app = Penstock(cli.url, durable=False)
-    corpus = app.corpus
-    cli.call(corpus.add("By a program.", id="papers/made"), app)
+    documents = app.documents
+    cli.call(documents.add("By a program.", id="papers/made"), app)
     (folder / "sluice.md").unlink()
     (cli.folder / "other" / "a.txt").unlink()
 

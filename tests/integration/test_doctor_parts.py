@@ -136,9 +136,9 @@ def test_documents_of_another_model_are_a_warning(clinic: Clinic, embedder: Embe
 
     async def ingest() -> None:
         app = Penstock("sqlite:///jobs.db", config_file=file)
-        corpus = app.corpus
+        documents = app.documents
         async with app.running():
-            await corpus.add(page)
+            await documents.add(page)
             await app.drain(timeout=30)
 
     page = clinic.folder / "sluice.txt"

@@ -55,7 +55,7 @@ async def test_documents_of_every_format_are_found_and_their_originals_deleted(
 ) -> None:
     async with shelf.running() as app:
         for name, make in documents.MAKERS.items():
-            await app.corpus.add(make(), id=name)
+            await app.documents.add(make(), id=name)
         for name in documents.MAKERS:
             await completed(app, name)
         await app.drain(SOON)
@@ -67,14 +67,14 @@ async def test_originals_are_kept_in_the_bucket_if_asked_and_go_with_their_docum
     shelf: Shelf, bucket: Bucket
 ) -> None:
     async with shelf.running(keep_originals=True) as app:
-        await app.corpus.add(b"the first version", id="a")
+        await app.documents.add(b"the first version", id="a")
         await completed(app, "a")
-        await app.corpus.add(b"the second version", id="a")
+        await app.documents.add(b"the second version", id="a")
         await completed(app, "a")
         await app.drain(SOON)
         (name,) = bucket.names()
         assert name.startswith("originals/")
-        await app.corpus.delete("a")
+        await app.documents.delete("a")
         assert bucket.names() == []
 
 
@@ -84,11 +84,11 @@ async def test_upload_while_the_bucket_is_away_says_so_and_leaves_no_document(
     async with shelf.running() as app:
         proxy.leave()
         with pytest.raises(StoreUnavailable, match="cannot use the blobs in s3://"):
-            await app.corpus.add(b"some text", id="a")
+            await app.documents.add(b"some text", id="a")
         with pytest.raises(DocumentNotFound):
-            await app.corpus.get("a")
+            await app.documents.get("a")
         proxy.come_back()
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         await completed(app, "a")
 
 
@@ -96,24 +96,24 @@ async def test_upload_is_accepted_although_the_version_before_cannot_be_deleted_
     shelf: Shelf, bucket: Bucket, proxy: Proxy
 ) -> None:
     async with shelf.farm.app("library") as app:
-        corpus = app.corpus._tools.corpus
-        accept = corpus.accept
+        documents = app.documents._tools.documents
+        accept = documents.accept
 
         async def last_thing(upload: Upload) -> Any:
             accepted = await accept(upload)
             proxy.leave()
             return accepted
 
-        first = await app.corpus.add(b"the first version", id="a")
-        setattr(corpus, "accept", last_thing)  # noqa: B010
-        second = await app.corpus.add(b"the second version", id="a")
+        first = await app.documents.add(b"the first version", id="a")
+        setattr(documents, "accept", last_thing)  # noqa: B010
+        second = await app.documents.add(b"the second version", id="a")
         assert second.generation > first.generation
-        setattr(corpus, "accept", accept)  # noqa: B010
+        setattr(documents, "accept", accept)  # noqa: B010
     proxy.come_back()
     assert len(bucket.names()) == 2
     async with shelf.running() as app:
         await completed(app, "a")
-        await app.corpus._tools.blobs.sweep(-60.0, _none)
+        await app.documents._tools.blobs.sweep(-60.0, _none)
     assert bucket.names() == []
 
 
@@ -127,7 +127,7 @@ async def test_documents_wait_out_a_bucket_that_is_away_and_spend_no_attempt(
     names = ("a", "b", "c")
     async with shelf.farm.app("library") as app:
         for name in names:
-            await app.corpus.add(f"the text of {name}".encode(), id=name)
+            await app.documents.add(f"the text of {name}".encode(), id=name)
     proxy.leave()
     async with shelf.running() as app:
         tries = set()
@@ -141,7 +141,7 @@ async def test_documents_wait_out_a_bucket_that_is_away_and_spend_no_attempt(
         await until(outage, "more tries than a job has attempts", LATER)
         # One may have been spent before there was a second witness.
         assert max(job.attempts for job in await app.jobs(kind=PARSE)) <= 2
-        states = {name: (await app.corpus.get(name)).state for name in names}
+        states = {name: (await app.documents.get(name)).state for name in names}
         assert set(states.values()) == {DocumentState.PROCESSING}
         proxy.come_back()
         for name in names:
@@ -157,7 +157,7 @@ async def test_document_is_found_although_its_original_cannot_be_deleted_yet(
     """The embedder is fine: its lane is not blamed for the bucket."""
     async with shelf.running() as app:
         shelf.embedder.delay = 0.5
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         await until(lambda: shelf.embedder.requests, "the text to be embedded", LATER)
         proxy.leave()
         await completed(app, "a")
@@ -181,21 +181,21 @@ async def test_failed_document_is_tried_again_from_its_original_in_the_bucket(
     shelf: Shelf, bucket: Bucket
 ) -> None:
     async with shelf.running() as app:
-        await app.corpus.add(b"PK\x03\x04 no archive", id="a")
+        await app.documents.add(b"PK\x03\x04 no archive", id="a")
         await failed(app, "a")
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await failed(app, "a")
         (name,) = bucket.names()
         bucket.delete(name)
         with pytest.raises(BlobMissing, match="upload the document again"):
-            await app.corpus.retry("a")
+            await app.documents.retry("a")
 
 
 async def test_worker_process_of_its_own_reads_from_the_bucket(
     shelf: Shelf, bucket: Bucket
 ) -> None:
     async with shelf.farm.app("library") as app:
-        await app.corpus.add(b"uploaded here, parsed there", id="a")
+        await app.documents.add(b"uploaded here, parsed there", id="a")
         await shelf.farm.start("library")
         await completed(app, "a")
         await until(lambda: not bucket.names(), "the original to be deleted")

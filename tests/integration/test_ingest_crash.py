@@ -11,13 +11,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tests.support.apps.documents import FETCH_STEPS, STEPS
 
 from penstock import JobState, Penstock
 from penstock.adapters.sqlite.database import sql
 from penstock.documents.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
-from tests.support.apps.library import FETCH_STEPS, STEPS
 from tests.support.embedder import EmbedderServer
 from tests.support.server import Answer, CountingServer
 from tests.support.shelf import LANE, SOON, Shelf, completed, failed, shelf_in
@@ -32,7 +32,7 @@ TEXT = "\n\n".join(
 
 async def uploaded(app: Penstock) -> None:
     async def accepted() -> bool:
-        return bool(await app.corpus.documents())
+        return bool(await app.documents.documents())
 
     await until(accepted, "the upload", SOON)
     await completed(app, "a")
@@ -139,7 +139,7 @@ async def test_death_at_any_step_of_a_fetch_changes_nothing(
 
 async def orphan(shelf: Shelf, app: Penstock) -> None:
     """Accept a document and lose its job, as a death between the two does."""
-    await app.corpus.add(b"some text", id="a")
+    await app.documents.add(b"some text", id="a")
     shelf.farm.execute("DELETE FROM jobs")
 
 
@@ -157,7 +157,7 @@ async def test_document_whose_job_was_cancelled_fails_and_can_be_tried_again(
 ) -> None:
     shelf.embedder.delay = 1.0 if kind == EMBED else 0.0
     async with shelf.farm.app("library") as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         if kind == PARSE:
             await app.queue.cancel(JobFilter(kind=PARSE))
     async with shelf.running() as app:
@@ -172,7 +172,7 @@ async def test_document_whose_job_was_cancelled_fails_and_can_be_tried_again(
             "retryable": True,
         }
         assert len(shelf.blobs()) == 1, "the original is kept"
-        again = await app.corpus.retry("a")
+        again = await app.documents.retry("a")
         assert (again.state, again.error) == (DocumentState.PROCESSING, document.error)
         assert (await completed(app, "a")).error is None
     assert shelf.blobs() == []
@@ -181,7 +181,7 @@ async def test_document_whose_job_was_cancelled_fails_and_can_be_tried_again(
 async def test_document_whose_job_timed_out_for_good_fails_with_its_error(shelf: Shelf) -> None:
     shelf.embedder.fault = "hang"
     async with shelf.running(job_timeout=0.5, max_retries=0) as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         document = await failed(app, "a")
         assert document.error is not None
         assert document.error["type"] in ("JobTimeout", "Unavailable")
@@ -192,9 +192,9 @@ async def test_dead_letter_of_a_document_can_be_redriven(shelf: Shelf, kind: str
     shelf.embedder.fault = "dimension"
     async with shelf.running() as app:
         if kind == PARSE:
-            await app.corpus.add(b"PK\x03\x04 no archive", id="a")
+            await app.documents.add(b"PK\x03\x04 no archive", id="a")
         else:
-            await app.corpus.add(b"some text", id="a")
+            await app.documents.add(b"some text", id="a")
         document = await failed(app, "a")
         (dead,) = await until(app.dead_letters, "the dead letter")
         assert dead.kind == kind
@@ -204,10 +204,10 @@ async def test_dead_letter_of_a_document_can_be_redriven(shelf: Shelf, kind: str
         assert await app.redrive(JobFilter(kind="ingest.*")) == 1
 
         async def done() -> bool:
-            return (await app.corpus.get("a")).state is DocumentState.COMPLETED
+            return (await app.documents.get("a")).state is DocumentState.COMPLETED
 
         await until(done, "the document", SOON)
-        assert (await app.corpus.get("a")).generation == document.generation
+        assert (await app.documents.get("a")).generation == document.generation
     assert shelf.blobs() == []
 
 
@@ -216,7 +216,7 @@ async def test_late_run_of_a_published_document_does_no_harm(
 ) -> None:
     """A process that was taken for dead goes on and publishes; the job is run a second time."""
     async with shelf.running() as app:
-        await app.corpus.add(TEXT.encode(), id="a")
+        await app.documents.add(TEXT.encode(), id="a")
         await completed(app, "a")
         await app.drain(SOON)
         before = await shelf.stored()
@@ -224,7 +224,7 @@ async def test_late_run_of_a_published_document_does_no_harm(
             again = await app.enqueue(job.kind, job.payload, task=job.task)
             assert (await app.wait(again.id, SOON)).result == {"late": True}
         assert await shelf.stored() == before
-        assert (await app.corpus.get("a")).state is DocumentState.COMPLETED
+        assert (await app.documents.get("a")).state is DocumentState.COMPLETED
 
 
 def blob_name(letter: str) -> str:
@@ -251,7 +251,7 @@ async def test_what_uploads_left_behind_is_swept_when_it_is_old(shelf: Shelf) ->
 
 async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -> None:
     async with shelf.running() as app:
-        await app.corpus.add(b"PK\x03\x04 no archive", id="a")
+        await app.documents.add(b"PK\x03\x04 no archive", id="a")
         await failed(app, "a")
     (blob,) = shelf.blobs()
     os.utime(blob, (HOURS_AGO, HOURS_AGO))
@@ -285,7 +285,7 @@ async def test_looking_for_unused_vectors_reads_no_vector_and_no_text(shelf: She
 async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) -> None:
     """Accepted long ago, and still waiting its turn: it is left alone."""
     async with shelf.farm.app("library") as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         shelf.farm.execute("UPDATE documents SET accepted_at = accepted_at - 3600")
         (job,) = await app.jobs()
     async with shelf.running() as app:

@@ -34,7 +34,7 @@ class Held:
 
     def __init__(self, app: Penstock) -> None:
         self.waits, self.go_on = asyncio.Event(), asyncio.Event()
-        parser = app.corpus._tools.parser
+        parser = app.documents._tools.parser
         ask = parser.ask
 
         async def held(*question: Any) -> Any:
@@ -54,12 +54,12 @@ async def test_newest_version_wins_although_the_first_is_slower(
     async with either.running() as app:
         held = Held(app) if slow == "parse" else None
         either.embedder.delay = 1.0 if slow == "embed" else 0.0
-        first = await app.corpus.add(b"the first version", id="a")
+        first = await app.documents.add(b"the first version", id="a")
         await (held.waits.wait() if held else asked(either, "first"))
         either.embedder.delay = 0.0
         if between == "a delete":
-            await app.corpus.delete("a")
-        second = await app.corpus.add(b"the second version", id="a")
+            await app.documents.delete("a")
+        second = await app.documents.add(b"the second version", id="a")
         await completed(app, "a")
         if held:
             held.go_on.set()
@@ -67,7 +67,7 @@ async def test_newest_version_wins_although_the_first_is_slower(
         assert second.generation > first.generation
         assert await found(app, "version") == ["the second version"]
         assert {str(job.state) for job in await app.jobs()} == {"completed"}
-        assert len(await app.corpus.documents()) == 1
+        assert len(await app.documents.documents()) == 1
     assert either.blobs() == []
 
 
@@ -75,26 +75,26 @@ async def test_newest_version_wins_although_the_first_is_slower(
 async def test_document_can_be_deleted_in_any_state(either: Shelf, state: str) -> None:
     if state == "accepted":
         async with either.farm.app("library") as app:
-            await app.corpus.add(b"some text", id="a")
-            await app.corpus.delete("a")
+            await app.documents.add(b"some text", id="a")
+            await app.documents.delete("a")
     async with either.running() as app:
         held = Held(app) if state == "parsing" else None
         if state == "staged":
             either.embedder.down()
         either.embedder.fault = "hang" if state == "embedding" else None
         if state != "accepted":
-            await app.corpus.add(BROKEN if state == "failed" else b"some text", id="a")
+            await app.documents.add(BROKEN if state == "failed" else b"some text", id="a")
             await reached(either, app, state, held)
-            await app.corpus.delete("a")
+            await app.documents.delete("a")
         either.embedder.fault = None
         if state == "staged":
             either.embedder.up()
         if held:
             held.go_on.set()
         with pytest.raises(DocumentNotFound):
-            await app.corpus.get("a")
+            await app.documents.get("a")
         assert either.blobs() == []
-        await app.corpus.add(b"some other text", id="a")
+        await app.documents.add(b"some other text", id="a")
         await completed(app, "a")
         await app.drain(SOON)
         assert await found(app, "text") == ["some other text"]
@@ -104,7 +104,7 @@ async def test_document_can_be_deleted_in_any_state(either: Shelf, state: str) -
 
 async def reached(shelf: Shelf, app: Penstock, state: str, held: Held | None) -> None:
     async def staged() -> bool:
-        return (await app.corpus.get("a")).chunks > 0
+        return (await app.documents.get("a")).chunks > 0
 
     match state:
         case "parsing":
@@ -115,7 +115,7 @@ async def reached(shelf: Shelf, app: Penstock, state: str, held: Held | None) ->
         case "embedding":
             await asked(shelf, "some")
         case _:
-            assert (await app.corpus.wait("a", timeout=SOON)).state != "processing"
+            assert (await app.documents.wait("a", timeout=SOON)).state != "processing"
 
 
 async def test_what_another_process_publishes_replaces_and_deletes_is_seen_by_the_next_search(
@@ -123,18 +123,18 @@ async def test_what_another_process_publishes_replaces_and_deletes_is_seen_by_th
 ) -> None:
     await either.farm.start("library")
     async with either.farm.app("library") as app:
-        await app.corpus.add(b"the first version", id="a")
+        await app.documents.add(b"the first version", id="a")
         await completed(app, "a")
         for text in (b"the second version", b"the third version"):
-            assert len((await app.corpus.search("version")).passages) == 1
-            await app.corpus.add(text, id="a")
+            assert len((await app.documents.search("version")).passages) == 1
+            await app.documents.add(text, id="a")
             await completed(app, "a")
-            (passage,) = (await app.corpus.search("version")).passages
+            (passage,) = (await app.documents.search("version")).passages
             assert passage.text == text.decode()
             assert (passage.why.text_rank, passage.why.vector_rank) == (1, 1)
         async with either.farm.app("library") as other:
-            await other.corpus.delete("a")
-        assert (await app.corpus.search("version")).passages == []
+            await other.documents.delete("a")
+        assert (await app.documents.search("version")).passages == []
 
 
 async def test_damaged_documents_of_every_format_end_and_leave_nothing_half_stored(
@@ -146,9 +146,9 @@ async def test_damaged_documents_of_every_format_end_and_leave_nothing_half_stor
         for name, make in documents.MAKERS.items():
             for n, data in enumerate(documents.damaged(make(), random.Random(name), 4)):
                 names.append(f"{name} {n}")
-                await app.corpus.add(data, id=names[-1])
-        await app.corpus.add(b"a good one", id="good")
-        ended = {name: await app.corpus.wait(name, timeout=3 * SOON) for name in names}
+                await app.documents.add(data, id=names[-1])
+        await app.documents.add(b"a good one", id="good")
+        ended = {name: await app.documents.wait(name, timeout=3 * SOON) for name in names}
         await completed(app, "good")
         await app.drain(SOON)
         failures = {name: one for name, one in ended.items() if one.state == "failed"}
@@ -174,7 +174,7 @@ async def test_hundred_documents_at_once_are_all_completed(shelf: Shelf) -> None
     names = [f"d{n}" for n in range(100)]
     async with shelf.running() as app:
         await asyncio.gather(
-            *(app.corpus.add(f"The tale of {name}.".encode(), id=name) for name in names)
+            *(app.documents.add(f"The tale of {name}.".encode(), id=name) for name in names)
         )
         await asyncio.gather(*(completed(app, name) for name in names))
         assert await found(app, "d42") == ["The tale of d42."]
@@ -187,23 +187,23 @@ async def test_failed_document_keeps_its_diagnosis_until_a_retry_has_an_outcome(
     shelf: Shelf,
 ) -> None:
     async with shelf.running() as app:
-        await app.corpus.add(BROKEN, id="a")
+        await app.documents.add(BROKEN, id="a")
         document = await failed(app, "a")
         assert document.error is not None
         assert document.error["type"] == ParserError.__name__
     async with shelf.farm.app("library") as app:
-        again = await app.corpus.retry("a")
+        again = await app.documents.retry("a")
         assert again.generation > document.generation
         assert (again.state, again.error) == (DocumentState.PROCESSING, document.error)
         with pytest.raises(ValidationError, match="processing"):
-            await app.corpus.retry("a")
+            await app.documents.retry("a")
         with pytest.raises(WaitTimeout):
-            await app.corpus.wait("a", timeout=0.1)
+            await app.documents.wait("a", timeout=0.1)
     shelf.blobs()[0].write_text("readable by now")
     async with shelf.running() as app:
         assert (await completed(app, "a")).error is None
         with pytest.raises(ValidationError, match="completed"):
-            await app.corpus.retry("a")
+            await app.documents.retry("a")
         (dead,) = await until(app.dead_letters, "the dead letter")
         await app.redrive(job_id=dead.id)  # of the first try: it is late, and does no harm
         assert (await app.wait(dead.id, SOON)).result == {"late": True}
@@ -213,56 +213,56 @@ async def test_failed_document_keeps_its_diagnosis_until_a_retry_has_an_outcome(
 
 async def test_late_job_leaves_the_original_to_the_retry_that_needs_it(shelf: Shelf) -> None:
     async with shelf.running() as app:
-        await app.corpus.add(BROKEN, id="a")
+        await app.documents.add(BROKEN, id="a")
         await failed(app, "a")
         (dead,) = await until(app.dead_letters, "the dead letter")
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await failed(app, "a")
         await app.redrive(job_id=dead.id)
         assert (await app.wait(dead.id, SOON)).result == {"late": True}
         assert len(shelf.blobs()) == 1
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await failed(app, "a")
 
 
 async def test_retry_without_the_original_says_what_to_do(shelf: Shelf) -> None:
     async with shelf.running() as app:
-        await app.corpus.add(BROKEN, id="a")
+        await app.documents.add(BROKEN, id="a")
         document = await failed(app, "a")
         shelf.blobs()[0].unlink()
         with pytest.raises(BlobMissing, match="upload the document again"):
-            await app.corpus.retry("a")
-        assert await app.corpus.get("a") == document
+            await app.documents.retry("a")
+        assert await app.documents.get("a") == document
         with pytest.raises(DocumentNotFound):
-            await app.corpus.retry("b")
-        await app.corpus.add(b"a better one", id="a")
+            await app.documents.retry("b")
+        await app.documents.add(b"a better one", id="a")
         await completed(app, "a")
 
 
 async def test_same_content_that_failed_is_tried_again_only_when_asked(shelf: Shelf) -> None:
     async with shelf.running() as app:
-        first = await app.corpus.add(BROKEN, id="a")
+        first = await app.documents.add(BROKEN, id="a")
         before = await failed(app, "a")
-        again = await app.corpus.add(BROKEN, id="a")
+        again = await app.documents.add(BROKEN, id="a")
         assert (again.generation, again.state) == (first.generation, "failed")
         assert again.error == before.error
         assert "tried again only with `retry`" in again.message
         assert len(await app.jobs(kind="ingest.parse")) == len(shelf.blobs()) == 1
 
-        again = await app.corpus.add(BROKEN, id="a", retry=True)
+        again = await app.documents.add(BROKEN, id="a", retry=True)
         assert (again.generation > first.generation, again.state) == (True, "processing")
         await failed(app, "a")
         shelf.blobs()[0].unlink()  # so that what comes is the only one there is
-        assert (await app.corpus.add(BROKEN, id="a")).state == "processing"
+        assert (await app.documents.add(BROKEN, id="a")).state == "processing"
         await failed(app, "a")
         assert len(await app.jobs(kind="ingest.parse")) == 3
 
 
 async def test_original_of_a_failed_document_goes_when_it_is_replaced(shelf: Shelf) -> None:
     async with shelf.running() as app:
-        await app.corpus.add(BROKEN, id="a")
+        await app.documents.add(BROKEN, id="a")
         await failed(app, "a")
-        await app.corpus.add(b"a better one", id="a")
+        await app.documents.add(b"a better one", id="a")
         await completed(app, "a")
         await app.drain(SOON)
     assert shelf.blobs() == []
@@ -270,14 +270,14 @@ async def test_original_of_a_failed_document_goes_when_it_is_replaced(shelf: She
 
 async def test_originals_are_kept_where_that_is_wanted(shelf: Shelf) -> None:
     async with shelf.running(keep_originals=True) as app:
-        await app.corpus.add(b"the first version", id="a")
+        await app.documents.add(b"the first version", id="a")
         await completed(app, "a")
-        await app.corpus.add(b"the second version", id="a")
+        await app.documents.add(b"the second version", id="a")
         await completed(app, "a")
         await app.drain(SOON)
         (blob,) = shelf.blobs()
         assert blob.read_bytes() == b"the second version"
-        await app.corpus.delete("a")
+        await app.documents.delete("a")
     assert shelf.blobs() == []
 
 
@@ -299,15 +299,15 @@ async def test_what_cannot_be_accepted_leaves_nothing_behind(
 ) -> None:
     async with shelf.farm.app("library") as app:
         with pytest.raises(ValidationError):
-            await app.corpus.add(b"some text", **options)  # type: ignore[arg-type]
-        assert await app.corpus.documents() == []
+            await app.documents.add(b"some text", **options)  # type: ignore[arg-type]
+        assert await app.documents.documents() == []
     assert shelf.blobs() == []
 
 
 async def test_longest_names_are_accepted_and_found(shelf: Shelf) -> None:
     name, collection = "i" * 240, "c" * 240
     async with shelf.running() as app:
-        await app.corpus.add(b"some text", id=name, collection=collection)
+        await app.documents.add(b"some text", id=name, collection=collection)
         await completed(app, name, collection=collection)
         assert await app.changes(f"document:{collection}/{name}")
 
@@ -319,16 +319,16 @@ async def test_store_that_refuses_leaves_no_blob(shelf: Shelf) -> None:
             " BEGIN SELECT raise(ABORT, 'refused'); END"
         )
         with pytest.raises(PenstockError):
-            await app.corpus.add(b"some text", id="a")
+            await app.documents.add(b"some text", id="a")
     assert shelf.blobs() == []
 
 
 async def test_job_of_a_document_is_one_however_often_it_is_uploaded(shelf: Shelf) -> None:
     async with shelf.running() as app:
         for _ in range(3):
-            await app.corpus.add(b"some text", id="a")
+            await app.documents.add(b"some text", id="a")
         await completed(app, "a")
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         await app.drain(SOON)
         assert len(await app.jobs(kind=EMBED)) == 1
     assert shelf.blobs() == []

@@ -28,7 +28,7 @@ MANY = 100
 async def add_many(app: Penstock, count: int = MANY) -> list[str]:
     names = [f"d{n}" for n in range(count)]
     for name in names:
-        await app.corpus.add(f"The text of {name}.".encode(), id=name)
+        await app.documents.add(f"The text of {name}.".encode(), id=name)
     return names
 
 
@@ -44,14 +44,14 @@ async def test_wrong_answer_fails_the_document_and_nothing_of_it_is_stored(
 ) -> None:
     either.embedder.fault = fault
     async with either.running() as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         document = await failed(app, "a")
         assert document.error is not None
         assert (document.error["type"], document.live) == ("EmbedderError", False)
         assert WRONG[fault] in document.message
         assert await either.count("vectors") == 0
         either.embedder.fault = None
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await completed(app, "a")
         assert await either.count("vectors") == 1
 
@@ -95,7 +95,7 @@ async def test_embedder_down_costs_others_nothing_and_documents_no_attempt(shelf
         # The first to fail has its attempt back when the second has failed, too.
         await until(none_spent, "all attempts to be given back", SOON)
         assert await others() < 5 * alone + 0.5
-        assert {one.state for one in await app.corpus.documents(limit=1000)} == {"processing"}
+        assert {one.state for one in await app.documents.documents(limit=1000)} == {"processing"}
         shelf.embedder.up()
         for name in names:
             await completed(app, name)
@@ -107,16 +107,16 @@ async def test_old_version_is_found_while_the_embedder_is_away_for_the_new_one(
     either: Shelf,
 ) -> None:
     async with either.running() as app:
-        await app.corpus.add(b"the first version", id="a")
+        await app.documents.add(b"the first version", id="a")
         await completed(app, "a")
         either.embedder.down()
-        await app.corpus.add(b"the second version", id="a")
+        await app.documents.add(b"the second version", id="a")
 
         async def staged() -> bool:
-            return (await app.corpus.get("a")).stage == "embed"
+            return (await app.documents.get("a")).stage == "embed"
 
         await until(staged, "the second version to be staged", SOON)
-        result = await app.corpus.search("version")
+        result = await app.documents.search("version")
         assert [one.text for one in result.passages] == ["the first version"]
         assert result.mode == "text"
         assert result.note
@@ -150,7 +150,7 @@ async def test_one_poisonous_document_does_not_hurt_those_it_shares_a_request_wi
     shelf.embedder.fault, shelf.embedder.poison = "dimension", "poison"
     async with shelf.running() as app:
         names = await add_many(app, 12)
-        await app.corpus.add(b"this is poison", id="bad")
+        await app.documents.add(b"this is poison", id="bad")
         await failed(app, "bad")
         for name in names:
             await completed(app, name)
@@ -185,7 +185,7 @@ async def test_long_document_takes_several_runs_and_no_attempt(shelf: Shelf) -> 
     shelf.embedder.delay = 1.2
     text = "\n\n".join(f"Paragraph {n} " + f"holds word{n} " * 16 for n in range(230))
     async with shelf.running(job_timeout=6, max_retries=0) as app:
-        await app.corpus.add(text.encode(), id="a")
+        await app.documents.add(text.encode(), id="a")
         await completed(app, "a")
         (job,) = await app.jobs(kind=EMBED)
         assert job.releases >= 1
@@ -196,16 +196,16 @@ async def test_long_document_takes_several_runs_and_no_attempt(shelf: Shelf) -> 
 async def test_waiters_hear_of_the_end_without_asking_again_and_again(shelf: Shelf) -> None:
     async with shelf.running() as app:
         gets = 0
-        get = app.corpus._tools.corpus.get
+        get = app.documents._tools.documents.get
 
         async def counting(ref: object) -> object:
             nonlocal gets
             gets += 1
             return await get(ref)  # type: ignore[arg-type]
 
-        setattr(app.corpus._tools.corpus, "get", counting)  # noqa: B010
+        setattr(app.documents._tools.documents, "get", counting)  # noqa: B010
         shelf.embedder.delay = 1.0
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         waiters = [asyncio.create_task(completed(app, "a")) for _ in range(3)]
         await asyncio.gather(*waiters)
         assert gets <= 3 * 12, "at each change and once a second"

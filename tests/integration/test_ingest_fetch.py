@@ -23,10 +23,10 @@ async def test_document_is_accepted_before_a_byte_is_fetched(
     url = site.url("/a")
     site.down()
     async with web.idle() as app:
-        document = await app.corpus.add_url(url)
+        document = await app.documents.add_url(url)
         assert (document.ref.id, document.source) == (url, url)
         assert (document.state, document.stage, document.remote) == ("processing", "fetch", True)
-        assert await app.corpus.documents() == [document]
+        assert await app.documents.documents() == [document]
         assert site.hits == []
         (job,) = await app.jobs()
         assert (job.kind, job.lane, job.payload["host"]) == (FETCH, "host:127.0.0.1", "127.0.0.1")
@@ -51,7 +51,7 @@ async def test_formats_names_and_titles_are_those_of_what_was_fetched(
     site.answers["/text"] = Answer(headers=disposition, body=SLUICE)
     async with web.running() as app:
         options: dict[str, Any] = {"collection": "reports", "tenant": "kim"}
-        await app.corpus.add_url(
+        await app.documents.add_url(
             site.url("/get?n=7"), id="seven", metadata={"n": 7}, priority="high", **options
         )
         document = await completed(app, "seven", **options)
@@ -61,9 +61,9 @@ async def test_formats_names_and_titles_are_those_of_what_was_fetched(
         assert job.result["name"] == "report 7.pdf"
         (parse,) = await app.jobs(kind=PARSE)
         assert parse.priority.name == "HIGH"
-        await app.corpus.add_url(site.url("/text"), id="named")
+        await app.documents.add_url(site.url("/text"), id="named")
         assert (await completed(app, "named")).title == "report 7.pdf"
-        await app.corpus.add_url(site.url("/text"), id="titled", title="Seven")
+        await app.documents.add_url(site.url("/text"), id="titled", title="Seven")
         assert (await completed(app, "titled")).title == "Seven"
 
 
@@ -72,11 +72,11 @@ async def test_same_address_again_fetches_again_and_the_same_content_changes_not
 ) -> None:
     url = site.url("/a")
     async with web.running() as app:
-        await app.corpus.add_url(url)
+        await app.documents.add_url(url)
         first = await completed(app, url)
         await app.drain(SOON)
         stored = await web.shelf.stored()
-        accepted = await app.corpus.add_url(url)
+        accepted = await app.documents.add_url(url)
         assert accepted.generation > first.generation
         assert (accepted.live, accepted.title) == (True, first.title)
         again = await completed(app, url)
@@ -88,11 +88,11 @@ async def test_same_address_again_fetches_again_and_the_same_content_changes_not
         assert web.shelf.blobs() == []
 
         site.answers["/a"] = Answer(body=NOON)
-        await app.corpus.add_url(url)
+        await app.documents.add_url(url)
         newer = await completed(app, url)
         assert newer.generation > accepted.generation
         assert await found(app, "sluice") == [NOON.decode()]
-        await app.corpus.add_url(url, metadata={"year": 2026})
+        await app.documents.add_url(url, metadata={"year": 2026})
         told = await completed(app, url)
         assert (told.generation > newer.generation, told.metadata) == (True, {"year": 2026})
 
@@ -101,8 +101,8 @@ async def test_same_address_while_it_is_on_its_way_is_one_document_and_one_job(
     web: Web, site: CountingServer
 ) -> None:
     async with web.idle() as app:
-        first = await app.corpus.add_url(site.url("/a"))
-        second = await app.corpus.add_url(site.url("/a#top"))
+        first = await app.documents.add_url(site.url("/a"))
+        second = await app.documents.add_url(site.url("/a#top"))
         assert first == second
         assert len(await app.jobs()) == len(web.shelf.blobs()) == 1
 
@@ -113,7 +113,7 @@ async def test_original_is_kept_only_where_originals_are(
 ) -> None:
     async with web.running(keep_originals=kept) as app:
         for _ in range(2):
-            await app.corpus.add_url(site.url("/a"), id="a")
+            await app.documents.add_url(site.url("/a"), id="a")
             await completed(app, "a")
             await app.drain(SOON)
             assert [path.read_bytes() for path in web.shelf.blobs()] == kept * [SLUICE]
@@ -125,15 +125,15 @@ async def test_slow_fetch_never_overwrites_what_came_after_it(
 ) -> None:
     site.answers["/slow"] = Answer(delay=1.0, body=b"long ago")
     async with web.running() as app:
-        await app.corpus.add_url(site.url("/slow"), id="a")
+        await app.documents.add_url(site.url("/slow"), id="a")
         await until(lambda: site.at("/slow"), "the request")
         match what:
             case "upload":
-                await app.corpus.add(NOON, id="a")
+                await app.documents.add(NOON, id="a")
             case "fetch":
-                await app.corpus.add_url(site.url("/a"), id="a")
+                await app.documents.add_url(site.url("/a"), id="a")
             case _:
-                await app.corpus.delete("a")
+                await app.documents.delete("a")
         await app.drain(SOON)
         (late,) = [job for job in await app.jobs(kind=FETCH) if job.result == {"late": True}]
         assert late.state is JobState.COMPLETED
@@ -155,21 +155,21 @@ async def test_no_address_is_stored_or_logged_with_what_is_personal_or_secret_in
     site.answers["/gone"] = redirect(f"http://{number}:81/{query}")
     site.answers["/gz"] = Answer(headers={"content-encoding": "gzip"}, body=b"no gzip")
     async with web.running() as app:
-        good = await app.corpus.add_url(site.url(f"/a/{email}{query}"))
+        good = await app.documents.add_url(site.url(f"/a/{email}{query}"))
         await completed(app, good.ref.id)
-        assert (await app.corpus.get(good.ref.id)).title == "[EMAIL]"
+        assert (await app.documents.get(good.ref.id)).title == "[EMAIL]"
         assert "of=[EMAIL]&access_token=***" in good.source
-        other = await app.corpus.add_url(site.url(f"/a/{email}{query}x"))
+        other = await app.documents.add_url(site.url(f"/a/{email}{query}x"))
         assert other.ref != good.ref, "two that look the same are two"
         for path in ("/gone", "/gz", "/hang-up"):
             site.answers["/hang-up"] = Answer(reset=True)
-            document = await app.corpus.add_url(site.url(f"{path}{query}"))
+            document = await app.documents.add_url(site.url(f"{path}{query}"))
             assert (await failed(app, document.ref.id)).message
-        far = await app.corpus.add_url(f"http://{number.replace('203', '93')}/", id="far")
+        far = await app.documents.add_url(f"http://{number.replace('203', '93')}/", id="far")
         assert far.ref.id == "far"
         (job,) = [job for job in await app.jobs() if job.payload.get("document") == "far"]
         assert (job.lane or "").startswith("host:[IP_ADDRESS]-")
-        await app.corpus.delete("far")
+        await app.documents.delete("far")
         await app.queue.cancel(JobFilter(ids=[job.id]))
         await app.drain(SOON)
     web.shelf.farm.query("PRAGMA wal_checkpoint(PASSIVE)")
@@ -187,7 +187,7 @@ async def test_no_address_is_stored_or_logged_with_what_is_personal_or_secret_in
 async def test_each_host_has_its_lane_also_on_the_way(web: Web, site: CountingServer) -> None:
     site.answers["/b"] = redirect(site.url("/a", host="localhost"))
     async with web.running() as app:
-        await app.corpus.add_url(site.url("/b"), id="b")
+        await app.documents.add_url(site.url("/b"), id="b")
         await completed(app, "b")
         lanes = {lane.name for lane in await app.lane_infos()}
         assert {"host:127.0.0.1", "host:localhost", "fetch"} <= lanes
@@ -208,12 +208,12 @@ async def test_queue_and_documents_apart(
         raise QueueUnavailable("cut off")
 
     async with apart.farm.app("library") as app:
-        setattr(app.corpus, "_enqueue", away)  # noqa: B010
+        setattr(app.documents, "_enqueue", away)  # noqa: B010
         with pytest.raises(QueueUnavailable):
-            await app.corpus.add_url(site.url("/a"), id="a")
+            await app.documents.add_url(site.url("/a"), id="a")
     async with apart.running() as app:
         first = await completed(app, "a")
-        await app.corpus.add_url(site.url("/a"), id="a")
+        await app.documents.add_url(site.url("/a"), id="a")
         assert (await completed(app, "a")).generation == first.generation
         assert await found(app, "sluice") == [SLUICE.decode()]
         await app.drain(SOON)

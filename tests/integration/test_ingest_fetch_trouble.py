@@ -34,14 +34,14 @@ async def test_what_cannot_be_fetched_fails_and_is_fetched_when_tried_again(
 ) -> None:
     site.answers["/b"] = answer
     async with web.running(document_bytes=200_000) as app:
-        await app.corpus.add_url(site.url("/b"), id="b")
+        await app.documents.add_url(site.url("/b"), id="b")
         document = await failed(app, "b")
         assert document.error is not None
         assert (document.error["type"], document.stage) == (kind, "fetch")
         assert says in document.message
         assert document.remote
         site.answers["/b"] = Answer(body=SLUICE)
-        again = await app.corpus.retry("b")
+        again = await app.documents.retry("b")
         assert (again.stage, again.error) == ("fetch", document.error)
         assert (await completed(app, "b")).error is None
         assert await found(app, "sluice") == [SLUICE.decode()]
@@ -52,10 +52,10 @@ async def test_failed_fetch_leaves_the_version_before_to_be_found(
     web: Web, site: CountingServer
 ) -> None:
     async with web.running() as app:
-        await app.corpus.add_url(site.url("/a"), id="a")
+        await app.documents.add_url(site.url("/a"), id="a")
         before = await completed(app, "a")
         site.answers["/a"] = Answer(404)
-        await app.corpus.add_url(site.url("/a"), id="a")
+        await app.documents.add_url(site.url("/a"), id="a")
         document = await failed(app, "a")
         assert (document.live, document.title, document.size) == (True, before.title, before.size)
         assert await found(app, "sluice") == [SLUICE.decode()]
@@ -64,14 +64,14 @@ async def test_failed_fetch_leaves_the_version_before_to_be_found(
 async def test_dead_letter_of_a_fetch_can_be_redriven(web: Web, site: CountingServer) -> None:
     site.answers["/b"] = Answer(404)
     async with web.running() as app:
-        await app.corpus.add_url(site.url("/b"), id="b")
+        await app.documents.add_url(site.url("/b"), id="b")
         await failed(app, "b")
         await until(app.dead_letters, "the dead letter")
         site.answers["/b"] = Answer(body=SLUICE)
         assert await app.redrive(JobFilter(kind=FETCH)) == 1
 
         async def done() -> bool:
-            return (await app.corpus.get("b")).state is DocumentState.COMPLETED
+            return (await app.documents.get("b")).state is DocumentState.COMPLETED
 
         await until(done, "the document", SOON)
 
@@ -83,14 +83,14 @@ async def test_host_that_is_away_for_long_fails_its_documents_after_the_time_giv
     site.down()
     async with web.running(fetch_seconds=2.0) as app:
         for name in ("a", "b"):
-            await app.corpus.add_url(site.url(f"/{name}"), id=name)
+            await app.documents.add_url(site.url(f"/{name}"), id=name)
         for name in ("a", "b"):
             document = await failed(app, name)
             assert document.error is not None
             assert document.error["type"] in ("DeadlineExceeded", "Unavailable")
     site.up()
     async with web.running() as app:
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await completed(app, "a")
 
 
@@ -98,7 +98,7 @@ async def test_host_that_comes_back_in_time_costs_nothing(web: Web, site: Counti
     site.down()
     async with web.running(max_retries=3) as app:
         for name in ("a", "b", "c"):
-            await app.corpus.add_url(site.url("/a"), id=name)
+            await app.documents.add_url(site.url("/a"), id=name)
 
         async def lane_is_open() -> bool:
             lanes = {lane.name: lane for lane in await app.lane_infos()}
@@ -114,7 +114,7 @@ async def test_document_whose_fetch_was_never_enqueued_is_fetched_all_the_same(
     web: Web, site: CountingServer
 ) -> None:
     async with web.idle() as app:
-        await app.corpus.add_url(site.url("/a"), id="a", title="As given")
+        await app.documents.add_url(site.url("/a"), id="a", title="As given")
         web.shelf.farm.execute("DELETE FROM jobs")
     async with web.running() as app:
         assert (await completed(app, "a")).title == "As given"
@@ -123,7 +123,7 @@ async def test_document_whose_fetch_was_never_enqueued_is_fetched_all_the_same(
 
 async def test_document_whose_address_is_lost_fails(web: Web, site: CountingServer) -> None:
     async with web.idle() as app:
-        await app.corpus.add_url(site.url("/a"), id="a")
+        await app.documents.add_url(site.url("/a"), id="a")
         web.shelf.farm.execute("DELETE FROM jobs")
         (blob,) = web.shelf.blobs()
         blob.unlink()
@@ -132,19 +132,19 @@ async def test_document_whose_address_is_lost_fails(web: Web, site: CountingServ
         assert document.error is not None
         assert document.error["type"] == "BlobMissing"
         with pytest.raises(BlobMissing):
-            await app.corpus.retry("a")
-        await app.corpus.delete("a")
+            await app.documents.retry("a")
+        await app.documents.delete("a")
 
 
 async def test_document_whose_fetch_was_cancelled_fails_and_can_be_tried_again(
     web: Web, site: CountingServer
 ) -> None:
     async with web.idle() as app:
-        await app.corpus.add_url(site.url("/a"), id="a")
+        await app.documents.add_url(site.url("/a"), id="a")
         await app.queue.cancel(JobFilter(kind=FETCH))
     async with web.running() as app:
         assert (await failed(app, "a")).message == "ingest.fetch was cancelled"
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await completed(app, "a")
 
 
@@ -164,7 +164,7 @@ async def test_run_after_the_bytes_arrived_only_hands_on(
             return await enqueue(batch, conn)
 
         monkeypatch.setattr(app.queue, "enqueue", away)
-        await app.corpus.add_url(site.url("/a"), id="a")
+        await app.documents.add_url(site.url("/a"), id="a")
         await completed(app, "a")
         await app.drain(SOON)
         assert (refused, len(site.hits)) == (1, 1)
@@ -177,7 +177,7 @@ async def test_fetch_that_is_about_to_hand_on_is_left_alone(
     """The bytes are there, the next job is not: its priority is known to the fetch alone."""
     looks = 0
     async with web.running() as app:
-        enqueue, processing = app.queue.enqueue, app.corpus._tools.corpus.processing
+        enqueue, processing = app.queue.enqueue, app.documents._tools.documents.processing
         looked = asyncio.Event()
 
         async def slow(batch: Any, conn: Any = None) -> list[Job]:
@@ -196,8 +196,8 @@ async def test_fetch_that_is_about_to_hand_on_is_left_alone(
             return found
 
         monkeypatch.setattr(app.queue, "enqueue", slow)
-        monkeypatch.setattr(app.corpus._tools.corpus, "processing", noted)
-        await app.corpus.add_url(site.url("/a"), id="a", priority="high")
+        monkeypatch.setattr(app.documents._tools.documents, "processing", noted)
+        await app.documents.add_url(site.url("/a"), id="a", priority="high")
         await completed(app, "a")
         (parse,) = await app.jobs(kind=PARSE)
         assert parse.priority.name == "HIGH"
@@ -217,8 +217,8 @@ async def test_fetch_that_is_about_to_hand_on_is_left_alone(
 async def test_what_is_not_to_be_fetched_is_refused_at_once(web: Web, url: str, why: str) -> None:
     async with web.idle() as app:
         with pytest.raises(AddressRefused, match=why):
-            await app.corpus.add_url(url)
-        assert [*await app.corpus.documents(), *await app.jobs(), *web.shelf.blobs()] == []
+            await app.documents.add_url(url)
+        assert [*await app.documents.documents(), *await app.jobs(), *web.shelf.blobs()] == []
 
 
 async def test_name_that_leads_to_this_machine_fails_where_it_is_resolved(
@@ -229,7 +229,7 @@ async def test_name_that_leads_to_this_machine_fails_where_it_is_resolved(
 
     monkeypatch.setattr("penstock.outbound.guard.Resolver.__call__", resolve)
     async with web.running() as app:
-        await app.corpus.add_url("http://innocent.example/", id="a")
+        await app.documents.add_url("http://innocent.example/", id="a")
         assert (await failed(app, "a")).message == (
             "innocent.example:80 is not fetched: its name leads to no public address. "
             "If it is meant, name it in the setting fetch_allow"

@@ -55,7 +55,7 @@ async def test_no_value_of_any_format_is_stored_logged_or_sent(
         monkeypatch.setattr(documents, name, " ".join(texts(language)))
     async with either.running() as app:
         for name, make in documents.MAKERS.items():
-            await app.corpus.add(make(), id=name)
+            await app.documents.add(make(), id=name)
         for name in documents.MAKERS:
             document = await completed(app, name)
             assert set(document.masked) == set(LABELS), (name, document.masked)
@@ -77,10 +77,10 @@ async def test_no_value_that_a_page_breaks_over_two_lines_is_stored_logged_or_se
         "1234567.",
     )
     async with shelf.running() as app:
-        await app.corpus.add(documents.pdf_of(lines), id="a")
+        await app.documents.add(documents.pdf_of(lines), id="a")
         document = await completed(app, "a")
         assert document.masked == {"email": 1, "card": 1, "phone": 1, "resident_number": 1}
-        (chunk,) = await app.corpus.chunks("a")
+        (chunk,) = await app.documents.chunks("a")
         assert chunk.text == (
             "Please write to [EMAIL] before Friday, pay with [CARD] and call [PHONE]; "
             "her number is [RESIDENT_NUMBER]."
@@ -108,7 +108,7 @@ async def test_no_value_of_any_kind_in_any_name_is_stored_logged_or_sent(
         for one in CANARIES:
             for how, write in WRITTEN.items():
                 name = write(one.text)
-                await app.corpus.add(
+                await app.documents.add(
                     f"{how} {one.language} {one.kind}".encode(),
                     id=name,
                     title=one.text,
@@ -116,15 +116,15 @@ async def test_no_value_of_any_kind_in_any_name_is_stored_logged_or_sent(
                     collection=f"of {one.text}",
                     metadata={one.text: name, "deep": [{"list": [one.text]}]},
                 )
-                found = await app.corpus.get(name, collection=f"of {one.text}")
+                found = await app.documents.get(name, collection=f"of {one.text}")
                 assert leaks(repr(found).encode()) == []
                 assert LABELS[one.kind] in found.ref.id
     assert await scan_without_originals(either) == {}
     async with either.running() as app:
         await app.drain(SOON)
-        assert {one.state for one in await app.corpus.documents(limit=1000)} == {"completed"}
+        assert {one.state for one in await app.documents.documents(limit=1000)} == {"completed"}
         for one in CANARIES:
-            result = await app.corpus.search(
+            result = await app.documents.search(
                 f"as a file {one.language} {one.kind}: {one.text}",
                 collections=[f"of {one.text}"],
                 documents=[WRITTEN["quoted"](one.text)],
@@ -158,8 +158,8 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         "year": 2026,
     }
     async with either.running() as app:
-        added = await app.corpus.add(path, title=f"For {EMAIL}", metadata=metadata, **where)
-        other = await app.corpus.add(b"Another.", id=f"CV of {PHONE}.txt", origin=EMAIL, **where)
+        added = await app.documents.add(path, title=f"For {EMAIL}", metadata=metadata, **where)
+        other = await app.documents.add(b"Another.", id=f"CV of {PHONE}.txt", origin=EMAIL, **where)
         document = await completed(app, path.name, **where)
         assert document.ref == added.ref, "it is found by the name it was given"
         assert await completed(app, document.ref.id, collection=document.ref.collection) == document
@@ -168,7 +168,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         assert (document.metadata["author"], document.metadata["year"]) == ("[EMAIL]", 2026)
         assert document.metadata["card"] == "[CARD]"
 
-        result = await app.corpus.search(
+        result = await app.documents.search(
             f"what did {EMAIL} write, nothing personal",
             collections=[where["collection"]],
             documents=[path.name],
@@ -176,16 +176,16 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
         )
         assert [passage.text for passage in result.passages] == ["Nothing personal."]
         assert result.mode == "hybrid"
-        assert [one.ref for one in await app.corpus.documents(**where)] == [other.ref, added.ref]
-        assert len(await app.corpus.chunks(path.name, **where)) == 1
+        assert [one.ref for one in await app.documents.documents(**where)] == [other.ref, added.ref]
+        assert len(await app.documents.chunks(path.name, **where)) == 1
         await app.drain(SOON)
         assert await scan(either) == {}
-        await app.corpus.delete(path.name, **where)
+        await app.documents.delete(path.name, **where)
         with pytest.raises(DocumentNotFound) as missing:
-            await app.corpus.get(path.name, **where)
+            await app.documents.get(path.name, **where)
         assert leaks(str(missing.value).encode()) == []
         with pytest.raises(ValidationError) as refused:
-            await app.corpus.add(b"x", id=f"{EMAIL}\n")
+            await app.documents.add(b"x", id=f"{EMAIL}\n")
         assert leaks(str(refused.value).encode()) == []
     assert await scan(either, logs.text.encode()) == {}
 
@@ -201,7 +201,7 @@ async def test_no_value_in_the_collections_of_an_answer_is_stored_shown_or_logge
         assert asked.collections is not None
         assert len(asked.collections) == len(names) + 1
         assert asked.collections[-1] == "plain"
-        document = await app.corpus.add(b"Nothing personal.", id="a", collection=names[0])
+        document = await app.documents.add(b"Nothing personal.", id="a", collection=names[0])
         assert document.ref.collection == asked.collections[0], "it is looked for where it is"
         view = await answers.get(asked.id)
         assert leaks(repr(view).encode()) == []
@@ -215,7 +215,7 @@ def quoting(app: Penstock, error: Exception) -> None:
     async def ask(*question: object) -> object:
         raise error
 
-    setattr(app.corpus._tools.parser, "ask", ask)  # noqa: B010
+    setattr(app.documents._tools.parser, "ask", ask)  # noqa: B010
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ async def test_no_value_that_an_error_quotes_is_stored_or_logged(
 ) -> None:
     async with shelf.running(max_retries=1, keep_originals=False) as app:
         quoting(app, error)
-        await app.corpus.add(CANARIES[0].text.encode(), id="a")
+        await app.documents.add(CANARIES[0].text.encode(), id="a")
         document = await failed(app, "a")
         assert document.error is not None
         assert "[PHONE]" in document.error["message"]
@@ -240,9 +240,9 @@ async def test_no_value_that_an_error_quotes_is_stored_or_logged(
         # The document is told first, its job is settled a moment later.
         (dead,) = await until(app.dead_letters, "the dead letter")
         assert "[PHONE]" in str(dead.error)
-        await app.corpus.delete("a")  # the original, which is kept for a retry
+        await app.documents.delete("a")  # the original, which is kept for a retry
         assert await scan(shelf) == {}
-        app.corpus._tools.parser.__dict__.pop("ask")
+        app.documents._tools.parser.__dict__.pop("ask")
     assert await scan(shelf) == {}
     assert leaks(logs.text.encode()) == []
 
@@ -253,9 +253,9 @@ async def test_what_an_embedder_says_is_not_quoted(
     """It was sent masked text only, but its answer is its own."""
     shelf.embedder.fault = "dimension"
     async with shelf.running() as app:
-        await app.corpus.add(f"She paid with {CARD} at noon.".encode(), id="a")
+        await app.documents.add(f"She paid with {CARD} at noon.".encode(), id="a")
         await failed(app, "a")
-        await app.corpus.delete("a")
+        await app.documents.delete("a")
         assert await scan(shelf) == {}
     assert shelf.embedder.received == ["She paid with [CARD] at noon."]
     assert leaks(logs.text.encode()) == []

@@ -35,10 +35,10 @@ async def test_document_accepted_while_the_queue_is_away_is_done_when_it_is_back
         raise QueueUnavailable("cut off")
 
     async with apart.farm.app("library") as app:
-        setattr(app.corpus, "_enqueue", away)  # noqa: B010
+        setattr(app.documents, "_enqueue", away)  # noqa: B010
         with pytest.raises(QueueUnavailable):
-            await app.corpus.add(b"some text", id="a")
-        assert (await app.corpus.get("a")).state is DocumentState.PROCESSING
+            await app.documents.add(b"some text", id="a")
+        assert (await app.documents.get("a")).state is DocumentState.PROCESSING
     async with apart.running() as app:
         await completed(app, "a")
         assert await found(app, "text") == ["some text"]
@@ -49,11 +49,11 @@ async def test_document_accepted_while_the_queue_is_away_is_done_when_it_is_back
 
 async def test_document_whose_job_was_cancelled_fails_and_is_tried_again(apart: Shelf) -> None:
     async with apart.farm.app("library") as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         await app.queue.cancel(JobFilter(kind=PARSE))
     async with apart.running() as app:
         assert (await failed(app, "a")).message == "ingest.parse was cancelled"
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await completed(app, "a")
         await app.drain(SOON)
     assert apart.blobs() == []

@@ -22,20 +22,20 @@ TEXT = "\n\n".join(f"Section {n}. " + f"word{n} stands here " * 10 for n in rang
 async def filled(shelf: Shelf) -> Shelf:
     """Three documents of two tenants, found by the old model; then another is configured."""
     async with shelf.running() as app:
-        await app.corpus.add(TEXT.encode(), id="long")
-        await app.corpus.add(b"some text", id="short")
-        await app.corpus.add(b"some text", id="theirs", tenant="other")
+        await app.documents.add(TEXT.encode(), id="long")
+        await app.documents.add(b"some text", id="short")
+        await app.documents.add(b"some text", id="theirs", tenant="other")
         await completed(app, "long")
         await completed(app, "short")
         await completed(app, "theirs", tenant="other")
-        assert (await app.corpus.search("text")).mode == "hybrid"
+        assert (await app.documents.search("text")).mode == "hybrid"
     shelf.farm.settings["config_file"] = shelf.embedder.config(shelf.farm.folder, NEW_NAME)
     return shelf
 
 
 async def serves(app: Penstock, model: str) -> None:
     async def changed() -> bool:
-        return (await app.corpus._tools.corpus.serving())[:2] == (model, None)
+        return (await app.documents._tools.documents.serving())[:2] == (model, None)
 
     await until(changed, f"{model} to serve", SOON)
 
@@ -52,7 +52,7 @@ async def test_old_model_serves_until_all_is_embedded_by_the_new(filled: Shelf) 
             return bool(await app.jobs(kind=REEMBED))
 
         await until(prepared, "the job", SOON)
-        result = await app.corpus.search("some text")
+        result = await app.documents.search("some text")
         assert [one.text for one in result.passages] == ["some text"]
         assert (result.mode, result.note) == (
             "text",
@@ -60,11 +60,11 @@ async def test_old_model_serves_until_all_is_embedded_by_the_new(filled: Shelf) 
         )
         filled.embedder.up()
         await serves(app, NEW)
-        result = await app.corpus.search("some text")
+        result = await app.documents.search("some text")
         assert (result.mode, result.passages[0].text) == ("hybrid", "some text")
         assert result.passages[0].why.vector_rank == 1, "the very text that was asked for"
-        assert (await app.corpus.search("text", tenant="other")).mode == "hybrid"
-        await app.corpus.add(b"another text", id="late")
+        assert (await app.documents.search("text", tenant="other")).mode == "hybrid"
+        await app.documents.add(b"another text", id="late")
         await completed(app, "late")
     counts = vectors(filled)
     assert counts[NEW] == counts[MODEL] + 1
@@ -73,12 +73,12 @@ async def test_old_model_serves_until_all_is_embedded_by_the_new(filled: Shelf) 
 async def test_what_is_published_meanwhile_is_found_by_its_words(filled: Shelf) -> None:
     filled.embedder.delay = 0.5
     async with filled.running() as app:
-        await app.corpus.add(b"a novel thing", id="new")
+        await app.documents.add(b"a novel thing", id="new")
         await completed(app, "new")
-        result = await app.corpus.search("novel")
+        result = await app.documents.search("novel")
         assert "a novel thing" in [one.text for one in result.passages]
         await serves(app, NEW)
-        assert (await app.corpus.search("novel")).mode == "hybrid"
+        assert (await app.documents.search("novel")).mode == "hybrid"
 
 
 async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
@@ -114,7 +114,7 @@ async def test_going_back_costs_no_request(filled: Shelf) -> None:
     async with filled.running() as app:
         await serves(app, MODEL)
         assert len(filled.embedder.requests) == asked
-        assert (await app.corpus.search("text")).mode == "hybrid"
+        assert (await app.documents.search("text")).mode == "hybrid"
 
 
 async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
@@ -125,12 +125,12 @@ async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
     monkeypatch.setattr(pipeline, "OTHER_SECONDS", 0.05)
     old = filled.embedder.config(filled.farm.folder)
     async with filled.running(config_file=old) as before:
-        await before.corpus.add(b"an early text", id="early")
+        await before.documents.add(b"an early text", id="early")
         await completed(before, "early")
         async with filled.running() as after:
             await serves(after, NEW)
-            assert (await before.corpus.search("some text")).mode == "text"
-            await before.corpus.add(b"a later text", id="later")
+            assert (await before.documents.search("some text")).mode == "text"
+            await before.documents.add(b"a later text", id="later")
             await completed(after, "later")
             await serves(before, NEW)
     assert vectors(filled)[NEW] == vectors(filled)[MODEL] + 1
@@ -139,19 +139,19 @@ async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
 async def test_same_model_of_another_length_is_another_model(either: Shelf) -> None:
     """Its vectors are never compared with those of the length before."""
     async with either.running() as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         await completed(app, "a")
     either.embedder.dimensions = 6
     either.farm.settings["config_file"] = either.embedder.config(either.farm.folder)
     either.embedder.down()
     async with either.running() as app:
-        result = await app.corpus.search("some text")
+        result = await app.documents.search("some text")
         assert (result.mode, len(result.passages)) == ("text", 1)
         either.embedder.up()
         await serves(app, identity(dimensions=6))
-        await app.corpus.add(b"another text", id="b")
+        await app.documents.add(b"another text", id="b")
         await completed(app, "b")
-        result = await app.corpus.search("some text")
+        result = await app.documents.search("some text")
         assert (result.mode, len(result.passages)) == ("hybrid", 2)
         assert result.passages[0].why.vector_rank == 1
     rows = await either.rows("SELECT name, dimensions FROM penstock.models ORDER BY dimensions")
@@ -161,5 +161,5 @@ async def test_same_model_of_another_length_is_another_model(either: Shelf) -> N
 async def test_vectors_of_the_model_before_are_deleted_by_upkeep(filled: Shelf) -> None:
     async with filled.running(unused_vectors_seconds=0.0) as app:
         await serves(app, NEW)
-        app.corpus._purge._next_at = 0.0
+        app.documents._purge._next_at = 0.0
         await until(lambda: set(vectors(filled)) == {NEW}, "the old vectors to be gone", SOON)

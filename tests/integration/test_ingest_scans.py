@@ -66,7 +66,7 @@ def leaks(shelf: Shelf, *others: bytes) -> dict[str, list[str]]:
 
 
 async def pages(app: Penstock, name: str) -> dict[str, tuple[int, int] | None]:
-    return {chunk.text: chunk.pages for chunk in await app.corpus.chunks(name)}
+    return {chunk.text: chunk.pages for chunk in await app.documents.chunks(name)}
 
 
 def paid(vision: VisionServer) -> list[int]:
@@ -79,7 +79,7 @@ def paid(vision: VisionServer) -> list[int]:
 async def test_scanned_pages_are_found_by_what_stands_on_them(shelf: Shelf) -> None:
     data = scans.pdf(TEXT, picture("Grease the bearings", "every 400 hours.", LETTER))
     async with shelf.running(scans="ocr") as app:
-        await app.corpus.add(data, id="a")
+        await app.documents.add(data, id="a")
         document = await completed(app, "a")
         assert document.masked == {"email": 1, "phone": 1}
         (text,) = await found(app, "bearings")
@@ -97,7 +97,7 @@ async def test_pictures_are_documents_in_every_language(shelf: Shelf) -> None:
     second = picture("수문은 새벽에 열린다.", "해가 지면 닫힌다.", "관리인이 지켜본다.")
     data = saved(first, "TIFF", second)
     async with shelf.running(scans="ocr", ocr_languages="eng+jpn+kor") as app:
-        await app.corpus.add(data, id="a")
+        await app.documents.add(data, id="a")
         assert (await completed(app, "a")).mime == "image/tiff"
         ((text, where),) = (await pages(app, "a")).items()
         assert where == (1, 2)
@@ -119,7 +119,7 @@ async def test_process_that_could_not_read_scans_does_not_start(
             pass
     app = shelf.farm.app("library", scans="model")
     async with app:  # to look, or to hand in, nothing is needed
-        assert (await app.corpus.add(saved(picture("a"), "PNG"), id="a")).state == "processing"
+        assert (await app.documents.add(saved(picture("a"), "PNG"), id="a")).state == "processing"
 
 
 async def test_model_is_asked_for_pages_without_text_only(
@@ -127,7 +127,7 @@ async def test_model_is_asked_for_pages_without_text_only(
 ) -> None:
     data = scans.pdf(PICTURES[0], TEXT, PICTURES[1], bookmarks=["Turbine", "Sluice", "Letter"])
     async with looked_at.running() as app:
-        await app.corpus.add(data, id="a")
+        await app.documents.add(data, id="a")
         document = await completed(app, "a")
         assert (document.masked, document.mime) == ({"email": 1, "phone": 1}, "application/pdf")
         assert await pages(app, "a") == {
@@ -148,7 +148,7 @@ async def test_key_of_the_model_is_read_from_the_environment_and_stored_nowhere(
     _configure(shelf, vision.config("LOOKER_KEY"))
     monkeypatch.setenv("LOOKER_KEY", "canary-key")
     async with shelf.running(scans="model") as app:
-        await app.corpus.add(saved(PICTURES[0], "PNG"), id="a")
+        await app.documents.add(saved(PICTURES[0], "PNG"), id="a")
         await completed(app, "a")
     assert vision.requests[0].headers["authorization"] == "Bearer canary-key"
     assert leaks(shelf) == {}
@@ -159,10 +159,10 @@ async def test_nothing_is_sent_to_a_model_unless_that_is_asked_for(
 ) -> None:
     """Although one is configured, for other work."""
     async with looked_at.running(scans="none") as app:
-        await app.corpus.add(saved(PICTURES[0], "PNG"), id="a")
+        await app.documents.add(saved(PICTURES[0], "PNG"), id="a")
         document = await failed(app, "a")
         assert "where `scans` is set" in document.message
-        await app.corpus.add(scans.pdf(TEXT, PICTURES[0]), id="b")
+        await app.documents.add(scans.pdf(TEXT, PICTURES[0]), id="b")
         await completed(app, "b")
     assert vision.requests == []
 
@@ -175,7 +175,7 @@ async def test_scan_waits_out_a_model_that_is_away(
     looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 1.0
     async with looked_at.running() as app:
         for name, page in zip("ab", PICTURES, strict=False):
-            await app.corpus.add(saved(page, "PNG"), id=name)
+            await app.documents.add(saved(page, "PNG"), id=name)
         await until(lambda: len(vision.requests) >= 2, "two tries", SOON)
         vision.fault = None
         for name in "ab":
@@ -188,7 +188,7 @@ async def test_model_down_costs_no_attempt_and_others_nothing(
     vision.down()
     async with looked_at.running(max_retries=0) as app:
         for name, page in zip("abc", PICTURES, strict=True):
-            await app.corpus.add(saved(page, "PNG"), id=name)
+            await app.documents.add(saved(page, "PNG"), id=name)
 
         async def all_wait() -> bool:
             lanes = {lane.name: lane for lane in await app.lane_infos()}
@@ -198,7 +198,7 @@ async def test_model_down_costs_no_attempt_and_others_nothing(
             return is_open and [job.attempts for job in jobs] == [0, 0, 0]
 
         await until(all_wait, "the breaker to open", SOON)
-        await app.corpus.add(TEXT.encode(), id="d")
+        await app.documents.add(TEXT.encode(), id="d")
         await completed(app, "d")
         vision.up()
         for name in "abc":
@@ -216,7 +216,7 @@ async def test_useless_answer_fails_the_document_and_costs_no_page_twice(
     caplog.set_level("DEBUG")
     vision.fault, vision.fault_from = fault, 3
     async with looked_at.running(max_retries=1) as app:
-        await app.corpus.add(scans.pdf(*PICTURES), id="a")
+        await app.documents.add(scans.pdf(*PICTURES), id="a")
         document = await failed(app, "a")
         assert (USELESS | REFUSED)[fault] in document.message
         assert ("page 3" in document.message) == (fault in USELESS)
@@ -224,7 +224,7 @@ async def test_useless_answer_fails_the_document_and_costs_no_page_twice(
         assert paid(vision) == [1, 1, tries]
         assert leaks(looked_at, caplog.text.encode()) == {}
         vision.fault = None
-        await app.corpus.retry("a")
+        await app.documents.retry("a")
         await completed(app, "a")
         assert paid(vision) == [1, 1, tries + 1]
 
@@ -240,7 +240,7 @@ async def test_no_personal_data_of_a_scan_is_stored_logged_or_sent(
     told = scans.pdf(*PICTURES, f"{TEXT} The bank account:", picture("Picture 3"))
     vision.texts.append("220-123-456789.")
     async with looked_at.running() as app:
-        await app.corpus.add(told, id="a")
+        await app.documents.add(told, id="a")
         await until(lambda: len(vision.requests) == 3, "the third page", SOON)
         assert leaks(looked_at, caplog.text.encode()) == {}
         kept = looked_at.farm.query("SELECT page, text FROM scans WHERE page < 3 ORDER BY page")
@@ -268,7 +268,7 @@ async def test_death_in_the_midst_costs_no_page_twice_and_leaves_no_picture(
     vision.fault, vision.fault_from = "hang", 3
     worker = await looked_at.farm.start("library", environment=environment)
     async with looked_at.farm.app("library") as app:
-        await app.corpus.add(scans.pdf(*PICTURES), id="a")
+        await app.documents.add(scans.pdf(*PICTURES), id="a")
         await until(lambda: len(vision.requests) == 3, "the third page", SOON)
         await worker.kill()
         assert not any(b"\x89PNG" in content for content in contents(looked_at).values())
@@ -288,7 +288,7 @@ async def test_long_document_takes_several_runs_and_no_attempt(
     many = [picture(f"Picture {number}") for number in range(6)]
     vision.texts = [f"Page {number}." for number in range(6)]
     async with looked_at.running(max_retries=0) as app:
-        await app.corpus.add(scans.pdf(*many), id="a")
+        await app.documents.add(scans.pdf(*many), id="a")
         await completed(app, "a")
         (job,) = await app.jobs(kind=SCAN)
         assert job.releases >= 1
@@ -301,7 +301,7 @@ async def test_two_requests_at_a_time_at_most(looked_at: Shelf, vision: VisionSe
     vision.delay = 0.2
     async with looked_at.running(max_workers=10) as app:
         for name in "abcdef":
-            await app.corpus.add(saved(picture(f"The page {name}"), "PNG"), id=name)
+            await app.documents.add(saved(picture(f"The page {name}"), "PNG"), id=name)
         vision.texts = [f"Page {name}" for name in "abcdef"]
         for name in "abcdef":
             await completed(app, name)
@@ -316,7 +316,7 @@ async def test_change_of_who_reads_makes_a_document_worth_another_look(
 
     async def add(**settings: Any) -> Document:
         async with looked_at.running(**settings) as app:
-            await app.corpus.add(data, id="a")
+            await app.documents.add(data, id="a")
             return await completed(app, "a")
 
     plain = await add(scans="none")
@@ -334,7 +334,7 @@ async def test_scan_job_that_was_cancelled_fails_its_document(
 ) -> None:
     vision.delay = 5.0
     async with looked_at.running() as app:
-        await app.corpus.add(saved(PICTURES[0], "PNG"), id="a")
+        await app.documents.add(saved(PICTURES[0], "PNG"), id="a")
         await until(lambda: vision.requests, "the request", SOON)
         (job,) = await app.jobs(kind=SCAN)
         await app.cancel(job.id)
@@ -346,7 +346,7 @@ async def test_document_that_takes_long_is_not_taken_for_lost(
 ) -> None:
     vision.delay = 3.0
     async with looked_at.running() as app:
-        await app.corpus.add(saved(PICTURES[0], "PNG"), id="a")
+        await app.documents.add(saved(PICTURES[0], "PNG"), id="a")
         await until(lambda: vision.requests, "the request", SOON)
         looked_at.farm.execute("UPDATE documents SET accepted_at = accepted_at - 3600")
         await completed(app, "a")

@@ -92,10 +92,10 @@ async def test_names_are_never_searched_for_on_the_event_loop(
     site.answers["/gone"] = Answer(404)
     async with web.running() as app:
         for name in ("a", "scan", "gone"):
-            await app.corpus.add_url(site.url(f"/{name}"), id=name)
+            await app.documents.add_url(site.url(f"/{name}"), id=name)
         await completed(app, "a")
         await completed(app, "scan")
-        assert (await app.corpus.wait("gone", timeout=SOON)).state is DocumentState.FAILED
+        assert (await app.documents.wait("gone", timeout=SOON)).state is DocumentState.FAILED
         assert await found(app, "opens the sluice") == [
             "[PERSON] opens the sluice.",
             SLUICE.decode(),
@@ -110,7 +110,7 @@ async def test_scan_fetched_from_an_address_is_read_from_the_bucket(
     read_by(web.shelf, vision, "The gate is shut.", "The gate is open.")
     site.answers["/scan"] = Answer(body=scans.pdf(picture("One"), "Text.", picture("Two")))
     async with web.running() as app:
-        await app.corpus.add_url(site.url("/scan"), id="scan")
+        await app.documents.add_url(site.url("/scan"), id="scan")
         await completed(app, "scan")
         (text,) = await found(app, "gate")
         assert "The gate is shut." in text
@@ -125,7 +125,7 @@ async def test_fetches_wait_out_a_bucket_that_is_away_and_spend_no_attempt(
     names = ("a", "b", "c")
     async with web.idle() as app:
         for name in names:
-            await app.corpus.add_url(site.url("/a"), id=name)
+            await app.documents.add_url(site.url("/a"), id=name)
     proxy.leave()
     async with web.running() as app:
         tries: set[float | None] = set()
@@ -150,7 +150,7 @@ async def test_bucket_that_goes_away_while_an_address_is_fetched_is_not_the_host
     names = ("a", "b")
     async with web.running() as app:
         for name in names:
-            await app.corpus.add_url(site.url("/slow"), id=name)
+            await app.documents.add_url(site.url("/slow"), id=name)
         await until(lambda: len(site.at("/slow")) == 2, "both to be asked for", LATER)
         proxy.leave()
         tries: set[float | None] = set()
@@ -177,12 +177,12 @@ async def test_while_the_bucket_is_away_documents_that_do_not_need_it_are_mended
         raise QueueUnavailable("cut off")
 
     async with web.idle() as app:
-        enqueue = app.corpus._enqueue
-        setattr(app.corpus, "_enqueue", away)  # noqa: B010
+        enqueue = app.documents._enqueue
+        setattr(app.documents, "_enqueue", away)  # noqa: B010
         with pytest.raises(QueueUnavailable):
-            await app.corpus.add_url(site.url("/a"), id="without a job")
-        setattr(app.corpus, "_enqueue", enqueue)  # noqa: B010
-        await app.corpus.add(b"some text", id="cancelled")
+            await app.documents.add_url(site.url("/a"), id="without a job")
+        setattr(app.documents, "_enqueue", enqueue)  # noqa: B010
+        await app.documents.add(b"some text", id="cancelled")
         await app.queue.cancel(JobFilter(kind=PARSE))
     proxy.leave()
     async with web.running() as app:
@@ -196,9 +196,9 @@ async def test_document_is_deleted_although_its_original_cannot_be_now(
 ) -> None:
     _, proxy = proxied
     async with web.idle() as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         proxy.leave()
-        await app.corpus.delete("a")
+        await app.documents.delete("a")
         with pytest.raises(DocumentNotFound):
-            await app.corpus.get("a")
+            await app.documents.get("a")
         proxy.come_back()

@@ -50,7 +50,7 @@ async def test_document_that_hits_a_limit_of_its_parser_fails_once_and_for_good(
 ) -> None:
     """Also where a job has no more time than a parser."""
     async with shelf.running(parse_seconds=1.0, job_timeout=1.0, max_retries=3) as app:
-        await app.corpus.add(content, id="a")
+        await app.documents.add(content, id="a")
         document = await failed(app, "a")
         assert document.message == message
         assert document.error == {
@@ -70,9 +70,9 @@ async def test_waiting_for_a_parser_spends_neither_time_nor_attempts(shelf: Shel
     app.handlers._handlers[PARSE] = replace(app.handlers[PARSE], timeout=3.0)
     async with app.running():
         for number in range(14):
-            await app.corpus.add(b"A WHILE, number %d" % number, id=str(number))
+            await app.documents.add(b"A WHILE, number %d" % number, id=str(number))
         for number in range(14):
-            await app.corpus.wait(str(number), timeout=SOON)
+            await app.documents.wait(str(number), timeout=SOON)
         jobs = await parsed(app)
         assert [(str(job.state), job.attempts) for job in jobs] == [("completed", 1)] * 14
 
@@ -80,10 +80,12 @@ async def test_waiting_for_a_parser_spends_neither_time_nor_attempts(shelf: Shel
 async def test_tenant_with_many_slow_documents_does_not_keep_others_waiting(shelf: Shelf) -> None:
     async with shelf.running(grace_seconds=0.1) as app:
         for number in range(20):
-            await app.corpus.add(b"A WHILE, number %d" % number, id=str(number), tenant="bob")
-        await until(lambda: len(app.corpus._tools.parser.pids) == 1, "the parser to be at work")
+            await app.documents.add(b"A WHILE, number %d" % number, id=str(number), tenant="bob")
+        await until(lambda: len(app.documents._tools.parser.pids) == 1, "the parser to be at work")
         for number in range(3):
-            await app.corpus.add(b"Some text, number %d." % number, id=str(number), tenant="alice")
+            await app.documents.add(
+                b"Some text, number %d." % number, id=str(number), tenant="alice"
+            )
         for number in range(3):
             await completed(app, str(number), tenant="alice")
         hers = await parsed(app, "alice")
@@ -102,11 +104,11 @@ async def test_tenant_with_many_slow_documents_does_not_keep_others_waiting(shel
 async def test_other_jobs_run_while_documents_wait_for_a_parser(shelf: Shelf) -> None:
     async with shelf.running(max_workers=2, grace_seconds=0.1) as app:
         for number in range(20):
-            await app.corpus.add(b"FOREVER %d" % number, id=str(number))
-        await until(lambda: app.corpus._tools.parser.pids, "the parser to be at work", SOON)
+            await app.documents.add(b"FOREVER %d" % number, id=str(number))
+        await until(lambda: app.documents._tools.parser.pids, "the parser to be at work", SOON)
         for _ in range(3):
             job = await app.enqueue("noop")
             assert str((await app.wait(job.id, timeout=SOON)).state) == "completed"
         held = await app.jobs(kind=PARSE, states=["running"], limit=100)
-        assert len(held) <= app.corpus._tools.parser.worth_having
-        assert (await app.corpus.get("19")).state is not DocumentState.FAILED
+        assert len(held) <= app.documents._tools.parser.worth_having
+        assert (await app.documents.get("19")).state is not DocumentState.FAILED

@@ -61,11 +61,11 @@ async def test_messages_become_what_they_ask_for(cluster: Cluster, url: str) -> 
     assert intake.tally.as_dict() == {"stored": 7, "duplicates": 0, "dead_letters": 0}
     assert cluster.committed(topic) == [7]
     async with app:
-        mill = await app.corpus.get("mill")
+        mill = await app.documents.get("mill")
         assert (mill.state, mill.metadata) == (DocumentState.PROCESSING, {"year": 1890})
         with pytest.raises(DocumentNotFound):
-            await app.corpus.get("gone")
-        assert await app.corpus.documents(collection="web")
+            await app.documents.get("gone")
+        assert await app.documents.documents(collection="web")
         (task,) = await app.research.tasks()
         assert (task.question, task.progress) == ("Who built mills?", "0/2")
         (job,) = await app.jobs(kind="noop")
@@ -93,11 +93,11 @@ async def test_message_that_is_read_again_changes_nothing(cluster: Cluster, url:
     app = new_app(url)
     await drained(app, cluster.config(topic))
     async with app:
-        before = await app.corpus.get("a"), await app.research.tasks(), await app.jobs()
+        before = await app.documents.get("a"), await app.research.tasks(), await app.jobs()
     again = await drained(app := new_app(url), cluster.config(topic, group=f"{topic}-again"))
     assert again.tally.as_dict() == {"stored": 0, "duplicates": 6, "dead_letters": 0}
     async with app:
-        after = await app.corpus.get("a"), await app.research.tasks(), await app.jobs()
+        after = await app.documents.get("a"), await app.research.tasks(), await app.jobs()
     assert after == before
 
 
@@ -204,7 +204,7 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
         dead = ("default", ROUTE, "id:one", print_of, "dead", "made")
         await app.access.begin(*dead, lease_seconds=1.0)
         if accepted:
-            await app.corpus.add("text", id="a")
+            await app.documents.add("text", id="a")
         await intake.run(asyncio.Event(), drain=True)
         assert time.monotonic() - begun >= 1.0
         assert intake.tally.stored == 1
@@ -247,7 +247,7 @@ async def test_message_that_fails_for_no_known_reason_is_a_dead_letter_in_the_en
         tries.append(1)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(app.corpus, "add", broken)
+    monkeypatch.setattr(app.documents, "add", broken)
     intake = await drained(app, cluster.config(topic))
     assert intake.tally.as_dict() == {"stored": 1, "duplicates": 0, "dead_letters": 1}
     assert len(tries) == 3

@@ -196,7 +196,7 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
             (accepted,) = made.json()["documents"]
             again = await client.get("/v1/documents/mill.md?collection=water")
             assert again.json()["state"] == "processing", "it can be asked about at once"
-        for chore in app.corpus.chores({PARSE}):
+        for chore in app.documents.chores({PARSE}):
             await chore()
         assert await app.jobs() == [], "its job is for who reads the topic"
     tally = await take_in(shelf, cluster.config(topic))
@@ -214,8 +214,8 @@ async def test_a_message_of_an_upload_that_was_replaced_begins_nothing(
     topic = cluster.topic()
     app = shelf.farm.app("library")
     async with app:
-        first = await app.corpus.add(b"one", id="a")
-        await app.corpus.add(b"two", id="a")
+        first = await app.documents.add(b"one", id="a")
+        await app.documents.add(b"two", id="a")
         jobs = len(await app.jobs())
     late = {"kind": "ingest", "id": "a", "collection": "default", "tenant": "default"}
     never = {**late, "id": "never there", "generation": 1}
@@ -231,11 +231,11 @@ async def test_while_kafka_is_away_uploads_go_straight_to_the_queue(
     monkeypatch.setattr(dead_letters, "PUBLISH_SECONDS", 0.3)
     config = KafkaConfig(bootstrap="127.0.0.1:1", produce="uploads")
     app = shelf.farm.app("library")
-    app.corpus.hand_over(UploadProducer(config))
+    app.documents.hand_over(UploadProducer(config))
     async with app:
         for name in ("a", "b"):
-            await app.corpus.add(b"text", id=name)
-            assert (await app.corpus.get(name)).state is DocumentState.PROCESSING
+            await app.documents.add(b"text", id=name)
+            assert (await app.documents.get(name)).state is DocumentState.PROCESSING
         assert len(await app.jobs(kind=PARSE)) == 2
     told = [one for one in caplog.messages if "uploads go straight to the queue" in one]
     assert len(told) == 1, "it is not asked again for a while"

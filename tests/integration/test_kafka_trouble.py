@@ -265,10 +265,10 @@ def test_process_that_is_killed_before_it_commits_repeats_nothing(
 
 def generations(cli: Cli) -> list[tuple[str, int]]:
     app = Penstock(cli.url, durable=False)
-    _ = app.corpus
+    _ = app.documents
 
     async def look() -> list[tuple[str, int]]:
-        return sorted((one.ref.id, one.generation) for one in await app.corpus.documents())
+        return sorted((one.ref.id, one.generation) for one in await app.documents.documents())
 
     return cli.call(look(), app)
 
@@ -359,7 +359,7 @@ async def read_all_again(config: str) -> None:
     again = await drained(app, replace(app.config.kafka, group="again"))
     assert again.tally.as_dict() == {"stored": 0, "duplicates": 5, "dead_letters": 1}
     async with app:
-        assert [one.ref.id for one in await app.corpus.documents()] == ["mill"]
+        assert [one.ref.id for one in await app.documents.documents()] == ["mill"]
 
 
 async def test_stop_does_not_wait_for_room_in_the_queue(

@@ -23,7 +23,7 @@ from tests.support.cli import Cli
 from tests.support.serving import Host, Served, as_headers
 from tests.support.waiting import until
 
-SEARCH: dict[str, Any] = {"name": "search_corpus", "arguments": {"query": "mill"}}
+SEARCH: dict[str, Any] = {"name": "search_documents", "arguments": {"query": "mill"}}
 
 
 async def post(
@@ -74,7 +74,7 @@ async def test_a_key_is_asked_for_and_its_scopes_and_rate_are_kept(host: Host) -
             assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
             assert answer.headers["www-authenticate"] == "Bearer"
     calls: dict[str, tuple[str, dict[str, Any]]] = {
-        "read": ("search_corpus", {"query": "a"}),
+        "read": ("search_documents", {"query": "a"}),
         "write": ("ingest", {"text": "a"}),
     }
     for name, key in keys.items():
@@ -102,14 +102,14 @@ async def test_a_tenant_reaches_only_its_own(host: Host) -> None:
     async with over_http(served, key=ours) as mine, over_http(served, "old", key=theirs) as other:
         made = await call(mine, "ingest", text="The turbine's secret.", wait=30)
         assert made["state"] == "completed"
-        assert (await call(other, "search_corpus", query="turbine"))["passages"] == []
+        assert (await call(other, "search_documents", query="turbine"))["passages"] == []
         async with served.client(ours) as client:
             job = (await client.post("/v1/jobs", json={"kind": "fail"})).json()["id"]
             await client.get(f"/v1/jobs/{job}?wait=20")
         assert (await call(other, "list_dead_letters"))["dead_letters"] == []
         assert (await call(other, "redrive", ids=[job]))["count"] == 0
         assert (await call(other, "redrive", everything=True))["count"] == 0
-        assert len((await call(mine, "search_corpus", query="turbine"))["passages"]) == 1
+        assert len((await call(mine, "search_documents", query="turbine"))["passages"]) == 1
         [dead] = (await call(mine, "list_dead_letters"))["dead_letters"]
         assert dead["id"] == job
 
@@ -136,7 +136,7 @@ async def test_with_a_full_queue_no_work_is_taken(host: Host) -> None:
             code, said = await refused(client, tool, **arguments)
             assert code == "queue-full"
             assert "is the limit" in said
-        await call(client, "search_corpus", query="a")
+        await call(client, "search_documents", query="a")
 
 
 NONSENSE: list[tuple[bytes, int]] = [
@@ -180,10 +180,10 @@ async def test_nonsense_is_refused_and_breaks_nothing(era: str, host: Host) -> N
         for params in (
             {},
             {"name": 5},
-            {"name": "search_corpus", "arguments": []},
-            {"name": "search_corpus", "arguments": {"query": "a", "limit": 1e308}},
-            {"name": "search_corpus", "arguments": {"query": "\ud800"}},
-            {"name": "search_corpus", "arguments": {"query": json.loads("[" * 90 + "]" * 90)}},
+            {"name": "search_documents", "arguments": []},
+            {"name": "search_documents", "arguments": {"query": "a", "limit": 1e308}},
+            {"name": "search_documents", "arguments": {"query": "\ud800"}},
+            {"name": "search_documents", "arguments": {"query": json.loads("[" * 90 + "]" * 90)}},
             {"name": "\x00", "arguments": {"\x00": "\x00"}},
             {"name": "redrive", "arguments": {"ids": ["a"] * 100_000}},
         ):

@@ -49,7 +49,7 @@ async def test_the_main_tools_work_the_same_with_databases(host: Host) -> None:
         for name in NAMES:
             stored = await call(client, "ingest", text=DOCUMENTS[name], title=name, wait=50)
             assert stored["state"] == "completed"
-        found = await call(client, "search_corpus", query="overshot wheel", limit=1)
+        found = await call(client, "search_documents", query="overshot wheel", limit=1)
         assert found["passages"][0]["text"] == DOCUMENTS["wheel"]
         answer = await call(client, "ask", question=QUESTION)
         assert (answer["state"], answer["mode"]) == ("completed", "extractive")

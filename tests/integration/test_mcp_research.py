@@ -88,7 +88,7 @@ async def test_a_question_becomes_passages_that_can_be_cited(
         page = await call(client, "get_page", **where)
         assert "tells how the water wheel of mill" in page["text"]
         assert (page["untrusted"], page["cursor"]) == (True, None)
-        found = await call(client, "search_corpus", query="water wheel of mill 0", limit=1)
+        found = await call(client, "search_documents", query="water wheel of mill 0", limit=1)
         assert "mill 0" in found["passages"][0]["text"]
         assert found["passages"][0]["source"] == library_site.page_url(0)
         [listed] = (await call(client, "list_tasks"))["tasks"]
@@ -119,7 +119,7 @@ async def test_what_a_model_reads_is_fenced_and_complete(
         text = await said("get_page", document=done["results"][0]["document"], limit=200)
         assert "is data to read" in text
         assert 'call again with cursor="200"' in text
-        text = await said("search_corpus", query="water wheel", limit=1)
+        text = await said("search_documents", query="water wheel", limit=1)
         assert "is data to read" in text
         assert "characters 0-" in text
 
@@ -275,7 +275,7 @@ async def test_tasks_of_another_tenant_are_not_there(host: Host) -> None:
         assert (await refused(other, "get_page", document=done["results"][0]["document"]))[
             0
         ] == "not-found"
-        assert (await call(other, "search_corpus", query="water wheel"))["passages"] == []
+        assert (await call(other, "search_documents", query="water wheel"))["passages"] == []
         assert (await call(other, "list_dead_letters", task_id=task_id))["dead_letters"] == []
 
 

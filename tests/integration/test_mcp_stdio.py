@@ -118,7 +118,7 @@ async def test_nonsense_is_answered_and_the_next_line_too(start: Start) -> None:
         await talk.write(b"", line)
         told = await talk.read()
         assert (told["id"], told["error"]["code"]) == (None, code), line[:40]
-    await talk.write(tool(7, "search_corpus", query="\ud800"), tool(8, "nope"))
+    await talk.write(tool(7, "search_documents", query="\ud800"), tool(8, "nope"))
     answers = {(await talk.read())["id"]: None for _ in range(2)}
     assert set(answers) <= {7, 8, None}
     await talk.write(tool(9, "list_tasks"))

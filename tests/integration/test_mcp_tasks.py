@@ -161,12 +161,12 @@ async def test_a_cancelled_document_is_not_worked_on_until_it_is_given_again(hos
         await asyncio.to_thread(host.cli, "worker", "--config", host.config(), "--drain")
         over = await ended(wire, task["taskId"])
         assert (over["status"], "result" in over) == ("cancelled", False)
-        assert (await plain(wire, "search_corpus", query="mill"))["passages"] == []
+        assert (await plain(wire, "search_documents", query="mill"))["passages"] == []
         again = await begin(wire, "ingest", text="a mill and a race", wait=50)
         await asyncio.to_thread(host.cli, "worker", "--config", host.config(), "--drain")
         done = await ended(wire, again["taskId"])
         assert done["result"]["structuredContent"]["searchable"]
-        assert len((await plain(wire, "search_corpus", query="mill"))["passages"]) == 1
+        assert len((await plain(wire, "search_documents", query="mill"))["passages"]) == 1
 
 
 async def test_a_foreign_task_looks_like_one_that_is_not_there(host: Host) -> None:

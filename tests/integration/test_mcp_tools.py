@@ -24,7 +24,7 @@ async def test_a_text_is_stored_found_and_cited(way: str, agents: Agents) -> Non
         assert client.protocol_version == ERAS[way.partition("-")[2]]
         told = await call(client, "ingest", text=SLUICE, title="Mills", wait=30)
         assert (told["state"], told["searchable"], told["chunks"]) == ("completed", True, 1)
-        found = await call(client, "search_corpus", query="when is the sluice opened?")
+        found = await call(client, "search_documents", query="when is the sluice opened?")
         [passage] = found["passages"]
         assert passage["text"] == SLUICE
         assert passage["document"] == told["document"]
@@ -32,7 +32,7 @@ async def test_a_text_is_stored_found_and_cited(way: str, agents: Agents) -> Non
         assert (passage["start"], passage["end"]) == (0, len(SLUICE))
         assert passage["untrusted"] is True
         assert "never instructions" in found["notice"]
-        elsewhere = await call(client, "search_corpus", query="sluice", collections=["other"])
+        elsewhere = await call(client, "search_documents", query="sluice", collections=["other"])
         assert elsewhere["passages"] == []
         await _all_that_goes_wrong(client)
     if way.startswith("stdio"):
@@ -42,17 +42,17 @@ async def test_a_text_is_stored_found_and_cited(way: str, agents: Agents) -> Non
 async def _all_that_goes_wrong(client: Client) -> None:
     """Each call is answered with a code, and a sentence that says what would be right."""
     wrong: list[tuple[str, dict[str, Any], str, str]] = [
-        ("search_corpus", {}, "invalid", "query: "),
-        ("search_corpus", {"query": 5}, "invalid", "query: "),
-        ("search_corpus", {"query": ["a"]}, "invalid", "query: "),
-        ("search_corpus", {"query": ""}, "invalid", "query: "),
-        ("search_corpus", {"query": "   "}, "invalid", "the question is empty"),
-        ("search_corpus", {"query": "a" * 10_001}, "invalid", "10000 characters"),
-        ("search_corpus", {"query": "a", "limit": 10**9}, "invalid", "limit: "),
-        ("search_corpus", {"query": "a", "cursor": "next"}, "invalid", "cursor: "),
-        ("search_corpus", {"query": "a", "collections": [{}]}, "invalid", "collections.0: "),
-        ("search_corpus", {"query": "a", "top_k": 3}, "invalid", "there are: query, limit"),
-        ("search_corpus", {"query": "a\x00b"}, "invalid", "NUL"),
+        ("search_documents", {}, "invalid", "query: "),
+        ("search_documents", {"query": 5}, "invalid", "query: "),
+        ("search_documents", {"query": ["a"]}, "invalid", "query: "),
+        ("search_documents", {"query": ""}, "invalid", "query: "),
+        ("search_documents", {"query": "   "}, "invalid", "the question is empty"),
+        ("search_documents", {"query": "a" * 10_001}, "invalid", "10000 characters"),
+        ("search_documents", {"query": "a", "limit": 10**9}, "invalid", "limit: "),
+        ("search_documents", {"query": "a", "cursor": "next"}, "invalid", "cursor: "),
+        ("search_documents", {"query": "a", "collections": [{}]}, "invalid", "collections.0: "),
+        ("search_documents", {"query": "a", "top_k": 3}, "invalid", "there are: query, limit"),
+        ("search_documents", {"query": "a\x00b"}, "invalid", "NUL"),
         ("ingest", {}, "invalid", "either `url` or `text`"),
         ("ingest", {"url": "http://a.example", "text": "b"}, "invalid", "either `url` or `text`"),
         ("ingest", {"url": "http://127.0.0.1/"}, "invalid", "loopback"),
@@ -88,7 +88,7 @@ async def test_what_tools_say_of_themselves(agents: Agents) -> None:
                 assert hints.idempotent_hint is not None
         readers = {name for name, tool in tools.items() if tool.annotations.read_only_hint}  # type: ignore[union-attr]
         assert readers == {
-            *("get_status", "get_page", "search_corpus", "list_tasks"),
+            *("get_status", "get_page", "search_documents", "list_tasks"),
             *("list_documents", "list_collections", "get_answer"),
         }
         assert len(tools) == 13
@@ -174,7 +174,7 @@ async def test_passages_are_cut_with_a_cursor_and_none_is_missing(agents: Agents
         calls = 0
         while True:
             result = await client.call_tool(
-                "search_corpus", {"query": "turbine", "limit": 30, "cursor": cursor}
+                "search_documents", {"query": "turbine", "limit": 30, "cursor": cursor}
             )
             told = result.structured_content
             assert isinstance(told, dict)

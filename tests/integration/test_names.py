@@ -174,7 +174,7 @@ async def test_no_name_is_stored_or_sent_wherever_it_stands(shelf: Shelf, model:
     path = folder / f"CV of {PERSON}.md"
     path.write_text(f"# Life of {PERSON}\n\n{PERSON} lives in {PLACE}.\n")
     async with shelf.running() as app:
-        added = await app.corpus.add(
+        added = await app.documents.add(
             path,
             title=f"For {PERSON}",
             collection=f"letters to {PERSON}",
@@ -184,13 +184,13 @@ async def test_no_name_is_stored_or_sent_wherever_it_stands(shelf: Shelf, model:
         assert document.ref == added.ref, "it is found by the name it was given"
         assert document.masked == {"person": 2}
         assert document.title == "Life of [PERSON]"
-        (chunk,) = await app.corpus.chunks(path.name, collection=f"letters to {PERSON}")
+        (chunk,) = await app.documents.chunks(path.name, collection=f"letters to {PERSON}")
         assert chunk.text == f"# Life of [PERSON]\n\n[PERSON] lives in {PLACE}.\n"
         assert chunk.section == ("Life of [PERSON]",)
-        result = await app.corpus.search(f"where does {PERSON} live")
+        result = await app.documents.search(f"where does {PERSON} live")
         assert [one.text for one in result.passages] == [chunk.text]
         await app.drain(SOON)
-        await app.corpus.documents(collection=f"letters to {PERSON}")
+        await app.documents.documents(collection=f"letters to {PERSON}")
     shelf.farm.query("PRAGMA wal_checkpoint(PASSIVE)")
     files = [one for one in shelf.farm.folder.rglob("*") if one.is_file()]
     assert [one.name for one in files if PERSON.encode() in one.read_bytes()] == []
@@ -207,9 +207,9 @@ async def test_same_bytes_are_worth_another_look_when_the_setting_changes(
         if kinds is not None:
             with_names(shelf, model, kinds)
         async with shelf.running() as app:
-            generations.append((await app.corpus.add(content, id="a")).generation)
+            generations.append((await app.documents.add(content, id="a")).generation)
             await completed(app, "a")
-            (chunk,) = await app.corpus.chunks("a")
+            (chunk,) = await app.documents.chunks("a")
             texts.append(chunk.text)
     first, second, same, third = generations
     assert first < second == same < third
@@ -225,7 +225,7 @@ async def test_event_loop_goes_on_while_a_model_is_loaded_and_asked(
     app: Penstock = shelf.farm.app("library")
     async with app:
         asked = asyncio.create_task(
-            app.corpus.search("a question", metadata={"said": f"{PERSON} wrote. " * 500})
+            app.documents.search("a question", metadata={"said": f"{PERSON} wrote. " * 500})
         )
         turns = 0
         while not asked.done():

@@ -65,8 +65,8 @@ async def test_charset_that_only_the_header_names_reaches_the_parser(
         assert document.charset == charset.lower()
         greek = await pages.read(site.url("/b"))
         assert "ο φύλακας" in await pages.text(greek)
-        added = await pages.app.corpus.add_url(site.url("/b"))
-        done = await pages.app.corpus.wait(added.ref.id, timeout=SOON)
+        added = await pages.app.documents.add_url(site.url("/b"))
+        done = await pages.app.documents.wait(added.ref.id, timeout=SOON)
         assert "ο φύλακας" in await pages.text(done)
 
 
@@ -137,7 +137,7 @@ async def test_page_that_fails_leaves_what_is_known_of_it_searchable(
         known = await pages.read(site.url("/article"))
         site.answers["/article"] = Answer(404)
         assert (await pages.refusal(site.url("/article")))[0] == "http"
-        assert await pages.app.corpus.get(known.ref.id, collection="web") == known
+        assert await pages.app.documents.get(known.ref.id, collection="web") == known
 
 
 async def test_redirect_is_followed_and_the_page_known_by_what_it_was_asked_by(
@@ -292,8 +292,8 @@ async def test_a_job_gives_its_place_back_before_the_document_is_stored(
     """What is left to do needs nothing of the host, whose places others wait for."""
     site.answers["/page"] = html(page())
     async with reader.running() as pages:
-        corpus = pages.app.corpus
-        add, open_requests = corpus.add, []
+        documents = pages.app.documents
+        add, open_requests = documents.add, []
 
         async def noting(*arguments: object, **options: object) -> object:
             async def given_back() -> bool:
@@ -304,6 +304,6 @@ async def test_a_job_gives_its_place_back_before_the_document_is_stored(
             await until(given_back, "its place")
             return await add(*arguments, **options)  # type: ignore[arg-type]
 
-        corpus.add = noting  # type: ignore[method-assign, assignment]
+        documents.add = noting  # type: ignore[method-assign, assignment]
         await pages.read(site.url("/page"))
     assert open_requests[-1] == 0

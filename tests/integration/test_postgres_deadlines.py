@@ -15,8 +15,8 @@ from penstock.adapters.postgres.documents import PostgresDocuments
 from penstock.errors import QueueUnavailable
 from penstock.ports.documents import Scope
 from penstock.retrieval.search import search
-from tests.conformance.corpus_support import MODEL, TENANT, add, ref_of, vector_of, wanted
-from tests.support.postgres import Psql, corpus_at, new_url, psql
+from tests.conformance.document_support import MODEL, TENANT, add, ref_of, vector_of, wanted
+from tests.support.postgres import Psql, documents_at, new_url, psql
 from tests.support.waiting import until
 
 AT_WORK = """
@@ -29,14 +29,14 @@ SOON = 2.5
 
 
 @asynccontextmanager
-async def stuck_corpus() -> AsyncIterator[tuple[PostgresDocuments, Psql]]:
+async def stuck_documents() -> AsyncIterator[tuple[PostgresDocuments, Psql]]:
     """A corpus whose searches wait for a lock of the test's."""
     url = new_url()
-    async with corpus_at(url) as corpus, psql(url) as mine, psql(url) as locking:
-        await add(corpus, ref_of("one"), "the sun rises")
+    async with documents_at(url) as documents, psql(url) as mine, psql(url) as locking:
+        await add(documents, ref_of("one"), "the sun rises")
         async with locking.connection.transaction():
             await locking.execute("LOCK TABLE penstock.chunks IN ACCESS EXCLUSIVE MODE")
-            yield corpus, mine
+            yield documents, mine
 
 
 async def searching(mine: Psql) -> bool:
@@ -74,8 +74,8 @@ async def test_cancelled_statement_ends_on_the_server() -> None:
 
 
 async def test_cancelled_search_ends_on_the_server() -> None:
-    async with stuck_corpus() as (corpus, mine):
-        task = asyncio.create_task(corpus.find(SUN))
+    async with stuck_documents() as (documents, mine):
+        task = asyncio.create_task(documents.find(SUN))
         await until(lambda: searching(mine), "the search to be at work")
         task.cancel()
         await until(lambda: idle(mine), "the search to end", patience=SOON)
@@ -84,10 +84,10 @@ async def test_cancelled_search_ends_on_the_server() -> None:
 
 async def test_server_knows_when_nobody_waits_for_a_search_any_more() -> None:
     """As when whoever asked is killed, or frozen, and cannot cancel anything."""
-    async with stuck_corpus() as (corpus, mine):
+    async with stuck_documents() as (documents, mine):
         began = time.monotonic()
         with pytest.raises(QueueUnavailable, match="did not answer in time"):
-            await corpus.find(SUN._replace(seconds=0.2))
+            await documents.find(SUN._replace(seconds=0.2))
         assert 0.2 < time.monotonic() - began < SOON
         assert await idle(mine)
 
@@ -96,10 +96,10 @@ async def test_search_ends_when_its_time_is_up() -> None:
     async def embed(question: str) -> bytes:
         return vector_of(question)
 
-    async with stuck_corpus() as (corpus, mine):
+    async with stuck_documents() as (documents, mine):
         began = time.monotonic()
         end = asyncio.get_running_loop().time() + 0.3
-        asked = search(corpus, "sun", Scope(TENANT), model=MODEL, embed=embed, until=end)
+        asked = search(documents, "sun", Scope(TENANT), model=MODEL, embed=embed, until=end)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asked, 0.3)
         assert time.monotonic() - began < SOON

@@ -43,7 +43,7 @@ async def test_a_question_becomes_merged_results_whose_pages_are_searchable(
         assert "Imprint" not in text.text
         assert text.untrusted
         assert text.fetched_at is not None
-        found = await app.corpus.search("water wheel of mill 1", collections=["web"])
+        found = await app.documents.search("water wheel of mill 1", collections=["web"])
         assert found.passages
         await app.drain(SOON)
         jobs = await app.jobs(task=f"research:{task.id}")

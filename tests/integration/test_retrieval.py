@@ -28,7 +28,7 @@ from penstock.model.document import NewChunk, Staged
 from penstock.ports.documents import DocumentStore, Scope
 from penstock.retrieval.search import search
 from penstock.retrieval.terms import script, term_line
-from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, accept, ref_of
+from tests.conformance.document_support import DOCUMENT_STORES, MODEL, TENANT, accept, ref_of
 
 TASKS = tasks(DATA)
 KOREAN_TO_ALL = "ko, to all"
@@ -78,44 +78,44 @@ def test_questions_without_an_answer_find_little_or_nothing(
     language: str, vectors: Vectors
 ) -> None:
     (task,) = [task for task in TASKS if task.name == f"{language}, alone"]
-    corpus = Measured(task.documents, vectors)
+    documents = Measured(task.documents, vectors)
     own = script(task.documents[0].text)
     asked = [one for one in UNANSWERED.read_text().splitlines() if script(one) == own]
-    found = [len(hybrid(corpus, question)[:10]) for question in asked]
+    found = [len(hybrid(documents, question)[:10]) for question in asked]
     assert len(found) >= 7
     assert sum(found) / len(found) <= 3.5
     assert found.count(0) / len(found) >= 0.2
 
 
-@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("name", DOCUMENT_STORES)
 async def test_stores_find_as_much_as_is_measured(
     name: str, tmp_path: Path, vectors: Vectors, measured: dict[str, dict[str, Figures]]
 ) -> None:
     """Each with its own BM25 and its own index of vectors."""
-    async with CORPORA[name](tmp_path) as corpus:
-        await _store(corpus, TO_ALL[0].documents, vectors)
+    async with DOCUMENT_STORES[name](tmp_path) as documents:
+        await _store(documents, TO_ALL[0].documents, vectors)
         for task in TO_ALL:
-            hybrid = await _asked(corpus, task, vectors)
-            text = await _asked(corpus, task, None)
+            hybrid = await _asked(documents, task, vectors)
+            text = await _asked(documents, task, None)
             here = {**measured[task.name], "hybrid": hybrid, "text": text}
             assert abs(hybrid.ndcg - measured[task.name]["hybrid"].ndcg) < 0.02, task.name
             least = target(task, here) if task in MET else text.ndcg - 0.025
             assert hybrid.ndcg >= least, task.name
 
 
-async def _store(corpus: DocumentStore, documents: Sequence[Document], vectors: Vectors) -> None:
+async def _store(store: DocumentStore, documents: Sequence[Document], vectors: Vectors) -> None:
     for document in documents:
         text = document.text
-        version = await accept(corpus, ref_of(document.id), text)
+        version = await accept(store, ref_of(document.id), text)
         digest = hashlib.sha256(text.encode()).hexdigest()
         chunk = NewChunk(text, 0, len(text), 0, 1, None, (), digest, term_line(text), script(text))
-        assert await corpus.stage(version, Staged(text, [chunk], document.id, "text/plain", {}))
+        assert await store.stage(version, Staged(text, [chunk], document.id, "text/plain", {}))
         vector = vectors.of([text])[0].tobytes()
-        await corpus.put_vectors(TENANT, MODEL, {digest: vector})
-        assert await corpus.publish(version, MODEL)
+        await store.put_vectors(TENANT, MODEL, {digest: vector})
+        assert await store.publish(version, MODEL)
 
 
-async def _asked(corpus: DocumentStore, task: Task, vectors: Vectors | None) -> Figures:
+async def _asked(documents: DocumentStore, task: Task, vectors: Vectors | None) -> Figures:
     """With the embedder down if there are no vectors."""
 
     async def embed(question: str) -> bytes:
@@ -125,7 +125,7 @@ async def _asked(corpus: DocumentStore, task: Task, vectors: Vectors | None) -> 
 
     answers = []
     for question in task.questions:
-        found = await search(corpus, question.text, Scope(TENANT), model=MODEL, embed=embed)
+        found = await search(documents, question.text, Scope(TENANT), model=MODEL, embed=embed)
         ids = [passage.document.id for passage in found.passages]
         answers.append((ids, question.relevant))
     return figures_of(answers)

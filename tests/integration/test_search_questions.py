@@ -34,7 +34,7 @@ async def test_searches_ask_no_more_at_a_time_than_the_lane_allows(shelf: Shelf)
     limit(shelf, max_parallel=1)
     shelf.embedder.delay = 0.01
     async with shelf.farm.app("library") as app:  # which has no workers
-        results = await asyncio.gather(*(app.corpus.search(f"question {n}") for n in range(20)))
+        results = await asyncio.gather(*(app.documents.search(f"question {n}") for n in range(20)))
         assert {result.mode for result in results} == {"hybrid"}
         (process,) = await app.processes()
         assert (process.kinds, process.max_workers) == ([], 0)
@@ -46,7 +46,7 @@ async def test_searches_ask_no_more_at_a_time_than_the_lane_allows(shelf: Shelf)
 
 async def test_questions_go_through_the_membership_of_the_workers(shelf: Shelf) -> None:
     async with shelf.running() as app:
-        assert (await app.corpus.search("question")).mode == "hybrid"
+        assert (await app.documents.search("question")).mode == "hybrid"
         assert len(await app.processes()) == 1
 
 
@@ -60,7 +60,7 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
         await app.steer_lane("embedder", "pause")  # so that there is always a document that waits
         for n in range(12):
             # Other words, so that each is a request of its own.
-            await app.corpus.add("\n\n".join(f"{n} {m} " * 40 for m in range(8)), id=f"d{n}")
+            await app.documents.add("\n\n".join(f"{n} {m} " * 40 for m in range(8)), id=f"d{n}")
 
         async def parsed() -> bool:
             return len(await app.jobs(kind=EMBED, states=["queued"], limit=100)) == 12
@@ -69,7 +69,7 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
         await app.steer_lane("embedder", "resume")
         left = 12
         while left:  # a question always waits, too
-            pair = asyncio.gather(*(app.corpus.search(f"question {left} {n}") for n in range(2)))
+            pair = asyncio.gather(*(app.documents.search(f"question {left} {n}") for n in range(2)))
             assert {result.mode for result in await pair} == {"hybrid"}
             left = len(await app.jobs(kind=EMBED, states=["queued", "running"], limit=100))
         assert await app.dead_letters() == []
@@ -79,11 +79,11 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
 async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf) -> None:
     limit(shelf, 0.5, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
     async with shelf.running() as app:
-        await app.corpus.add(b"some text", id="a")
+        await app.documents.add(b"some text", id="a")
         await completed(app, "a")
         asked = len(shelf.embedder.requests)
         shelf.embedder.fault = "hang"
-        hung = await asyncio.gather(app.corpus.search("text"), app.corpus.search("some text"))
+        hung = await asyncio.gather(app.documents.search("text"), app.documents.search("some text"))
         assert [one.mode for one in hung] == ["text", "text"]
 
         async def is_open() -> bool:
@@ -93,7 +93,7 @@ async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf)
         took = []
         for _ in range(5):
             begun = time.monotonic()
-            result = await app.corpus.search("text")
+            result = await app.documents.search("text")
             took.append(time.monotonic() - begun)
             assert [one.text for one in result.passages] == ["some text"]
             assert (result.mode, "its breaker is open" in result.note) == ("text", True)
@@ -108,12 +108,12 @@ async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_t
     async with shelf.farm.app("library") as app:
         shelf.embedder.fault = "reset"
         for n in range(2):
-            assert (await app.corpus.search(f"question {n}")).mode == "text"
+            assert (await app.documents.search(f"question {n}")).mode == "text"
         shelf.embedder.fault = "hang"
         asked = len(shelf.embedder.requests)
 
         async def tried() -> bool:
-            return "a try is under way" in (await app.corpus.search("question")).note
+            return "a try is under way" in (await app.documents.search("question")).note
 
         begun = time.monotonic()
         await until(tried, "a search to make the try")
@@ -121,14 +121,14 @@ async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_t
         (hit,) = shelf.embedder.requests[asked:]
         assert (hit.answered, hit.lost) == (None, None), "the try goes on"
         # While it does there is no other.
-        assert "its breaker is open" in (await app.corpus.search("question")).note
+        assert "its breaker is open" in (await app.documents.search("question")).note
         assert len(shelf.embedder.requests) == asked + 1
         shelf.embedder.down()
         shelf.embedder.fault = None
         shelf.embedder.up()
 
         async def back() -> bool:
-            return (await app.corpus.search("question")).mode == "hybrid"
+            return (await app.documents.search("question")).mode == "hybrid"
 
         await until(back, "searches by meaning again")
 
@@ -143,9 +143,9 @@ async def test_search_whose_time_is_up_gives_its_place_back(shelf: Shelf) -> Non
     shelf.embedder.fault = "hang"
     async with shelf.farm.app("library") as app:
         with pytest.raises(TimeoutError):
-            await app.corpus.search("question", seconds=0.5)
+            await app.documents.search("question", seconds=0.5)
         shelf.embedder.fault = None
-        assert (await app.corpus.search("question")).mode == "hybrid"
+        assert (await app.documents.search("question")).mode == "hybrid"
 
 
 async def test_stop_of_the_workers_waits_for_the_question_that_goes_through_them(
@@ -155,7 +155,9 @@ async def test_stop_of_the_workers_waits_for_the_question_that_goes_through_them
     shelf.embedder.delay = 0.5
     async with shelf.farm.app("library") as app:
         async with app.running():
-            asked = asyncio.create_task(app.corpus.search("question"))
+            asked = asyncio.create_task(app.documents.search("question"))
             await until(lambda: bool(shelf.embedder.requests), "the question to be asked")
         assert (await asked).mode == "hybrid"
-        assert (await app.corpus.search("another")).mode == "hybrid", "by a membership of its own"
+        assert (await app.documents.search("another")).mode == "hybrid", (
+            "by a membership of its own"
+        )

@@ -16,7 +16,7 @@ from penstock.adapters.sqlite.file import SqliteFile
 from penstock.model.document import Hit
 from penstock.ports.documents import DocumentQuery, Scope
 from penstock.retrieval.search import search
-from tests.conformance.corpus_support import (
+from tests.conformance.document_support import (
     MODEL,
     TENANT,
     add,
@@ -34,19 +34,19 @@ SOON = 20.0
 
 @pytest.fixture
 async def file(tmp_path: Path) -> AsyncIterator[SqliteFile]:
-    file = SqliteFile(f"sqlite:///{tmp_path}/corpus.db", durable=False)
+    file = SqliteFile(f"sqlite:///{tmp_path}/documents.db", durable=False)
     await file.open()
     yield file
     await file.close()
 
 
 @pytest.fixture
-async def corpus(file: SqliteFile) -> AsyncIterator[SqliteDocuments]:
-    corpus = SqliteDocuments(file)
-    await corpus.open()
-    await add(corpus, ref_of("one"), "the sun rises")
-    yield corpus
-    await corpus.close()
+async def documents(file: SqliteFile) -> AsyncIterator[SqliteDocuments]:
+    documents = SqliteDocuments(file)
+    await documents.open()
+    await add(documents, ref_of("one"), "the sun rises")
+    yield documents
+    await documents.close()
 
 
 class Endless:
@@ -70,12 +70,12 @@ class Endless:
 
 
 async def test_cancelled_search_frees_its_thread_and_its_connection(
-    corpus: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
+    documents: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = Endless(monkeypatch)
-    searching = asyncio.create_task(corpus.find(SUN))
+    searching = asyncio.create_task(documents.find(SUN))
     await endless.begun.wait()
-    waiting = [asyncio.create_task(corpus.find(SUN)) for _ in range(3)]
+    waiting = [asyncio.create_task(documents.find(SUN)) for _ in range(3)]
     waiting[0].cancel()
     searching.cancel()
     async with asyncio.timeout(SOON):
@@ -86,7 +86,7 @@ async def test_cancelled_search_frees_its_thread_and_its_connection(
 
 
 async def test_search_ends_with_its_deadline(
-    corpus: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
+    documents: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def embed(question: str) -> bytes:
         return vector_of(question)
@@ -94,18 +94,18 @@ async def test_search_ends_with_its_deadline(
     Endless(monkeypatch)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await search(corpus, "sun", Scope(TENANT), model=MODEL, embed=embed)
+            await search(documents, "sun", Scope(TENANT), model=MODEL, embed=embed)
     async with asyncio.timeout(SOON):
-        assert texts(await corpus.find(SUN)) == ["the sun rises"]
+        assert texts(await documents.find(SUN)) == ["the sun rises"]
 
 
 async def test_search_is_answered_before_the_ones_behind_it(
-    corpus: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
+    documents: SqliteDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not together with one that came at the same moment and does not end."""
     endless = Endless(monkeypatch)
     endless.times = -1  # the second is endless
-    quick, stuck = (asyncio.create_task(corpus.find(SUN)) for _ in range(2))
+    quick, stuck = (asyncio.create_task(documents.find(SUN)) for _ in range(2))
     async with asyncio.timeout(SOON):
         assert texts(await quick) == ["the sun rises"]
     stuck.cancel()

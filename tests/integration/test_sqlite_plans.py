@@ -21,7 +21,14 @@ from penstock.adapters.sqlite.documents.vectors import Matrix
 from penstock.model.job import JobState
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Want
-from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, add, ref_of, vector_of
+from tests.conformance.document_support import (
+    DOCUMENT_STORES,
+    MODEL,
+    TENANT,
+    add,
+    ref_of,
+    vector_of,
+)
 
 NOW = time.time()
 # NOW is when the tests were collected: what is to stay in the future must outlast the whole suite.
@@ -258,13 +265,13 @@ async def test_following_one_document_costs_the_same_in_any_corpus(
     tmp_path: Path, others: int
 ) -> None:
     """A search after a document was published reads the vectors of that one, and no others."""
-    async with CORPORA["sqlite"](tmp_path) as corpus:
+    async with DOCUMENT_STORES["sqlite"](tmp_path) as documents:
         for n in range(others):
-            await add(corpus, ref_of(f"other-{n}"), f"sun {n}")
-        with closing(connect(tmp_path / "corpus.db", "NORMAL")) as connection:
+            await add(documents, ref_of(f"other-{n}"), f"sun {n}")
+        with closing(connect(tmp_path / "documents.db", "NORMAL")) as connection:
             matrix = Matrix(TENANT, MODEL)
             matrix.follow(connection)
-            await add(corpus, ref_of("new"), "moon", "rain")
+            await add(documents, ref_of("new"), "moon", "rain")
             with counted(connection) as steps:
                 matrix.follow(connection)
     found = matrix.search(vector_of("moon"), None, others + 2)

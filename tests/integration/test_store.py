@@ -44,9 +44,9 @@ async def test_keys_and_documents_beside_redis_share_the_stores_connections(
 ) -> None:
     store = new_url()
     app = Penstock(redis_url("redis"), store=store, blobs=str(tmp_path))
-    corpus, access = app.corpus, app.access
+    documents, access = app.documents, app.access
     async with app, psql(store) as mine:
-        await corpus.documents()
+        await documents.documents()
         key, secret = new_key("ci")
         await access.add_key(key, hash_of(secret.reveal()))
         names = await mine.fetch(

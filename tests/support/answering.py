@@ -103,7 +103,7 @@ def _timing(lane: dict[str, Any]) -> dict[str, Any]:
 
 async def add(app: Penstock, documents: Sequence[str], **where: Any) -> None:
     for name in documents:
-        await app.corpus.add(DOCUMENTS[name], id=name, title=f"About the {name}", **where)
+        await app.documents.add(DOCUMENTS[name], id=name, title=f"About the {name}", **where)
     for name in documents:
         await completed(app, name, **where)
 

@@ -54,14 +54,14 @@ async def psql(url: str) -> AsyncIterator[Psql]:
 
 
 @asynccontextmanager
-async def corpus_at(url: str) -> AsyncIterator[PostgresDocuments]:
+async def documents_at(url: str) -> AsyncIterator[PostgresDocuments]:
     """A corpus in a store of its own."""
     store = PostgresStore(Database(parse(url)))
     await store.open()
-    corpus = store.corpus()
+    documents = store.documents()
     try:
-        await corpus.open()
-        yield corpus
-        await corpus.close()
+        await documents.open()
+        yield documents
+        await documents.close()
     finally:
         await store.close()

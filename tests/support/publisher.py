@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from tests.conformance.corpus_support import add, ref_of
-from tests.support.postgres import corpus_at
+from tests.conformance.document_support import add, ref_of
+from tests.support.postgres import documents_at
 
 
 async def main(url: str, name: str, count: int) -> None:
     """Every document twice; every third is deleted again."""
-    async with corpus_at(url) as corpus:
+    async with documents_at(url) as documents:
         for n in range(count):
             for version in ("first", "second"):
-                await add(corpus, ref_of(f"{name}{n}"), f"sun {name} {version}", f"moon {n}")
+                await add(documents, ref_of(f"{name}{n}"), f"sun {name} {version}", f"moon {n}")
             if n % 3 == 0:
-                await corpus.delete(ref_of(f"{name}{n}"))
+                await documents.delete(ref_of(f"{name}{n}"))
 
 
 if __name__ == "__main__":

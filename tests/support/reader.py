@@ -41,7 +41,7 @@ class Reader:
         async def fetch(ctx: JobContext, url: str, fresh: float) -> str:
             document = await fetch_page(
                 ctx,
-                app.corpus,
+                app.documents,
                 url,
                 tenant=ctx.job.tenant,
                 collection="web",
@@ -62,7 +62,9 @@ class Reader:
         """The document that a page becomes, completed or failed."""
         job = await self.ask(url, tenant=tenant, **options)
         assert job.state is JobState.COMPLETED, job.error
-        return await self.app.corpus.wait(job.result, collection="web", tenant=tenant, timeout=SOON)
+        return await self.app.documents.wait(
+            job.result, collection="web", tenant=tenant, timeout=SOON
+        )
 
     async def read(self, url: str, **options: Any) -> Document:
         document = await self.document(url, **options)
@@ -70,7 +72,7 @@ class Reader:
         return document
 
     async def text(self, document: Document) -> str:
-        text = await self.app.corpus._tools.corpus.text(document.ref)
+        text = await self.app.documents._tools.documents.text(document.ref)
         assert text is not None
         return text
 

@@ -105,18 +105,18 @@ def shelf_in(store: str, folder: Path, embedder: EmbedderServer) -> Shelf:
 
 
 async def completed(app: Penstock, name: str, **where: str) -> Document:
-    document = await app.corpus.wait(name, timeout=SOON, **where)
+    document = await app.documents.wait(name, timeout=SOON, **where)
     assert document.state is DocumentState.COMPLETED, document
     return document
 
 
 async def failed(app: Penstock, name: str) -> Document:
-    document = await app.corpus.wait(name, timeout=SOON)
+    document = await app.documents.wait(name, timeout=SOON)
     assert document.state is DocumentState.FAILED, document
     return document
 
 
 async def found(app: Penstock, question: str) -> list[str]:
     """The texts that a search finds by their words."""
-    result = await app.corpus.search(question)
+    result = await app.documents.search(question)
     return [one.text for one in result.passages if one.why.text_rank is not None]

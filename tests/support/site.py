@@ -69,7 +69,7 @@ async def site_in(
     app = Penstock(url or f"sqlite:///{folder}/jobs.db", **settings)
     _ = app.access
     if documents:
-        _ = app.corpus, app.research, app.answers
+        _ = app.documents, app.research, app.answers
 
     @app.job("add")
     async def add(ctx: JobContext, a: int = 0, b: int = 0) -> int:

@@ -23,7 +23,7 @@ def answered(question: str, starts: tuple[int, ...], mode: str = "extractive") -
     known = ("default", "a", "Manual", "", 0, START, START + len(TEXT), (4, 6))
     one = Evidence(1, *known, HEAD + TEXT, 0.5, "q", 1, starts)
     written = extract(question, [one])
-    asked = Answer("t", "i", question, Sources.CORPUS, None, 0.0, 0.0, mode=mode)
+    asked = Answer("t", "i", question, Sources.DOCUMENTS, None, 0.0, 0.0, mode=mode)
     found = Round(1, (question,), (one,), (), enough=True)
     return replace(asked, text=written.text, citations=written.citations, rounds=(found,))
 

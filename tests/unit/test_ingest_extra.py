@@ -32,8 +32,8 @@ def test_command_refuses_before_it_accepts_anything(
 async def test_library_and_server_refuse_it_too(folder: Path) -> None:
     async with site_in(folder, documents=True) as site:
         for adding in (
-            site.app.corpus.add("a note", id="note"),
-            site.app.corpus.add_url("https://example.org/note"),
+            site.app.documents.add("a note", id="note"),
+            site.app.documents.add_url("https://example.org/note"),
         ):
             with pytest.raises(ConfigError, match=r"penstock\[ingest\]"):
                 await adding
@@ -50,4 +50,4 @@ def test_another_embedder_needs_none_of_it(folder: Path) -> None:
     (folder / "penstock.yaml").write_text(
         "embedder: {provider: openai, model: m, dimensions: 8, base_url: 'http://127.0.0.1:9/v1'}"
     )
-    Penstock(f"sqlite:///{folder}/jobs.db").corpus.check()
+    Penstock(f"sqlite:///{folder}/jobs.db").documents.check()

@@ -104,8 +104,8 @@ def test_each_work_is_told_once_with_all_who_found_it() -> None:
 
 
 def test_what_the_corpus_has_is_read_already() -> None:
-    here = finding(1, "corpus", extra={"collection": "default", "document": "mill.pdf"})
-    record = TaskRecord(TASK, [search()], [ProviderReply("s1", "corpus", (here,))], [])
+    here = finding(1, "documents", extra={"collection": "default", "document": "mill.pdf"})
+    record = TaskRecord(TASK, [search()], [ProviderReply("s1", "documents", (here,))], [])
     (work,) = results_of(record).works
     assert (work.page, work.collection, work.document) == ("read", "default", "mill.pdf")
 

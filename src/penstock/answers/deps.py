@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.answers import jobs
 from penstock.answers.jobs import Enqueue
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.errors import PenstockError
 from penstock.model.answer import Answer, Phase
 from penstock.model.job import Priority
@@ -25,7 +25,7 @@ REASON_LIMIT = 500
 class AnswerDeps:
     queue: JobQueue
     store: AnswerStore
-    library: Library
+    documents: Documents
     research: Research
     enqueue: Enqueue
     librarian: Librarian
@@ -61,14 +61,14 @@ class AnswerDeps:
     async def unread(self, answer: Answer) -> str:
         """A note where documents are on their way: who asks right after an upload would take what
         is found, or that nothing is, for all there is."""
-        count = await self.library.in_progress(answer.tenant, answer.collections)
+        count = await self.documents.in_progress(answer.tenant, answer.collections)
         if not count:
             return ""
         some = "1 document was" if count == 1 else f"{count:,} documents were"
         return f"{some} still being processed when this was looked for: ask again once it is done"
 
     async def masked(self, texts: Sequence[str]) -> tuple[str, ...]:
-        return tuple(await self.library.mask(texts))
+        return tuple(await self.documents.mask(texts))
 
     async def reason(self, error: BaseException) -> str:
         """Why something went wrong, as it may be shown."""

@@ -14,7 +14,7 @@ from penstock.answers import prompts
 from penstock.answers.evidence import Gathered, not_found, within
 from penstock.answers.model_calls import asked_twice
 from penstock.answers.prompts import Verdict
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.errors import ModelError
 from penstock.model.answer import Evidence, Round
 from penstock.ports.language_model import Effort, LanguageModel
@@ -34,12 +34,12 @@ class LocalLibrarian:
 
     def __init__(
         self,
-        library: Library,
+        documents: Documents,
         model: LanguageModel | None,
         now: Callable[[], float],
         evidence_tokens: int,
     ) -> None:
-        self._library = library
+        self._library = documents
         self._model = model
         self._now = now
         self._tokens = evidence_tokens

@@ -62,7 +62,7 @@ class Answers:
         self,
         question: str,
         *,
-        sources: str = "corpus",
+        sources: str = "documents",
         collections: Sequence[str] | None = None,
         seconds: float | None = None,
         priority: PriorityName = "high",
@@ -84,7 +84,9 @@ class Answers:
         if collections is not None and not 0 < len(collections) <= MAX_COLLECTIONS:
             raise ValidationError(f"name 1 to {MAX_COLLECTIONS} collections, or none for all")
         (masked,) = await self._tools.masked([question])
-        within = None if collections is None else await self._tools.library.collections(collections)
+        within = (
+            None if collections is None else await self._tools.documents.collections(collections)
+        )
         now = self._tools.now()
         answer = await self._tools.store.create(
             Answer(

@@ -14,7 +14,7 @@ from penstock.answers.local_librarian import LocalLibrarian
 from penstock.answers.phases import Phases
 from penstock.answers.service import Answers
 from penstock.config import Config
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError
 from penstock.model.answer import Phase
@@ -24,15 +24,15 @@ from penstock.ports.store import Store
 from penstock.research.service import Research
 
 
-def local_librarian(queue: JobQueue, library: Library, config: Config) -> LocalLibrarian:
+def local_librarian(queue: JobQueue, documents: Documents, config: Config) -> LocalLibrarian:
     """The librarian of this process, also where answers ask another."""
     model = open_models(config.llm).get(Phase.SEARCH)
-    return LocalLibrarian(library, model, queue.now, config.settings.evidence_tokens)
+    return LocalLibrarian(documents, model, queue.now, config.settings.evidence_tokens)
 
 
-def _librarian(queue: JobQueue, library: Library, config: Config) -> Librarian:
+def _librarian(queue: JobQueue, documents: Documents, config: Config) -> Librarian:
     if config.librarian.address is None:
-        return local_librarian(queue, library, config)
+        return local_librarian(queue, documents, config)
     try:
         from penstock.librarian.client import RemoteLibrarian  # here: most apps have none
     except ModuleNotFoundError as error:
@@ -45,7 +45,7 @@ def _librarian(queue: JobQueue, library: Library, config: Config) -> Librarian:
 def open_answers(
     queue: JobQueue,
     store: Store,
-    library: Library,
+    documents: Documents,
     research: Research,
     config: Config,
     job: Callable[..., Callable[[Any], Any]],
@@ -59,11 +59,11 @@ def open_answers(
     tools = AnswerDeps(
         queue=queue,
         store=store.answers(),
-        library=library,
+        documents=documents,
         research=research,
         enqueue=enqueue,
-        librarian=_librarian(queue, library, config),
-        unaided=LocalLibrarian(library, None, queue.now, tokens),
+        librarian=_librarian(queue, documents, config),
+        unaided=LocalLibrarian(documents, None, queue.now, tokens),
         models=models,
         loop_seconds=settings.search_loop_seconds,
         evidence_tokens=tokens,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.answers.views import AnswerView
     from penstock.app import Penstock
-    from penstock.documents.service import Library
+    from penstock.documents.service import Documents
     from penstock.research.service import Research
     from penstock.research.views import TaskView
 
@@ -61,8 +61,8 @@ class TenantView:
         self.tenant = tenant
 
     @property
-    def corpus(self) -> Library:
-        return self.app.corpus
+    def documents(self) -> Documents:
+        return self.app.documents
 
     @property
     def research(self) -> Research:
@@ -155,7 +155,7 @@ class TenantView:
     # Documents
 
     async def document(self, document_id: str, collection: str) -> Document:
-        return await self.corpus.get(document_id, collection=collection, tenant=self.tenant)
+        return await self.documents.get(document_id, collection=collection, tenant=self.tenant)
 
     async def job_of(self, document: Document) -> Job | None:
         """The newest job that is there for a document."""

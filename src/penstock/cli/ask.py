@@ -26,9 +26,9 @@ WAIT_SECONDS = 10.0
 def ask_question(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
     sources: Annotated[
-        Literal["corpus", "web"],
+        Literal["documents", "web"],
         typer.Option("--sources", help="What is stored; or also what providers find."),
-    ] = "corpus",
+    ] = "documents",
     collection: Annotated[
         list[str] | None,
         typer.Option("--collection", metavar="NAME", help="Only this one; repeatable."),

@@ -64,7 +64,7 @@ def list_documents(
 
     with opened(queue, config, documents=True) as (app, run):
         found = run(
-            app.corpus.documents(
+            app.documents.documents(
                 tenant=tenant,
                 collection=collection,
                 states=state or None,
@@ -98,10 +98,10 @@ def show(
     from penstock.cli.document_view import print_chunks, print_document
 
     with opened(queue, config, documents=True) as (app, run):
-        document = run(app.corpus.get(document_id, collection=collection, tenant=tenant))
+        document = run(app.documents.get(document_id, collection=collection, tenant=tenant))
         texts = []
         if chunks:
-            texts = run(app.corpus.chunks(document_id, collection=collection, tenant=tenant))
+            texts = run(app.documents.chunks(document_id, collection=collection, tenant=tenant))
     if as_json:
         parts = {"texts": [chunk.as_dict() for chunk in texts]} if chunks else {}
         print_json({**document.as_dict(), **parts})
@@ -129,7 +129,7 @@ def delete(
         deleted = []
         for document_id in ids:
             try:
-                run(app.corpus.delete(document_id, collection=collection, tenant=tenant))
+                run(app.documents.delete(document_id, collection=collection, tenant=tenant))
             except DocumentNotFound:
                 continue  # said below, once the others are deleted
             deleted.append(document_id)
@@ -163,7 +163,7 @@ def retry(
         for document_id in ids:
             try:
                 retried[document_id] = run(
-                    app.corpus.retry(document_id, collection=collection, tenant=tenant)
+                    app.documents.retry(document_id, collection=collection, tenant=tenant)
                 )
             except DocumentNotFound:
                 continue  # said below, once the others are retried
@@ -183,7 +183,7 @@ def _named(
 ) -> tuple[list[str], str]:
     """Documents, each once, and their collection, as they are stored: what is said of them here is
     masked as they are."""
-    refs = [app.corpus.ref(one, collection=collection, tenant=tenant) for one in ids]
+    refs = [app.documents.ref(one, collection=collection, tenant=tenant) for one in ids]
     return list(dict.fromkeys(ref.id for ref in refs)), refs[0].collection
 
 

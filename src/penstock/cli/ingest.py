@@ -98,7 +98,7 @@ def ingest_documents(
     from penstock.cli.ingest_run import IngestOptions
 
     app = Penstock(queue, config_file=config)
-    app.corpus.check()
+    app.documents.check()
     single = len(sources) == 1 and not watch
     if document_id is not None and not (single and not Path(sources[0]).is_dir()):
         raise UsageError("--id is for a single file, address or -")
@@ -109,7 +109,7 @@ def ingest_documents(
         items = _items(app, sources, document_id, exclude or (), watch=watch, delete=delete)
     except (InputError, UsageError) as error:
         # What is said here may end up in a log, and names of files are as personal as texts.
-        raise type(error)(app.corpus.masked(str(error))) from None
+        raise type(error)(app.documents.masked(str(error))) from None
     if watch and not as_json:
         note(f"watching {', '.join(map(printable, sources))}; Ctrl-C ends it")
     wait, ends = not no_wait, not watch

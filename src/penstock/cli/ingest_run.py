@@ -103,7 +103,7 @@ class Ingest:
                 self._view.accepted(document)
 
     async def _add(self, item: IngestItem) -> Document:
-        corpus, given = self._app.corpus, self._given
+        documents, given = self._app.documents, self._given
         about: dict[str, Any] = {
             "id": item.id,
             "title": given.title or item.title,
@@ -112,31 +112,31 @@ class Ingest:
         }
         match item.content:
             case str():
-                return await corpus.add_url(item.content, **about)
+                return await documents.add_url(item.content, **about)
             case Path():
                 about |= {"origin": item.origin, "retry": given.retry}
-                return await corpus.add(parts_of(item.content), **about)
+                return await documents.add(parts_of(item.content), **about)
             case bytes():
                 about |= {"origin": item.origin, "retry": given.retry}
-                return await corpus.add(item.content, **about)
+                return await documents.add(item.content, **about)
 
     async def _delete(self, name: str) -> None:
-        corpus, where = self._app.corpus, self._given.where
+        documents, where = self._app.documents, self._given.where
         try:
-            self._pending.pop(corpus.ref(name, **where), None)  # before a look misses it
-            await corpus.delete(name, **where)
+            self._pending.pop(documents.ref(name, **where), None)  # before a look misses it
+            await documents.delete(name, **where)
         except (DocumentNotFound, ValidationError):
             return  # somebody else was faster, or it never was one
         self._tally.deleted += 1
         self._view.deleted(name)
 
     def masked(self, text: str) -> str:
-        return self._app.corpus.masked(text)
+        return self._app.documents.masked(text)
 
     def name(self, item_id: str) -> str:
         """What a document is called once it is accepted."""
         try:
-            return self._app.corpus.ref(item_id, **self._given.where).id
+            return self._app.documents.ref(item_id, **self._given.where).id
         except ValidationError:
             return self.masked(item_id)  # it never will be
 
@@ -196,7 +196,7 @@ class Ingest:
     ) -> AsyncIterator[Document]:
         before = None
         while True:
-            page = await self._app.corpus.documents(
+            page = await self._app.documents.documents(
                 **self._given.where, states=states, limit=PAGE, before=before
             )
             for document in page:
@@ -229,7 +229,7 @@ class Ingest:
         self._pending.pop(ref, None)
 
     async def _get(self, ref: DocumentRef) -> Document:
-        return await self._app.corpus.get(ref.id, collection=ref.collection, tenant=ref.tenant)
+        return await self._app.documents.get(ref.id, collection=ref.collection, tenant=ref.tenant)
 
     async def _active(self) -> tuple[list[Active], str]:
         """Ours among the jobs that run, and if there is none, what those that do not wait for."""

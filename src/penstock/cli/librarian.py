@@ -59,7 +59,7 @@ def run_librarian(
             raise
         raise ConfigError("the librarian needs: pip install 'penstock[grpc]'") from None
     app = load_for_work(target, queue, config)
-    librarian = local_librarian(app.queue, app.corpus, app.config)
+    librarian = local_librarian(app.queue, app.documents, app.config)
     given: dict[str, Any] = {"host": host, "port": port}
     where = replace(
         app.config.librarian, **{name: value for name, value in given.items() if value is not None}
@@ -89,7 +89,7 @@ async def _serve(
             if member.degraded is not None:
                 raise QueueUnavailable(member.degraded)
             await app.queue.versions([("default", "")])
-            await app.corpus.documents(limit=1)
+            await app.documents.documents(limit=1)
 
         try:
             async with serving(librarian, member.asking, app.queue.now, ready, config) as served:

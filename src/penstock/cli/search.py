@@ -54,7 +54,7 @@ def search_documents(
     """
     with opened(queue, config, documents=True) as (app, run):
         result = run(
-            app.corpus.search(
+            app.documents.search(
                 question,
                 tenant=tenant,
                 collections=collection or None,

@@ -76,8 +76,8 @@ def run_server(
     server = replace(
         app.config.server, **{name: value for name, value in given.items() if value is not None}
     )
-    for library in ("uvicorn", "mcp"):
-        logging.getLogger(library).setLevel(logging.WARNING)
+    for documents in ("uvicorn", "mcp"):
+        logging.getLogger(documents).setLevel(logging.WARNING)
     with telemetry("penstock-server", app.settings, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
     raise typer.Exit(code)
@@ -90,7 +90,7 @@ def pass_on_uploads(app: Penstock) -> None:
     need_kafka("intake.kafka.produce")
     from penstock.intake.produce import UploadProducer
 
-    app.corpus.hand_over(UploadProducer(app.config.kafka))
+    app.documents.hand_over(UploadProducer(app.config.kafka))
 
 
 async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json: bool) -> int:

@@ -40,7 +40,7 @@ def opened(
 
     app = Penstock(queue, config_file=config)
     if documents:
-        _ = app.corpus  # it has to be asked for before the app is opened
+        _ = app.documents  # it has to be asked for before the app is opened
     if keys:
         _ = app.access
     if research:

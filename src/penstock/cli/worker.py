@@ -57,7 +57,7 @@ def run_worker(
     """Run the jobs of an app in this process.
 
     Without an app it runs the built-in jobs: ingest.*, which make documents searchable,
-    research.*, which search, and answers.*, which answer. An app that uses app.corpus,
+    research.*, which search, and answers.*, which answer. An app that uses app.documents,
     app.research or app.answers runs these beside its own.
 
     It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running

@@ -31,13 +31,13 @@ async def look_at_queue(case: Case) -> list[Diagnosis]:
 async def look_at_store(case: Case) -> list[Diagnosis]:
     if case.store is None and case.config.settings.store:
         found = f"`store` is {hide_secrets(case.config.settings.store)}, which cannot be one"
-        return [broken("store", found, "set it to sqlite:///corpus.db or postgresql://...")]
+        return [broken("store", found, "set it to sqlite:///documents.db or postgresql://...")]
     if case.store is None:
         return [
             skipped(
                 "store",
                 "there is none: documents, research, answers and API keys are refused",
-                "set `store: sqlite:///corpus.db` or `store: postgresql://...` to have them",
+                "set `store: sqlite:///documents.db` or `store: postgresql://...` to have them",
             )
         ]
     if case.store == case.config.queue:

@@ -24,8 +24,8 @@ async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Diag
     said += [judge_durability(part, found), judge_clock(part, found.clock)]
     if documents:
         said.append(judge_pgvector(found, wanted=bool(case.config.settings.store)))
-        if found.corpus.version:
-            said.append(judge_schema("documents", found.corpus))
+        if found.documents.version:
+            said.append(judge_schema("documents", found.documents))
     return said
 
 
@@ -64,7 +64,7 @@ def judge_pgvector(facts: PostgresFacts, *, wanted: bool) -> Diagnosis:
         return broken("pgvector", f"version {vector.installed} is too old", advice)
     if not vector.available:
         found = "the server does not have it, so there can be no documents"
-        advice = "install pgvector there, or set `store: sqlite:///corpus.db`"
+        advice = "install pgvector there, or set `store: sqlite:///documents.db`"
         return broken("pgvector", found, advice) if wanted else skipped("pgvector", found, advice)
     if not vector.creatable:
         found = "this user may not create it in the database, so there can be no documents"

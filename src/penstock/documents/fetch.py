@@ -51,8 +51,8 @@ def _lane(host: str) -> str:
 
 async def _fetch(fetching: Fetching, work: IngestRun) -> Result | None:
     tools, ctx, version = fetching.tools, work.ctx, work.version
-    corpus, blobs = tools.corpus, tools.blobs
-    document, original = await corpus.get(version.ref), await corpus.original(version.ref)
+    documents, blobs = tools.documents, tools.blobs
+    document, original = await documents.get(version.ref), await documents.original(version.ref)
     if document is None or original is None or document.generation != version.generation:
         return None
     if not document.remote:  # a run before this one came as far
@@ -71,7 +71,7 @@ async def _fetch(fetching: Fetching, work: IngestRun) -> Result | None:
     known = (document.source, document.metadata, fetching.fingerprint)
     digest = digest_of(stored.key[:64], title, *known, charset)
     # Interrupted before the next line, the bytes are nobody's, and swept when they are old.
-    arrived = await corpus.fetched(
+    arrived = await documents.fetched(
         version, work.blob, Arrived(stored.key, digest, stored.size, title, charset)
     )
     if arrived is None:

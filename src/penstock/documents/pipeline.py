@@ -61,7 +61,7 @@ T = TypeVar("T")
 class IngestDeps:
     """Dependencies of the ingest jobs."""
 
-    corpus: DocumentStore
+    documents: DocumentStore
     blobs: BlobStore
     parser: ParserPool
     scan_reader: ScanReader | None
@@ -98,7 +98,7 @@ class IngestDeps:
 
     async def let_go(self, blob: str) -> None:
         """Delete an original, unless a document still needs it."""
-        if not await self.corpus.blobs_in_use([blob], published=self.keep_originals):
+        if not await self.documents.blobs_in_use([blob], published=self.keep_originals):
             await self.blobs.delete(blob)
 
 
@@ -154,7 +154,7 @@ class IngestRun:
     ) -> Result:
         """Keep the document's row in step with its job, and what is said of failures masked.
         `work` gives None where the version is late."""
-        mark = self.tools.corpus.mark
+        mark = self.tools.documents.mark
         result = None
         if await mark(self.version, state=DocumentState.PROCESSING, stage=stage, progress=progress):
             try:
@@ -249,7 +249,7 @@ class IngestRun:
         return prepared.staged(chunks, parsed.mime)
 
     async def _stage(self, staged: Staged) -> Result | None:
-        if not await self.tools.corpus.stage(self.version, staged):
+        if not await self.tools.documents.stage(self.version, staged):
             return None
         count = len(staged.chunks)
         self.ctx.progress(PARSED, f"{count} chunk" if count == 1 else f"{count} chunks")
@@ -259,10 +259,10 @@ class IngestRun:
     async def embed(self, ask: Embed) -> Result | None:
         tools, ctx, version = self.tools, self.ctx, self.version
         given = ctx.remaining()
-        serving = await tools.corpus.serving()
+        serving = await tools.documents.serving()
         if serving.model is not None and tools.model not in serving[:2]:
             ctx.run_later(OTHER_SECONDS, f"needs a process whose embedder is {serving.model}")
-        missing = await tools.corpus.to_embed(version, tools.model)
+        missing = await tools.documents.to_embed(version, tools.model)
         if missing is None:
             return None
         done, total = 0, len(missing)
@@ -277,11 +277,11 @@ class IngestRun:
             if start + BATCH >= total:
                 ctx.lanes.leave()
             known = {one.hash: vector for one, vector in zip(some, vectors, strict=True)}
-            await tools.corpus.put_vectors(version.ref.tenant, tools.model, known)
+            await tools.documents.put_vectors(version.ref.tenant, tools.model, known)
             done += len(some)
             ctx.progress(PARSED + (1 - PARSED) * done / total, f"{done} of {total} embedded")
         with ctx.stage("publish"):
-            published = await tools.corpus.publish(version, tools.model)
+            published = await tools.documents.publish(version, tools.model)
         if not published:
             return None
         await self._let_go()

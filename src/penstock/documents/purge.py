@@ -19,8 +19,8 @@ of an hour by one process."""
 class Purge:
     """Done by every process that ingests, and harmless when several do it at once."""
 
-    def __init__(self, corpus: DocumentStore, keep_seconds: float) -> None:
-        self._corpus = corpus
+    def __init__(self, documents: DocumentStore, keep_seconds: float) -> None:
+        self._documents = documents
         self._keep_seconds = keep_seconds
         self._after: tuple[Any, ...] | None = None
         self._next_at = 0.0
@@ -29,7 +29,7 @@ class Purge:
         if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + STEP_SECONDS
-        step = await self._corpus.purge(
+        step = await self._documents.purge(
             after=self._after, keep_seconds=self._keep_seconds, limit=STEP
         )
         self._after = step.after

@@ -58,7 +58,7 @@ class DocumentReconciler:
             await self._sweep()
 
     async def _mend(self) -> None:
-        page = await self._tools.corpus.processing(
+        page = await self._tools.documents.processing(
             after=self._after, older_than=GRACE_SECONDS, limit=PAGE
         )
         self._after = page[-1].document.generation if len(page) == PAGE else 0
@@ -91,13 +91,13 @@ class DocumentReconciler:
     async def _fail(self, pending: Pending, error: dict[str, Any]) -> None:
         """The jobs were read after the document: the next of them may be under way by now, or
         have had the last word."""
-        corpus, document = self._tools.corpus, pending.document
-        now, blob = await corpus.get(document.ref), await corpus.original(document.ref)
+        documents, document = self._tools.documents, pending.document
+        now, blob = await documents.get(document.ref), await documents.original(document.ref)
         if now is None or (now.generation, now.state) != (document.generation, document.state):
             return
         if blob != pending.blob:
             return
-        await corpus.mark(
+        await documents.mark(
             Version(document.ref, document.generation),
             state=DocumentState.FAILED,
             stage=now.stage,
@@ -109,7 +109,7 @@ class DocumentReconciler:
     async def _sweep(self) -> None:
         keep = self._tools.keep_originals
         deleted = await self._tools.blobs.sweep(
-            ORPHAN_SECONDS, lambda keys: self._tools.corpus.blobs_in_use(keys, published=keep)
+            ORPHAN_SECONDS, lambda keys: self._tools.documents.blobs_in_use(keys, published=keep)
         )
         if deleted:
             log.warning("%d originals that nothing referred to were deleted", deleted)

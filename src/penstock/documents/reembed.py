@@ -27,8 +27,8 @@ SOME = 1000
 class Reembedding:
     """Sees to it that the configured model will serve."""
 
-    def __init__(self, corpus: DocumentStore, model: str, enqueue: Enqueue) -> None:
-        self._corpus = corpus
+    def __init__(self, documents: DocumentStore, model: str, enqueue: Enqueue) -> None:
+        self._documents = documents
         self._model = model
         self._enqueue = enqueue
         self._wanted = False
@@ -36,11 +36,11 @@ class Reembedding:
         """Of the change that a job was enqueued for."""
 
     async def __call__(self) -> None:
-        serving = await self._corpus.serving()
+        serving = await self._documents.serving()
         if not self._wanted:
             if self._model not in (serving.model, serving.next) or self._is_back(serving):
-                await self._corpus.want(self._model)
-                serving = await self._corpus.serving()
+                await self._documents.want(self._model)
+                serving = await self._documents.serving()
             self._wanted = True
         if serving.next == self._model and serving.number != self._number:
             # One that has failed or was cancelled is tried again by each process that starts.
@@ -63,11 +63,11 @@ def register(tools: IngestDeps, job: Callable[..., Callable[[Any], Any]]) -> Non
 
 
 async def _reembed(tools: IngestDeps, ctx: JobContext, ask: Embed) -> Result:
-    corpus, model, given, done = tools.corpus, tools.model, ctx.remaining(), 0
-    while not await corpus.serve(model):
-        if (await corpus.serving()).next != model:
+    documents, model, given, done = tools.documents, tools.model, ctx.remaining(), 0
+    while not await documents.serve(model):
+        if (await documents.serving()).next != model:
             return {"late": True}
-        some = await corpus.to_reembed(model, SOME)
+        some = await documents.to_reembed(model, SOME)
         for start in range(0, len(some), BATCH):
             if done and ctx.remaining() < given / 2:
                 ctx.run_later(0.0, f"{done} texts embedded")
@@ -77,7 +77,7 @@ async def _reembed(tools: IngestDeps, ctx: JobContext, ask: Embed) -> Result:
             for (tenant, one), vector in zip(batch, vectors, strict=True):
                 known.setdefault(tenant, {})[one.hash] = vector
             for tenant, theirs in known.items():
-                await corpus.put_vectors(tenant, model, theirs)
+                await documents.put_vectors(tenant, model, theirs)
             done += len(batch)
             ctx.progress(0.0, f"{done} texts embedded")
     return {"embedded": done}

@@ -48,11 +48,11 @@ def register(
 
 
 async def _scan(work: IngestRun, reader: ScanReader) -> Result | None:
-    corpus, ctx, version = work.tools.corpus, work.ctx, work.version
+    documents, ctx, version = work.tools.documents, work.ctx, work.version
     given, began = ctx.remaining(), False
     basis = f"{work.blob[:64]} by {reader.name}"
-    known = await corpus.scanned(version, basis)
-    document = await corpus.get(version.ref)
+    known = await documents.scanned(version, basis)
+    document = await documents.get(version.ref)
     if known is None or document is None:
         return None
     async with work.original() as path:
@@ -71,7 +71,7 @@ async def _scan(work: IngestRun, reader: ScanReader) -> Result | None:
                 raise _of_page(error, page) from error
             before = _before(parsed, known, page)
             known[page] = await asyncio.to_thread(mask_page, work.tools.mask, before, text)
-            if not await corpus.put_scan(version, basis, page, known[page]):
+            if not await documents.put_scan(version, basis, page, known[page]):
                 return None
             fraction = (done + 1) / len(parsed.scans)
             ctx.progress(PARSED * fraction, f"{done + 1} of {len(parsed.scans)} pages read")

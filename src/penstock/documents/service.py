@@ -1,4 +1,4 @@
-"""`app.corpus`: documents in, and out again as what they say."""
+"""`app.documents`: documents in, and out again as what they say."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ HandOver = Callable[[Document, Priority], Awaitable[bool]]
 taken it."""
 
 
-class Library:
+class Documents:
     """The documents of an app. What is done with them is done by jobs; see `pipeline`."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Library:
         self._passed_on = to
 
     async def open(self) -> None:
-        await self._tools.corpus.open()
+        await self._tools.documents.open()
         for pool in self._pools():
             pool.open()
 
@@ -124,7 +124,7 @@ class Library:
             await pool.close()
         await self._tools.blobs.close()
         await self._tools.objects.close()
-        await self._tools.corpus.close()
+        await self._tools.documents.close()
         await self._embedding.close()
 
     def _pools(self) -> list[ParserPool]:
@@ -141,7 +141,7 @@ class Library:
             tools.scan_reader.check()
         return [
             DocumentReconciler(tools, self._remote, self._queue, self._enqueue, self._patience),
-            Reembedding(tools.corpus, tools.model, self._enqueue),
+            Reembedding(tools.documents, tools.model, self._enqueue),
             self._purge,
         ]
 
@@ -182,9 +182,9 @@ class Library:
             asked = self._tools.mask.without_labels(text)
             if asked != text and not _WORD.search(asked):
                 return SearchResult([], "hybrid", NOT_LOOKED_FOR)
-            model = (await self._tools.corpus.serving()).model or self._tools.model
+            model = (await self._tools.documents.serving()).model or self._tools.model
             found = await search(
-                self._tools.corpus,
+                self._tools.documents,
                 asked,
                 scope,
                 model=model,
@@ -315,11 +315,11 @@ class Library:
         return await self._accept(upload, rank)
 
     async def _accept(self, upload: Upload, priority: Priority) -> Document:
-        before = await self._tools.corpus.original(upload.ref)
+        before = await self._tools.documents.original(upload.ref)
         try:
-            accepted = await self._tools.corpus.accept(upload)
+            accepted = await self._tools.documents.accept(upload)
             if self._failed_before(accepted) and before and await self._is_gone(before):
-                accepted = await self._tools.corpus.accept(replace(upload, retry=True))
+                accepted = await self._tools.documents.accept(replace(upload, retry=True))
         except PenstockError:
             await self._tools.blobs.delete(upload.blob)
             raise
@@ -347,7 +347,10 @@ class Library:
         """Enqueue the job of a document that was passed on; once, however often this is called.
         False where there is nothing to do: it is replaced, deleted, or was worked on before."""
         rank, ref = Priority.parse(priority), await self._ref(tenant, collection, id)
-        document, blob = await self._tools.corpus.get(ref), await self._tools.corpus.original(ref)
+        document, blob = (
+            await self._tools.documents.get(ref),
+            await self._tools.documents.original(ref),
+        )
         if document is None or blob is None or document.generation != generation:
             return False
         if document.state is not DocumentState.PROCESSING:
@@ -391,10 +394,10 @@ class Library:
             raise ValidationError(
                 f"document {ref.id!r} is {document.state}; only a failed one is tried again"
             )
-        blob = await self._tools.corpus.original(ref)
+        blob = await self._tools.documents.original(ref)
         if blob is not None:
             await self._tools.blobs.check(blob)
-            again = await self._tools.corpus.retry(Version(ref, document.generation))
+            again = await self._tools.documents.retry(Version(ref, document.generation))
             if again is not None:
                 await self._start(again, blob, rank)
                 return again
@@ -439,7 +442,7 @@ class Library:
         return await self._tools.masked(lambda: self._names.ref(tenant, collection, name))
 
     async def _get(self, ref: DocumentRef) -> Document:
-        document = await self._tools.corpus.get(ref)
+        document = await self._tools.documents.get(ref)
         if document is None:
             raise DocumentNotFound(ref.id)
         return document
@@ -480,7 +483,7 @@ class Library:
         if collection is not None:
             where = collection
             collection = await self._tools.masked(lambda: self._names.collection(where))
-        return await self._tools.corpus.documents(
+        return await self._tools.documents.documents(
             tenant,
             collection=collection,
             states=states,
@@ -497,11 +500,11 @@ class Library:
         """Names of the collections that have documents, or the document of that id."""
         if id is not None:
             id = (await self._ref(tenant, DEFAULT_COLLECTION, id)).id  # noqa: A001 (as it is stored)
-        return await self._tools.corpus.collections(tenant, id)
+        return await self._tools.documents.collections(tenant, id)
 
     async def in_progress(self, tenant: str, collections: Sequence[str] | None) -> int:
         """How many documents are being worked on, in these collections or in all."""
-        return await self._tools.corpus.in_progress(tenant, collections)
+        return await self._tools.documents.in_progress(tenant, collections)
 
     async def chunks(
         self,
@@ -512,7 +515,7 @@ class Library:
     ) -> list[StoredChunk]:
         """What of a document can be found, in order."""
         document = await self.get(id, collection=collection, tenant=tenant)
-        return await self._tools.corpus.chunks(document.ref)
+        return await self._tools.documents.chunks(document.ref)
 
     async def delete(
         self,
@@ -523,7 +526,7 @@ class Library:
     ) -> None:
         """Remove a document, whatever is being done with it."""
         ref = await self._ref(tenant, collection, id)
-        blob = await self._tools.corpus.delete(ref)
+        blob = await self._tools.documents.delete(ref)
         if blob is None:
             raise DocumentNotFound(ref.id)
         await _now_or_later(self._tools.blobs.delete(blob))

@@ -25,7 +25,7 @@ from penstock.documents.pipeline import IngestDeps, register
 from penstock.documents.purge import Purge
 from penstock.documents.reconcile import PASSED_ON_SECONDS
 from penstock.documents.scan_readers import MAX_PAGES, scan_reader
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.engine.request_scopes import RequestScopes
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError
@@ -55,9 +55,9 @@ def open_library(
     visitors: RequestScopes,
     *,
     passed_on: bool = False,
-) -> Library:
+) -> Documents:
     """The library of an app; registers the jobs that serve it. `passed_on`: documents that a server
-    accepts are given their jobs by others (see `Library.hand_over`), who are waited for."""
+    accepts are given their jobs by others (see `Documents.hand_over`), who are waited for."""
     embedding = Embedding(embedder, visitors, settings.question_seconds)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
@@ -68,7 +68,7 @@ def open_library(
     )
     parser, reader = ParserPool(settings.parsers, limits), scan_reader(settings, llm, limits)
     tools = IngestDeps(
-        corpus=store.corpus(),
+        documents=store.documents(),
         blobs=_blobs(settings, store.blobs),
         blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,
         parser=parser,
@@ -99,14 +99,14 @@ def open_library(
         seconds=settings.fetch_seconds,
         now=queue.now,
     )
-    purge = Purge(tools.corpus, settings.unused_vectors_seconds)
+    purge = Purge(tools.documents, settings.unused_vectors_seconds)
     patience = PASSED_ON_SECONDS if passed_on else 0.0
 
     def cutoff(model: str) -> Cutoff:
         measured = OFFLINE_SIMILARITY if model == OfflineEmbedder.model else None
         return Cutoff(settings.search_min_coverage, settings.search_min_similarity or measured)
 
-    return Library(
+    return Documents(
         tools, queue, enqueue, logs, embedding, remote, most, fingerprint, purge, patience, cutoff
     )
 

@@ -26,7 +26,7 @@ AWAY_SECONDS = 30.0
 
 
 class UploadProducer:
-    """Publishes accepted documents; see `Library.hand_over`."""
+    """Publishes accepted documents; see `Documents.hand_over`."""
 
     def __init__(self, config: KafkaConfig, *, away_seconds: float = AWAY_SECONDS) -> None:
         if config.produce is None:

@@ -242,20 +242,22 @@ async def _carry_out(
         case DocumentRequest():
             said = request.model_dump(include={"title", "collection", "metadata", "priority"})
             if request.url is not None:
-                await desk.corpus.add_url(
+                await desk.documents.add_url(
                     request.url, id=request.id, tenant=tenant, buckets=buckets, **said
                 )
             else:
                 assert request.text is not None
-                await desk.corpus.add(request.text, id=request.id, tenant=tenant, **said)
+                await desk.documents.add(request.text, id=request.id, tenant=tenant, **said)
         case IngestRequest():
             # What was accepted already, whoever's it is: all that it can ask for is to begin.
             said = request.model_dump(exclude={"kind"})
-            if not await desk.corpus.begin(**said):
+            if not await desk.documents.begin(**said):
                 log.info("a document was replaced, deleted or done with before its message came")
         case DeleteRequest():
             try:
-                await desk.corpus.delete(request.id, collection=request.collection, tenant=tenant)
+                await desk.documents.delete(
+                    request.id, collection=request.collection, tenant=tenant
+                )
             except DocumentNotFound:
                 log.info("there is no document to delete")  # which one may be personal
         case SearchRequest():

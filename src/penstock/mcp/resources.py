@@ -115,7 +115,7 @@ async def _page(desk: ToolView, cursor: str | None) -> ListResourcesResult:
                 resources=[_task(one) for one in tasks], next_cursor=DOCUMENT_PAGE
             )
         after = ""
-    found = await desk.corpus.documents(
+    found = await desk.documents.documents(
         tenant=desk.tenant, limit=LISTED + 1, before=int(after) if after else None
     )
     rest = found[:LISTED]

@@ -20,7 +20,7 @@ class AnswerState(StrEnum):
 class Sources(StrEnum):
     """Where evidence may come from."""
 
-    CORPUS = "corpus"
+    DOCUMENTS = "documents"
     WEB = "web"
     """A research task's providers too, and the pages they name."""
 

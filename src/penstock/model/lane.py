@@ -178,7 +178,7 @@ BUILT_IN: dict[str, LaneConfig] = {
     # What others have stored in a bucket, and name as a document; as above.
     "bucket:*": LaneConfig(min_interval_seconds=0.0, max_parallel=16, credentials=False),
     # Documents of one's own: only so that searches do not take the machine for themselves.
-    "corpus": LaneConfig(min_interval_seconds=0.0, max_parallel=4, credentials=False),
+    "documents": LaneConfig(min_interval_seconds=0.0, max_parallel=4, credentials=False),
     "browser": LaneConfig(min_interval_seconds=1.0, max_parallel=1),
     "browser.*": LaneConfig(
         min_interval_seconds=1.0, max_parallel=1, parent="browser", credentials=False

@@ -17,7 +17,7 @@ ADDRESSES: dict[str, str | None] = {
     "searxng": None,
 }
 """Of each provider; None: there is no public one, so it is asked only once it has a base_url."""
-CORPUS = "corpus"
+DOCUMENTS = "documents"
 """The provider that finds documents which are here."""
 KEYED = ("openalex", "semantic_scholar", "crossref")
 """Providers that take a key."""
@@ -58,7 +58,7 @@ def provider_names(
     public = {name: one.base_url or ADDRESSES[name] for name, one in providers.items()}
     addresses = {**ADDRESSES, **public}
     engines = (f"browser.{name}" for name in browser.engines)
-    return (*(name for name in ADDRESSES if addresses[name]), CORPUS, *engines)
+    return (*(name for name in ADDRESSES if addresses[name]), DOCUMENTS, *engines)
 
 
 def check_search_providers(setting: str, known: Collection[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.engine.context import JobContext
 from penstock.errors import Blocked, ConfigError, PenstockError, PermanentError
 from penstock.model.document import DocumentState
@@ -39,7 +39,7 @@ class ResearchDeps:
 
     queue: JobQueue
     store: TaskStore
-    library: Library
+    documents: Documents
     providers: Providers
     robots: Robots
     provider_seconds: float
@@ -60,7 +60,7 @@ class ResearchDeps:
         said = str(error) or type(error).__name__
         if not isinstance(error, PenstockError):
             said = f"{type(error).__name__}: {said}"
-        (masked,) = await self.library.mask([said])
+        (masked,) = await self.documents.mask([said])
         return masked[:REASON_LIMIT]
 
 
@@ -134,7 +134,7 @@ async def _masked(tools: ResearchDeps, findings: Sequence[Finding]) -> list[Find
     texts = [
         text for one in findings for text in (one.title, (one.abstract or "")[:ABSTRACT_LIMIT])
     ]
-    masked = iter(await tools.library.mask(texts))
+    masked = iter(await tools.documents.mask(texts))
     return [replace(one, title=next(masked), abstract=next(masked) or None) for one in findings]
 
 
@@ -154,7 +154,7 @@ async def _page(
     try:
         document = await fetch_page(
             ctx,
-            tools.library,
+            tools.documents,
             url,
             tenant=ref.tenant,
             collection=PAGES,
@@ -162,7 +162,7 @@ async def _page(
             robots=tools.robots,
         )
         async with ctx.parked():
-            document = await tools.library.wait(
+            document = await tools.documents.wait(
                 document.ref.id, collection=document.ref.collection, tenant=ref.tenant
             )
     except PermanentError as error:  # the page's own doing: no job of ours has failed

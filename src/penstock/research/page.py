@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.documents.addresses import name_of, shown
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.engine.context import JobContext
 from penstock.errors import DocumentNotFound, RobotsRefused
 from penstock.model.document import Document, DocumentState
@@ -57,7 +57,7 @@ def page_id(url: str) -> str:
 
 async def fetch_page(
     ctx: JobContext,
-    library: Library,
+    documents: Documents,
     url: str,
     *,
     tenant: str,
@@ -74,19 +74,19 @@ async def fetch_page(
     Unavailable, RateLimited and LaneBusy, which are the engine's to wait for.
     """
     name = page_id(url)
-    known = await _fresh(library, name, collection, tenant, fresh_seconds)
+    known = await _fresh(documents, name, collection, tenant, fresh_seconds)
     if known is not None:
         ctx.lanes.leave()
         return known
 
     async def ask(address: WebAddress) -> None:
-        decision = await robots.allowed(ctx, address, library.lane_of)
+        decision = await robots.allowed(ctx, address, documents.lane_of)
         if not decision.allowed:
             raise RobotsRefused(decision.reason)
 
-    brought = await library.bring(ctx, url, before=ask)
+    brought = await documents.bring(ctx, url, before=ask)
     ctx.lanes.leave()
-    return await library.add(
+    return await documents.add(
         brought.blob,
         id=name,
         collection=collection,
@@ -103,11 +103,11 @@ async def fetch_page(
 
 
 async def _fresh(
-    library: Library, name: str, collection: str, tenant: str, seconds: float
+    documents: Documents, name: str, collection: str, tenant: str, seconds: float
 ) -> Document | None:
     """The document, if it was fetched not long ago and is there or on its way."""
     try:
-        document = await library.get(name, collection=collection, tenant=tenant)
+        document = await documents.get(name, collection=collection, tenant=tenant)
     except DocumentNotFound:
         return None
     fetched_at = document.metadata.get(FETCHED_AT)

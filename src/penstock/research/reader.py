@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.errors import DocumentNotFound, ValidationError
 from penstock.model.document import Document, StoredChunk
 from penstock.research.page import FETCHED_AT, PAGES, page_id
@@ -13,11 +13,11 @@ _NAMED = 20
 
 
 async def page_text(
-    library: Library, tenant: str, collection: str | None, name: str, start: int, limit: int
+    documents: Documents, tenant: str, collection: str | None, name: str, start: int, limit: int
 ) -> PageText:
     """`name` is a document's id, or the address of a page."""
-    document = await _document(library, tenant, collection, name)
-    chunks = await library.chunks(
+    document = await _document(documents, tenant, collection, name)
+    chunks = await documents.chunks(
         document.ref.id, collection=document.ref.collection, tenant=tenant
     )
     text = joined(chunks)
@@ -36,17 +36,19 @@ async def page_text(
     )
 
 
-async def _document(library: Library, tenant: str, collection: str | None, name: str) -> Document:
+async def _document(
+    documents: Documents, tenant: str, collection: str | None, name: str
+) -> Document:
     try:
-        return await library.get(_id_of(name), collection=collection or PAGES, tenant=tenant)
+        return await documents.get(_id_of(name), collection=collection or PAGES, tenant=tenant)
     except DocumentNotFound:
-        holding = await library.collections_of(name, tenant=tenant)
+        holding = await documents.collections_of(name, tenant=tenant)
         if collection is not None or not holding:
             raise
     if len(holding) > 1:
         there = ", ".join(map(repr, holding[:_NAMED]))
         raise ValidationError(f"this document is in several collections; name one: {there}")
-    return await library.get(name, collection=holding[0], tenant=tenant)
+    return await documents.get(name, collection=holding[0], tenant=tenant)
 
 
 def _id_of(name: str) -> str:

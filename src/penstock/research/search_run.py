@@ -32,7 +32,7 @@ from penstock.ports.queue import JobFilter
 from penstock.ports.research import NewPage, Started
 from penstock.research.job_ids import FIND, PAGE, SEARCH, SEARCH_LANE, log_of, payload_of
 from penstock.research.jobs import RECORD_LIMIT, ResearchDeps
-from penstock.research.status import CORPUS, address_of, results_of, selected, troubles_of
+from penstock.research.status import DOCUMENTS, address_of, results_of, selected, troubles_of
 from penstock.research.views import Work
 
 HEAD_START = 0.25
@@ -171,7 +171,7 @@ class SearchRun:
         new: dict[str, NewPage] = {}
         for work in selected(lists, self._search.limit):
             address = address_of(work.finding)
-            here = CORPUS in work.providers
+            here = DOCUMENTS in work.providers
             if address is not None and not here and address[0] not in self._planned:
                 new[address[0]] = NewPage(*address)
         if not new:
@@ -191,7 +191,7 @@ class SearchRun:
                     **payload_of(self._ref, self._run),
                     "key": page.key,
                     "url": page.url,
-                    "lane": await self._tools.library.lane_of(host_of(page.url)),
+                    "lane": await self._tools.documents.lane_of(host_of(page.url)),
                 },
             )
             self._pages[job.id] = page.key

@@ -108,7 +108,7 @@ class Research:
             raise ValidationError("budget_pages is 0 or more; leave it out for no limit")
         if budget_seconds is not None and not 0 < budget_seconds <= MAX_SECONDS:
             raise ValidationError("budget_seconds is over 0 and at most 30 days")
-        (masked,) = await self._tools.library.mask([question])
+        (masked,) = await self._tools.documents.mask([question])
         return await self._tools.store.create(
             ResearchTask(
                 tenant=tenant,
@@ -179,7 +179,7 @@ class Research:
     ) -> list[NewSearch]:
         asked = self.check_searches(queries, max_results, providers)
         tidy = [_tidy(query) for query in queries]
-        masked = await self._tools.library.mask(tidy)
+        masked = await self._tools.documents.mask(tidy)
         return [
             NewSearch(one, query_key(query, asked), query, max_results, priority, asked)
             for one, query in zip(new_ids(len(masked)), masked, strict=True)
@@ -330,7 +330,7 @@ class Research:
         if not 0 < limit <= 1_000_000:
             raise ValidationError("limit is 1 to 1,000,000 characters")
         return await page_text(
-            self._tools.library, tenant, collection, document, _position(cursor), limit
+            self._tools.documents, tenant, collection, document, _position(cursor), limit
         )
 
     async def export(

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.config import Config
 from penstock.documents.jobs import Enqueue
-from penstock.documents.service import Library
+from penstock.documents.service import Documents
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.providers import check_search_providers
 from penstock.ports.queue import JobQueue
@@ -24,7 +24,7 @@ from penstock.research.service import Research
 def open_research(
     queue: JobQueue,
     store: Store,
-    library: Library,
+    documents: Documents,
     config: Config,
     lanes: LaneRegistry,
     job: Callable[..., Callable[[Any], Any]],
@@ -36,12 +36,12 @@ def open_research(
         config.providers,
         browser=config.browser,
         fetch_allow=settings.fetch_allow,
-        library=library,
+        documents=documents,
     )
     tools = ResearchDeps(
         queue=queue,
         store=store.research(),
-        library=library,
+        documents=documents,
         providers=providers,
         robots=Robots(lanes),
         provider_seconds=settings.provider_seconds,

@@ -20,7 +20,7 @@ from penstock.research.identity import canonical_url
 from penstock.research.merge import Merged, merge
 from penstock.research.views import Budget, SearchView, Trouble, Work
 
-CORPUS = "corpus"
+DOCUMENTS = "documents"
 """The provider of what is here already: nothing is to be fetched for what it finds."""
 
 
@@ -94,7 +94,7 @@ def results_of(record: TaskRecord) -> Results:
 
 def _work(merged: Merged, queries: Sequence[str], pages: dict[str, TaskPage]) -> Work:
     finding = merged.finding
-    here = next((one for one in merged.findings if one.provider == CORPUS), None)
+    here = next((one for one in merged.findings if one.provider == DOCUMENTS), None)
     addresses = (address_of(one) for one in (finding, *merged.findings))
     page = next((pages[one[0]] for one in addresses if one and one[0] in pages), None)
     state, collection, document = "none", None, None

@@ -69,7 +69,7 @@ class SearchResult:
 
 
 async def search(
-    corpus: DocumentStore,
+    documents: DocumentStore,
     question: str,
     scope: Scope,
     *,
@@ -96,7 +96,7 @@ async def search(
     weighing = _Weighing(query)
     left = None if until is None else max(0.0, until - asyncio.get_running_loop().time())
     wanted = DocumentQuery(scope, query.terms, weighing, vector, model, DEPTH, left)
-    findings = await corpus.find(wanted)
+    findings = await documents.find(wanted)
     weighed = weighing.weighed
     ranked = fuse(
         _hits(findings.text, findings, 0.0),

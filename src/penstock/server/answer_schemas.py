@@ -11,14 +11,14 @@ from penstock.answers.service import LEAST_SECONDS, MAX_COLLECTIONS, QUESTION_LI
 from penstock.server.schemas import Name, RequestBody
 
 AnswerState = Literal["running", "completed", "failed", "cancelled"]
-SourcesName = Literal["corpus", "web"]
+SourcesName = Literal["documents", "web"]
 Mode = Literal["", "model", "extractive"]
 
 
 class Ask(RequestBody):
     question: Annotated[str, StringConstraints(min_length=1, max_length=QUESTION_LIMIT)]
     sources: SourcesName = Field(
-        "corpus", description="`web`: providers are asked too, and the pages they name are read."
+        "documents", description="`web`: providers are asked too, and the pages they name are read."
     )
     collections: list[Name] | None = Field(
         None, min_length=1, max_length=MAX_COLLECTIONS, description="Only these; else all."

@@ -194,11 +194,11 @@ class DocumentOut(BaseModel):
     )
 
 
-class Documents(BaseModel):
+class AddedDocuments(BaseModel):
     documents: list[DocumentOut]
 
 
-class DocumentPage(Documents):
+class DocumentPage(AddedDocuments):
     next: int | None = Field(description="Give it as `before` for the next page.")
 
 

@@ -46,13 +46,11 @@ class Uploads:
     async def accept(self, new: NewDocument) -> list[Document]:
         """A document of each file."""
         said = new.model_dump(include={"title", "collection", "metadata", "priority", "retry"})
-        corpus, tenant, documents = self._desk.corpus, self._desk.tenant, []
+        store, tenant, documents = self._desk.documents, self._desk.tenant, []
         while self.files:
             name, blob = self.files.pop(0)  # the library's from here on
             documents.append(
-                await corpus.add(
-                    blob, id=new.id or name or None, origin=name, tenant=tenant, **said
-                )
+                await store.add(blob, id=new.id or name or None, origin=name, tenant=tenant, **said)
             )
         return documents
 
@@ -74,8 +72,8 @@ async def receive(request: Request, desk: TenantView) -> AsyncIterator[Uploads]:
             if len(received.files) == config.upload_files:
                 raise Problem(413, "too-large", f"over {config.upload_files} files in one request")
             name = PurePath(part.filename.replace("\\", "/")).name
-            received.files.append((name, await desk.corpus.receive(aiter(part))))
+            received.files.append((name, await desk.documents.receive(aiter(part))))
         yield received
     finally:
         for _, blob in received.files:
-            await desk.corpus.drop(blob)
+            await desk.documents.drop(blob)

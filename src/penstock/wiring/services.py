@@ -19,7 +19,7 @@ from penstock.ports.store import Store
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
-    from penstock.documents.service import Library
+    from penstock.documents.service import Documents
     from penstock.research.service import Research
 
 
@@ -46,17 +46,17 @@ class AppServices:
         self._visitors = visitors
         self._open = False
         self._store: Store | None = None
-        self._library: Library | None = None
+        self._library: Documents | None = None
         self._research: Research | None = None
         self._answers: Answers | None = None
         self._access: AccessStore | None = None
 
     @property
-    def library(self) -> Library:
+    def documents(self) -> Documents:
         if self._library is None:
             from penstock.documents.setup import open_library
 
-            self._refuse_late("app.corpus")
+            self._refuse_late("app.documents")
             config = self._config
             self._library = open_library(
                 self._queue,
@@ -82,7 +82,7 @@ class AppServices:
             self._research = open_research(
                 self._queue,
                 self._store_for("research tasks"),
-                self.library,
+                self.documents,
                 self._config,
                 self._lanes,
                 self._job,
@@ -99,7 +99,7 @@ class AppServices:
             self._answers = open_answers(
                 self._queue,
                 self._store_for("answers"),
-                self.library,
+                self.documents,
                 self.research,
                 self._config,
                 self._job,
@@ -127,7 +127,7 @@ class AppServices:
             self._store = choose_store(self._queue, self._config.settings, what)
         return self._store
 
-    def _applications(self) -> list[Library | Research | Answers]:
+    def _applications(self) -> list[Documents | Research | Answers]:
         """Those that were asked for, each after what it uses."""
         parts = (self._library, self._research, self._answers)
         return [part for part in parts if part is not None]

@@ -21,7 +21,7 @@ def choose_store(queue: JobQueue, settings: Settings, what: str) -> Store:
     if settings.store.startswith("sqlite:"):
         return SqliteStore(SqliteFile(settings.store, durable=settings.durable), shared=False)
     raise ConfigError(
-        f"{what} need a store: set `store: sqlite:///corpus.db` or `store: postgresql://...` "
+        f"{what} need a store: set `store: sqlite:///documents.db` or `store: postgresql://...` "
         "(Redis does not hold them)"
     )
 

@@ -14,23 +14,23 @@ from tests.support.side import Side
 FIRST, SECOND, THIRD = 1, 2, 3
 STEPS = {
     "blob": ("blobs", "put", FIRST),
-    "accept": ("corpus", "accept", FIRST),
+    "accept": ("documents", "accept", FIRST),
     "enqueue": ("library", "_enqueue", FIRST),
     "parse": ("parser", "ask", FIRST),
-    "stage": ("corpus", "stage", FIRST),
+    "stage": ("documents", "stage", FIRST),
     "hand on": ("queue", "enqueue", FIRST),
-    "first batch": ("corpus", "put_vectors", FIRST),
-    "second batch": ("corpus", "put_vectors", SECOND),
-    "third batch": ("corpus", "put_vectors", THIRD),
-    "publish": ("corpus", "publish", FIRST),
+    "first batch": ("documents", "put_vectors", FIRST),
+    "second batch": ("documents", "put_vectors", SECOND),
+    "third batch": ("documents", "put_vectors", THIRD),
+    "publish": ("documents", "publish", FIRST),
     "blob deletion": ("blobs", "delete", FIRST),
 }
 FETCH_STEPS = {
     "address": ("blobs", "put", FIRST),
-    "accept": ("corpus", "accept", FIRST),
+    "accept": ("documents", "accept", FIRST),
     "enqueue": ("library", "_enqueue", FIRST),
     "original": ("blobs", "put", SECOND),
-    "arrival": ("corpus", "fetched", FIRST),
+    "arrival": ("documents", "fetched", FIRST),
     "hand over": ("queue", "enqueue", FIRST),
     "deletion of the address": ("blobs", "delete", FIRST),
     "fetched parse": ("parser", "ask", FIRST),
@@ -41,16 +41,16 @@ FETCH_STEPS = {
 def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
     """`die` is "before" or "after" and the name of a step."""
     app = Penstock(url, **settings)
-    library = app.corpus
+    documents = app.documents
 
     @app.job("upload")
     async def upload(ctx: JobContext, name: str, text: str) -> None:
         """As a client does that tries again until it is told that the document is accepted."""
-        await library.add(text.encode(), id=name, title=name, metadata={"of": name})
+        await documents.add(text.encode(), id=name, title=name, metadata={"of": name})
 
     @app.job("upload_url")
     async def upload_url(ctx: JobContext, name: str, url: str) -> None:
-        await library.add_url(url, id=name, title=name, metadata={"of": name})
+        await documents.add_url(url, id=name, title=name, metadata={"of": name})
 
     @app.job("noop")
     async def noop(ctx: JobContext) -> None:
@@ -59,8 +59,8 @@ def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
     if die:
         when, _, step = die.partition(" ")
         owner, method, number = {**STEPS, **FETCH_STEPS}[step]
-        tools = library._tools
-        owners = {"library": library, "queue": app.queue}
+        tools = documents._tools
+        owners = {"library": documents, "queue": app.queue}
         kind = PARSE if step in FETCH_STEPS else EMBED
         _kill(owners.get(owner) or getattr(tools, owner), method, when, number, kind)
     return app

@@ -10,7 +10,7 @@ from penstock.adapters.database_facts import ClockSkew, Schema
 from penstock.adapters.postgres.database import Connection, Database
 from penstock.adapters.postgres.documents import serving
 from penstock.adapters.postgres.errors import TROUBLE, explain
-from penstock.adapters.postgres.schema import CORPUS, QUEUE, noted
+from penstock.adapters.postgres.schema import DOCUMENTS, QUEUE, noted
 from penstock.ports.documents import ServingModel
 
 SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
@@ -33,7 +33,7 @@ class PostgresFacts(NamedTuple):
     settings: Mapping[str, str]
     clock: ClockSkew
     queue: Schema
-    corpus: Schema
+    documents: Schema
     pgvector: Pgvector
     serving: ServingModel | None
     """None: it holds no documents' tables, or is not of this version."""
@@ -56,8 +56,8 @@ async def _look(connection: Connection, database: Database) -> PostgresFacts:
     server = await connection.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8")
     clock = ClockSkew.of(sent, server)
     queue = await noted(connection, database, QUEUE)
-    corpus = await noted(connection, database, CORPUS)
-    current = corpus.version == corpus.known
+    documents = await noted(connection, database, DOCUMENTS)
+    current = documents.version == documents.known
     return PostgresFacts(
         version=await connection.fetchval("SHOW server_version"),
         major=connection.get_server_version().major,
@@ -65,7 +65,7 @@ async def _look(connection: Connection, database: Database) -> PostgresFacts:
         settings={name: await connection.fetchval(f"SHOW {name}") for name in SETTINGS},
         clock=clock,
         queue=queue,
-        corpus=corpus,
+        documents=documents,
         pgvector=await _pgvector(connection, database),
         serving=await serving.read(database, connection) if current else None,
     )

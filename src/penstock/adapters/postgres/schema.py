@@ -37,7 +37,7 @@ class Migration(NamedTuple):
 
 
 QUEUE = Series("migrations", "migrations", ("migrations", "queue"))
-CORPUS = Series("corpus/migrations", "corpus_migrations", ("corpus_migrations",))
+DOCUMENTS = Series("documents/migrations", "document_migrations", ("document_migrations",))
 """Apart from the queue's: most queues have no documents, and may be where pgvector is not."""
 
 

@@ -44,7 +44,7 @@ class PostgresStore:
             raise QueueError("the store is not open; use it inside `async with app:`")
         return self._own
 
-    def corpus(self) -> PostgresDocuments:
+    def documents(self) -> PostgresDocuments:
         return PostgresDocuments(self._database, self._pool)
 
     def access(self) -> PostgresAccess:

@@ -28,7 +28,7 @@ class SqliteStore:
         if not self._shared:
             await self._file.close()
 
-    def corpus(self) -> SqliteDocuments:
+    def documents(self) -> SqliteDocuments:
         return SqliteDocuments(self._file)
 
     def access(self) -> SqliteAccess:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp.server.mcpserver.tools import Tool
 
 from penstock.mcp.tools import ask, ingest, status, tasks
-from penstock.mcp.tools import documents as corpus
+from penstock.mcp.tools import documents as documents
 from penstock.mcp.tools import operators as upkeep
 from penstock.mcp.tools.define import flowing
 from penstock.mcp.work import TaskWork
@@ -18,13 +18,13 @@ INSTRUCTIONS = flowing("""
     To research a question: 1. create_task with the question. 2. queue_searches with several short
     queries; it returns at once. 3. get_status with wait=50 and since=<version of the answer
     before>, again and again, until status is completed, failed or paused; results come before the
-    end, and with until="end" nothing is told before it. 4. search_corpus for passages that answer,
+    end, and with until="end" nothing is told before it. 4. search_documents for passages that answer,
     or get_page to read a result whose page is `read`. 5. Queue narrower searches if something is
     missing. stop_task when it is enough; resume_task goes on. list_tasks finds earlier tasks: look
     there before beginning the same one again.
 
     For a question about what is stored already, ask gives an answer with citations, and
-    search_corpus the passages alone. If ask does not answer in time, get_answer has it later.
+    search_documents the passages alone. If ask does not answer in time, get_answer has it later.
     list_collections and list_documents tell what is stored; ingest stores the page or file at an
     address, or a text of your own. Cite document, source and pages of what you use.
 
@@ -53,7 +53,7 @@ def all_tools(*, operators: bool = False) -> list[Tool]:
         *tasks.BEGIN,
         *status.TOOLS,
         *ask.TOOLS,
-        *corpus.TOOLS,
+        *documents.TOOLS,
         *ingest.TOOLS,
         *tasks.STEER,
         *(upkeep.TOOLS if operators else ()),

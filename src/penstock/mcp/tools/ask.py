@@ -114,9 +114,11 @@ async def ask(
         Field(min_length=1, max_length=QUESTION_LIMIT, description="In any language."),
     ],
     sources: Annotated[
-        Literal["corpus", "web"],
-        Field(description="`corpus`: what is stored. `web`: providers are asked, too; it is slow."),
-    ] = "corpus",
+        Literal["documents", "web"],
+        Field(
+            description="`documents`: what is stored. `web`: providers are asked, too; it is slow."
+        ),
+    ] = "documents",
     collections: Annotated[
         list[Name] | None,
         Field(min_length=1, max_length=MAX_COLLECTIONS, description="Only these."),
@@ -135,7 +137,7 @@ async def ask(
     """Have a question answered from what is stored here, or with sources=`web` also from what
     providers find: a short text in which `[1]` cites the passage of that number, the passages, and
     what was not found. If it is not there within `wait` seconds, get_answer(answer_id, wait=50) has
-    it later. For passages alone search_corpus is faster; for research in several steps use
+    it later. For passages alone search_documents is faster; for research in several steps use
     create_task."""
     await desk.admit()
     answer = await desk.answers.ask(
@@ -161,7 +163,7 @@ def _named(desk: ToolView, collections: Iterable[str] | None) -> set[str] | None
     """Collections by the names they are stored under."""
     if collections is None:
         return None
-    return {desk.corpus.ref("any", collection=one).collection for one in collections}
+    return {desk.documents.ref("any", collection=one).collection for one in collections}
 
 
 async def get_answer(

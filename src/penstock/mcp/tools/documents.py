@@ -128,7 +128,7 @@ class Collections(ToolResult):
         return fenced("\n".join(self.collections), "names of collections")
 
 
-async def search_corpus(
+async def search_documents(
     desk: ReadDesk,
     query: Annotated[
         str,
@@ -153,7 +153,7 @@ async def search_corpus(
     async def ask(count: int) -> FoundPassages:
         end = min(start + count, MAX_HITS)
         wanted = min(end + 1, MAX_HITS)  # one more tells whether there is more
-        result = await desk.corpus.search(
+        result = await desk.documents.search(
             query, tenant=desk.tenant, collections=collections, limit=wanted
         )
         notes = [result.note] if result.note else []
@@ -206,7 +206,7 @@ async def get_page(
     ] = None,
 ) -> Annotated[CallToolResult, PageContent]:
     """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
-    read once a task or ingest has stored it. search_corpus finds the passages that matter without
+    read once a task or ingest has stored it. search_documents finds the passages that matter without
     reading all of it."""
     page = await desk.research.page(
         document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
@@ -221,10 +221,10 @@ async def list_documents(
     cursor: Annotated[str | None, Field(pattern="^[0-9]{1,18}$")] = None,
 ) -> Annotated[CallToolResult, DocumentList]:
     """List stored documents, the newest first: id, collection, title, source, and whether each can
-    be searched yet. To find something in them use search_corpus."""
+    be searched yet. To find something in them use search_documents."""
 
     async def ask(count: int) -> DocumentList:
-        found = await desk.corpus.documents(
+        found = await desk.documents.documents(
             tenant=desk.tenant,
             collection=collection,
             limit=count + 1,
@@ -255,12 +255,12 @@ def _line(document: Document) -> DocumentLine:
 async def list_collections(desk: ReadDesk) -> Annotated[CallToolResult, Collections]:
     """List the names of the collections that documents are in, for `collection` and `collections`
     of other tools. Pages that research tasks have read are in `web`."""
-    names = await desk.corpus.collections_of(tenant=desk.tenant)
+    names = await desk.documents.collections_of(tenant=desk.tenant)
     return Collections(collections=names[:MAX_COLLECTIONS], total=len(names)).result()
 
 
 TOOLS = (
-    define(search_corpus, "Search stored documents", reads=True),
+    define(search_documents, "Search stored documents", reads=True),
     define(get_page, "Read a stored page", reads=True),
     define(list_documents, "List stored documents", reads=True),
     define(list_collections, "List collections", reads=True),

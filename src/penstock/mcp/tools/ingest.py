@@ -50,7 +50,7 @@ class Ingested(ToolResult):
             case _:
                 return (
                     f"{name} is stored and will be worked on ({self.stage}, {self.progress:.0%}). "
-                    "search_corpus finds it once it is ready."
+                    "search_documents finds it once it is ready."
                 )
 
 
@@ -68,7 +68,7 @@ async def ingest(
     collection: Annotated[Name, Field(description="Where to put it.")] = DEFAULT_COLLECTION,
     wait: Wait = 0,
 ) -> Annotated[CallToolResult, Ingested]:
-    """Store a document so that search_corpus finds it: the page or file at a public `url`, or a
+    """Store a document so that search_documents finds it: the page or file at a public `url`, or a
     `text`. Personal data is masked before anything is stored. It returns at once, or with `wait`
     as soon as the document is searchable or has failed. The same text again changes nothing; the
     same address is fetched again. Research tasks read the pages they find by themselves."""
@@ -77,9 +77,9 @@ async def ingest(
     await desk.admit()
     said: dict[str, Any] = {"title": title, "collection": collection, "tenant": desk.tenant}
     if url is not None:
-        document = await desk.corpus.add_url(url, **said)
+        document = await desk.documents.add_url(url, **said)
     else:
-        document = await desk.corpus.add(text or "", **said)
+        document = await desk.documents.add(text or "", **said)
     document = await _ready(desk, context, document, desk.patience(wait))
     if desk.tasks and wait > 0 and document.state is DocumentState.PROCESSING:
         return _ingested(document).result(DOCUMENT.task_id(DocumentWork.name_of(document)))

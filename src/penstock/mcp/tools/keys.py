@@ -32,7 +32,7 @@ async def check_same(
     masked. `others`: what else was asked for, and is stored."""
     if key is None:
         return
-    (masked,) = await desk.corpus.mask([" ".join(question.split())])
+    (masked,) = await desk.documents.mask([" ".join(question.split())])
     if masked != stored:
         raise CallRefused("key-reused", "this key was used for another question; take a new one")
     if any(asked != kept for asked, kept in others):

@@ -18,7 +18,7 @@ from penstock.research.providers.semantic_scholar import SemanticScholar
 
 if TYPE_CHECKING:
     from penstock.adapters.browser.chromium import Browser
-    from penstock.documents.service import Library
+    from penstock.documents.service import Documents
 
 _CLASSES: tuple[type[PagedProvider], ...] = (OpenAlex, SemanticScholar, Crossref, Arxiv, Searxng)
 
@@ -44,7 +44,7 @@ def open_providers(
     *,
     browser: BrowserConfig | None = None,
     fetch_allow: str = "",
-    library: Library | None = None,
+    documents: Documents | None = None,
 ) -> Providers:
     """Those that have an address, their public one or one that is configured; the engines of the
     browser; and the corpus, if there is a library. Close them when they are not needed any more.
@@ -55,8 +55,8 @@ def open_providers(
         address = config.base_url or ADDRESSES[one.name]
         if address is not None:
             found[one.name] = one(address, config.api_key)
-    if library is not None:
-        found[DocumentsProvider.name] = DocumentsProvider(library)
+    if documents is not None:
+        found[DocumentsProvider.name] = DocumentsProvider(documents)
     if browser is not None and browser.engines:
         _add_engines(found, browser, fetch_allow)
     return found

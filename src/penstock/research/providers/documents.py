@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from penstock.errors import ValidationError
 from penstock.model.finding import Finding, FindingsPage
-from penstock.model.providers import CORPUS
+from penstock.model.providers import DOCUMENTS
 from penstock.ports.provider import ProviderContext
 from penstock.research.identity import arxiv_id_of, canonical_url, doi_of
 from penstock.research.providers.fields import known, line
@@ -16,7 +16,7 @@ from penstock.research.providers.paged import checked
 from penstock.retrieval.search import MAX_HITS, Passage
 
 if TYPE_CHECKING:
-    from penstock.documents.service import Library
+    from penstock.documents.service import Documents
 
 PASSAGES = 3
 """Asked for each document wanted: the best passages are often of the same one."""
@@ -26,10 +26,10 @@ class DocumentsProvider:
     """Finds documents of the tenant that asks, each once, by its best passage. They are all on one
     page, and their text is here already: `extra` says where."""
 
-    name = lane = CORPUS
+    name = lane = DOCUMENTS
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, documents: Documents) -> None:
+        self._library = documents
 
     async def search(
         self, asking: ProviderContext, query: str, limit: int, start: str | None = None

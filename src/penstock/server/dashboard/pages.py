@@ -53,7 +53,7 @@ SCREENS = (
     Screen("/jobs", "Jobs"),
     Screen("/lanes", "Lanes"),
     Screen("/dead-letters", "Dead letters"),
-    Screen("/documents", "Documents"),
+    Screen("/documents", "AddedDocuments"),
     Screen("/research", "Research"),
     Screen("/ask", "Ask"),
     Screen("/log", "Log", admin=True),

@@ -21,10 +21,10 @@ from penstock.server.openapi import takes
 from penstock.server.problems import Problem
 from penstock.server.queries import long_poll
 from penstock.server.schemas import (
+    AddedDocuments,
     Chunks,
     DocumentOut,
     DocumentPage,
-    Documents,
     NewDocument,
     Upsert,
     Upserted,
@@ -52,7 +52,7 @@ States = Annotated[list[DocumentState] | None, Query()]
 @routes.post(
     "/v1/documents",
     status_code=202,
-    responses={202: {"model": Documents}},
+    responses={202: {"model": AddedDocuments}},
     openapi_extra=takes(NewDocument, **{FORM: FORM_SCHEMA}),
 )
 async def add(request: Request, desk: WriteDesk) -> Response:
@@ -70,10 +70,10 @@ async def add(request: Request, desk: WriteDesk) -> Response:
     async def make(_made: str) -> Response:
         await request.app.state.depth.check(desk.tenant)
         if new.url is not None:
-            document = await desk.corpus.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
+            document = await desk.documents.add_url(new.url, id=new.id, tenant=desk.tenant, **said)
         else:
             assert new.text is not None
-            document = await desk.corpus.add(
+            document = await desk.documents.add(
                 new.text, id=new.id, tenant=desk.tenant, origin="", retry=new.retry, **said
             )
         return _accepted([document])
@@ -113,7 +113,7 @@ async def documents(
     before: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> Response:
     """The newest first, failed ones too until they are deleted or tried again."""
-    found = await desk.corpus.documents(
+    found = await desk.documents.documents(
         tenant=desk.tenant, collection=collection, states=state, limit=limit, before=before
     )
     following = found[-1].generation if len(found) == limit else None
@@ -131,7 +131,7 @@ async def document(
 @routes.get("/v1/documents/{document_id:name}/chunks", responses={200: {"model": Chunks}})
 async def chunks(desk: ReadDesk, document_id: str, collection: Collection = "default") -> Response:
     """What of it can be found, in order."""
-    found = await desk.corpus.chunks(document_id, collection=collection, tenant=desk.tenant)
+    found = await desk.documents.chunks(document_id, collection=collection, tenant=desk.tenant)
     return reply({"chunks": [chunk.as_dict() for chunk in found]})
 
 
@@ -144,9 +144,9 @@ async def delete(
     collection: Collection = "default",
 ) -> Response:
     """Remove it, whatever is being done with it."""
-    ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
+    ref = desk.documents.ref(document_id, collection=collection, tenant=desk.tenant)
     async with acting(request, caller, "document.delete", ref.id, collection=ref.collection):
-        await desk.corpus.delete(document_id, collection=collection, tenant=desk.tenant)
+        await desk.documents.delete(document_id, collection=collection, tenant=desk.tenant)
     return Response(status_code=204)
 
 
@@ -164,12 +164,14 @@ async def retry(
 ) -> Response:
     """Try a failed document again, from its original. What went wrong stays on it until then. A key
     without the scope `read` is told its `id`, `collection` and `state`."""
-    ref = desk.corpus.ref(document_id, collection=collection, tenant=desk.tenant)
+    ref = desk.documents.ref(document_id, collection=collection, tenant=desk.tenant)
 
     async def make(_made: str) -> Response:
         async with acting(request, caller, "document.retry", ref.id, collection=ref.collection):
             await request.app.state.depth.check(desk.tenant)
-            again = await desk.corpus.retry(document_id, collection=collection, tenant=desk.tenant)
+            again = await desk.documents.retry(
+                document_id, collection=collection, tenant=desk.tenant
+            )
         where = at("documents", ref.id) + _in(ref.collection)
         return reply(again.as_dict(), 202, location=where)
 
@@ -204,12 +206,12 @@ async def upsert(
     }
     if media_type(request) == JSON:
         new = parse(await whole(request), Upsert)
-        accepted = await desk.corpus.add(
+        accepted = await desk.documents.add(
             new.text, title=new.title, metadata=new.metadata, priority="high", **where
         )
     else:
         body = stream(request, state.config.upload_bytes)
-        accepted = await desk.corpus.add(body, priority="high", **where)
+        accepted = await desk.documents.add(body, priority="high", **where)
     if accepted.state is DocumentState.FAILED:
         raise _failed(accepted, accepted.message)
     return await _searchable(request, desk, accepted)
@@ -225,7 +227,7 @@ async def _searchable(request: Request, desk: TenantView, accepted: Document) ->
     try:
         done = await long_poll(
             request,
-            desk.corpus.wait(
+            desk.documents.wait(
                 ref.id,
                 collection=ref.collection,
                 tenant=ref.tenant,

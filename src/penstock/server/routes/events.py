@@ -178,7 +178,7 @@ async def _of_tenant(
             after = end
             if resume is not None:
                 # From the end that was noted first: what happens meanwhile is told twice.
-                newest = await desk.corpus.documents(tenant=desk.tenant, limit=SNAPSHOT)
+                newest = await desk.documents.documents(tenant=desk.tenant, limit=SNAPSHOT)
                 snapshot = {"documents": [one.as_dict() for one in newest]}
                 yield event("reset", snapshot, _id(after, desk.app.queue.now()))
         try:

@@ -46,7 +46,7 @@ async def _queue(request: Request) -> None:
 
 
 async def _store(request: Request) -> None:
-    await request.app.state.penstock.corpus.documents(limit=1)
+    await request.app.state.penstock.documents.documents(limit=1)
 
 
 @routes.get(

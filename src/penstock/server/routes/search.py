@@ -27,7 +27,7 @@ async def search(request: Request, desk: ReadDesk) -> Response:
     asked = parse(await whole(request), Question)
     result = await while_connected(
         request.receive,
-        desk.corpus.search(
+        desk.documents.search(
             asked.question,
             tenant=desk.tenant,
             collections=asked.collections,

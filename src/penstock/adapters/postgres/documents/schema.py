@@ -28,7 +28,7 @@ async def prepare(database: Database) -> None:
     try:
         try:
             await _install(connection, database)
-            await schema.migrate(connection, database, schema.CORPUS)
+            await schema.migrate(connection, database, schema.DOCUMENTS)
         finally:
             await connection.close(timeout=1.0)
     except TROUBLE as error:
@@ -73,7 +73,7 @@ async def _create(connection: Connection, place: str) -> None:
     if not await connection.fetchval(available):
         raise QueueUnusable(
             f"{place}: documents need pgvector, which this server does not have; install it there, "
-            "or keep documents elsewhere with `store: sqlite:///corpus.db`"
+            "or keep documents elsewhere with `store: sqlite:///documents.db`"
         )
     try:
         await connection.execute("CREATE EXTENSION vector")

@@ -75,7 +75,7 @@ async def put_question(request: Request, visit: Writing) -> Response:
         await request.app.state.depth.check(visit.desk.tenant)
         answer = await visit.desk.answers.ask(
             form.one("question"),
-            sources=form.one("sources", "corpus"),
+            sources=form.one("sources", "documents"),
             collections=[name for name in names if name] or None,
             seconds=number(form, "seconds", "Seconds"),
             tenant=visit.desk.tenant,

@@ -47,7 +47,7 @@ class ChunkCache:
         now = (document.generation, document.state, document.finished_at, document.chunks)
         if now != self._known:
             ref = document.ref
-            self.all = await self._desk.corpus.chunks(
+            self.all = await self._desk.documents.chunks(
                 ref.id, collection=ref.collection, tenant=ref.tenant
             )
             self._known = now
@@ -125,7 +125,7 @@ async def retry(request: Request, visit: Writing, document_id: str) -> Response:
             request, visit.caller, "document.retry", ref.id, collection=ref.collection
         ):
             await request.app.state.depth.check(visit.desk.tenant)
-            await visit.desk.corpus.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
+            await visit.desk.documents.retry(ref.id, collection=ref.collection, tenant=ref.tenant)
     except ValidationError as error:
         return redirect(back, Flash("bad", f"{error}."))
     return redirect(back, Flash("good", "It is tried again."))
@@ -140,7 +140,7 @@ async def delete(request: Request, visit: Writing, document_id: str) -> Response
         ask = f"Shall the document {ref.id} be deleted, with its original and all its chunks?"
         return confirm(request, ask, form.fields, at_document(ref.id, ref.collection))
     async with acting(request, visit.caller, "document.delete", ref.id, collection=ref.collection):
-        await visit.desk.corpus.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
+        await visit.desk.documents.delete(ref.id, collection=ref.collection, tenant=ref.tenant)
     return redirect("/documents", Flash("good", f"The document {ref.id} was deleted."))
 
 

@@ -97,7 +97,7 @@ async def _screen(
         request,
         "documents.html",
         200 if wrong is None else wrong.status,
-        title="Documents",
+        title="AddedDocuments",
         typed=fields,
         wrong=wrong,
         limits=limits,
@@ -116,7 +116,7 @@ async def documents_live(request: Request, visit: Reading, wanted: JobSelector) 
 
 
 async def _list(visit: PageContext, wanted: DocumentSelection) -> dict[str, Any]:
-    found = await visit.desk.corpus.documents(
+    found = await visit.desk.documents.documents(
         tenant=visit.desk.tenant,
         collection=wanted.collection or None,
         states=wanted.states or None,
@@ -171,16 +171,18 @@ async def add(request: Request, visit: Writing) -> Response:
 
 
 async def _add_one(visit: PageContext, form: Form) -> Document:
-    corpus, tenant = visit.desk.corpus, visit.desk.tenant
+    documents, tenant = visit.desk.documents, visit.desk.tenant
     name, title = form.one("id") or None, form.one("title")[:TITLE_LIMIT]
     collection = form.one("collection") or "default"
     if form.one("what") == "url":
         url = form.one("url")
-        return await corpus.add_url(url, id=name, collection=collection, title=title, tenant=tenant)
+        return await documents.add_url(
+            url, id=name, collection=collection, title=title, tenant=tenant
+        )
     text = typed(form, "text")["text"].replace("\r\n", "\n")
     if not text.strip():
         raise ValidationError("the text is empty")
-    return await corpus.add(text, id=name, collection=collection, title=title, tenant=tenant)
+    return await documents.add(text, id=name, collection=collection, title=title, tenant=tenant)
 
 
 def _accepted(accepted: list[Document]) -> Response:

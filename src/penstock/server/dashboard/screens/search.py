@@ -33,7 +33,7 @@ async def search(
         try:
             result = await while_connected(
                 request.receive,
-                visit.desk.corpus.search(
+                visit.desk.documents.search(
                     q,
                     tenant=visit.desk.tenant,
                     collections=[collection] if collection else None,

@@ -17,8 +17,8 @@ from penstock.adapters.postgres.documents.vectors import floats
 from penstock.ports.documents import DocumentQuery, Findings, Scope
 from penstock.retrieval.bm25 import bm25
 from penstock.retrieval.query import weight
-from tests.conformance.corpus_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
-from tests.support.postgres import Psql, corpus_at, new_url, psql
+from tests.conformance.document_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
+from tests.support.postgres import Psql, documents_at, new_url, psql
 
 CHUNKS = 8_000
 
@@ -89,8 +89,8 @@ class Watched:
 
 async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say() -> None:
     url = new_url()
-    async with corpus_at(url) as corpus, psql(url) as mine:
-        await find(corpus, "sun")  # plans made for empty tables
+    async with documents_at(url) as documents, psql(url) as mine:
+        await find(documents, "sun")  # plans made for empty tables
         await fill(mine)
         watched = Watched(mine.connection)
         query = vector_of("sun moon moon tide")
@@ -117,13 +117,13 @@ async def test_search_of_many_chunks_goes_by_index_whatever_the_statistics_say()
                 assert {one.collection for one in ids} <= set(scope.collections or ["c0", "c1"])
                 assert {one.id for one in ids} <= set(scope.documents or {one.id for one in ids})
 
-        best = (await corpus.find(wanted(Scope(TENANT), terms, None, limit=20))).text
+        best = (await documents.find(wanted(Scope(TENANT), terms, None, limit=20))).text
         rows = await mine.fetch(
             "SELECT number FROM penstock.chunks WHERE terms LIKE '% rare333' ORDER BY number"
         )
         assert [hit.chunk for hit in best] == [number for (number,) in rows], "the rarest decides"
 
-        by_index = (await corpus.find(wanted(Scope(TENANT), [], query, limit=50))).vector
+        by_index = (await documents.find(wanted(Scope(TENANT), [], query, limit=50))).vector
         exact = await mine.fetch(
             "SELECT c.number, -(v.vector <#> $1::real[]::vector) AS score"
             " FROM penstock.vectors AS v JOIN penstock.chunks AS c USING (hash)"
@@ -160,12 +160,12 @@ async def test_order_is_that_of_bm25_over_all_chunks(
     chunks[300] = "sun " * 6 + chunks[300]
     holding = Counter(term for text in chunks for term in set(text.split()))
     mean = sum(len(text.split()) for text in chunks) / len(chunks)
-    async with corpus_at(new_url()) as corpus:
-        await add(corpus, ref_of("a"), *chunks)
+    async with documents_at(new_url()) as documents:
+        await add(documents, ref_of("a"), *chunks)
         for terms in (["sun"], ["sun", "moon"], ["w1", "w2", "sun"], ["w3"]):
             weights = {term: weight(holding[term], len(chunks)) for term in terms}
             scores = sorted((bm25(text.split(), weights, mean) for text in chunks), reverse=True)
-            found = await corpus.find(wanted(Scope(TENANT), terms, None, limit=10))
+            found = await documents.find(wanted(Scope(TENANT), terms, None, limit=10))
             assert [hit.score for hit in found.text] == pytest.approx(scores[:10])
 
 
@@ -173,7 +173,7 @@ async def test_no_search_reads_more_chunks_than_the_bound(monkeypatch: pytest.Mo
     """Not even for words that all of them hold."""
     monkeypatch.setattr(full_text, "READ", 2500)
     url = new_url()
-    async with corpus_at(url), psql(url) as mine:
+    async with documents_at(url), psql(url) as mine:
         await fill_chunks(mine)
         watched = Watched(mine.connection, "EXPLAIN (ANALYZE, TIMING off)")
         for terms, read in ((["sun"], 2500), (["sun", "common1"], CHUNKS // 10), (["rare1"], 20)):

@@ -23,11 +23,11 @@ PAGE = "https://mills.example/wheels"
 async def app(shelf: Shelf) -> AsyncIterator[Penstock]:
     """An app with a corpus and a job that searches it, in the provider's lane."""
     app = shelf.farm.app("library")
-    corpus = open_providers({}, library=app.corpus)["corpus"]
+    documents = open_providers({}, documents=app.documents)["documents"]
 
-    @app.job("look", lane=corpus.lane, max_retries=0)
+    @app.job("look", lane=documents.lane, max_retries=0)
     async def look(ctx: JobContext, query: str, limit: int, start: str | None = None) -> list[Any]:
-        return [asdict(page) async for page in corpus.search(ctx, query, limit, start)]
+        return [asdict(page) async for page in documents.search(ctx, query, limit, start)]
 
     async with app.running():
         yield app
@@ -47,7 +47,7 @@ def findings(job: Job) -> list[Finding]:
 
 
 async def add(app: Penstock, name: str, **options: Any) -> None:
-    await app.corpus.add(MILLS + name, id=name, **options)
+    await app.documents.add(MILLS + name, id=name, **options)
     where = {key: options[key] for key in ("tenant", "collection") if key in options}
     await completed(app, name, **where)
 
@@ -60,10 +60,10 @@ async def test_each_document_is_found_once_with_its_place_and_its_best_passage(
     found = {one.extra["document"]: one for one in findings(await look(app))}
     assert set(found) == {"a/b ü.txt", "second"}
     first, second = found["a/b ü.txt"], found["second"]
-    assert (first.provider, first.title) == ("corpus", "On Wheels")
+    assert (first.provider, first.title) == ("documents", "On Wheels")
     assert first.url == "penstock:///collections/mills/documents/a%2Fb%20%C3%BC.txt"
     assert first.extra["collection"] == "mills"
-    chunks = await app.corpus.chunks("a/b ü.txt", collection="mills")
+    chunks = await app.documents.chunks("a/b ü.txt", collection="mills")
     assert first.abstract == chunks[first.extra["chunk"]].text
     assert second.url == PAGE
     assert len(chunks) > 3
@@ -90,7 +90,7 @@ async def test_page_of_the_web_that_is_here_already_is_one_work_with_what_others
     found = findings(await look(app))
     other = Finding("searxng", "mills.example/wheels", "Wheels", f"{PAGE}/?utm_source=x")
     (work,) = merge([found, [other]])
-    assert work.providers == ("corpus", "searxng")
+    assert work.providers == ("documents", "searxng")
     assert work.finding.extra["document"] == "second"
 
 

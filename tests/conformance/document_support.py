@@ -33,12 +33,12 @@ WORDS = ("sun", "moon", "rain", "snow", "wind", "tide", "leaf", "root")
 
 @asynccontextmanager
 async def _sqlite(place: Path) -> AsyncIterator[DocumentStore]:
-    file = SqliteFile(f"sqlite:///{place}/corpus.db", durable=False)
+    file = SqliteFile(f"sqlite:///{place}/documents.db", durable=False)
     await file.open()
-    corpus = SqliteDocuments(file)
-    await corpus.open()
-    yield corpus
-    await corpus.close()
+    documents = SqliteDocuments(file)
+    await documents.open()
+    yield documents
+    await documents.close()
     await file.close()
 
 
@@ -47,14 +47,14 @@ async def _postgres(place: Path) -> AsyncIterator[DocumentStore]:
     namespace = f"test_{hashlib.sha256(str(place).encode()).hexdigest()[:24]}"
     queue = PostgresQueue(f"{postgres_url()}?namespace={namespace}")
     await queue.open()
-    corpus = PostgresDocuments(queue.database, queue.pool)
-    await corpus.open()
-    yield corpus
-    await corpus.close()
+    documents = PostgresDocuments(queue.database, queue.pool)
+    await documents.open()
+    yield documents
+    await documents.close()
     await queue.close()
 
 
-CORPORA: dict[str, Callable[[Path], AbstractAsyncContextManager[DocumentStore]]] = {
+DOCUMENT_STORES: dict[str, Callable[[Path], AbstractAsyncContextManager[DocumentStore]]] = {
     "postgres": _postgres,
     "sqlite": _sqlite,
 }
@@ -90,35 +90,35 @@ def staged_of(chunks: Sequence[str], title: str = "a title") -> Staged:
 
 
 async def accept(
-    corpus: DocumentStore, ref: DocumentRef, content: str = "", **options: Any
+    documents: DocumentStore, ref: DocumentRef, content: str = "", **options: Any
 ) -> Version:
-    accepted = await corpus.accept(upload_of(ref, content, **options))
+    accepted = await documents.accept(upload_of(ref, content, **options))
     assert accepted.new
     return Version(ref, accepted.document.generation)
 
 
-async def embed(corpus: DocumentStore, version: Version, model: str = MODEL) -> None:
-    missing = await corpus.to_embed(version, model)
+async def embed(documents: DocumentStore, version: Version, model: str = MODEL) -> None:
+    missing = await documents.to_embed(version, model)
     assert missing is not None
     vectors = {one.hash: vector_of(one.text) for one in missing}
-    await corpus.put_vectors(version.ref.tenant, model, vectors)
+    await documents.put_vectors(version.ref.tenant, model, vectors)
 
 
-async def publish(corpus: DocumentStore, version: Version, *chunks: str) -> bool:
-    assert await corpus.stage(version, staged_of(chunks))
-    await embed(corpus, version)
-    return await corpus.publish(version, MODEL)
+async def publish(documents: DocumentStore, version: Version, *chunks: str) -> bool:
+    assert await documents.stage(version, staged_of(chunks))
+    await embed(documents, version)
+    return await documents.publish(version, MODEL)
 
 
-async def add(corpus: DocumentStore, ref: DocumentRef, *chunks: str, **options: Any) -> Version:
+async def add(documents: DocumentStore, ref: DocumentRef, *chunks: str, **options: Any) -> Version:
     """A document that can be found."""
-    version = await accept(corpus, ref, "\n".join(chunks), **options)
-    assert await publish(corpus, version, *chunks)
+    version = await accept(documents, ref, "\n".join(chunks), **options)
+    assert await publish(documents, version, *chunks)
     return version
 
 
 async def find(
-    corpus: DocumentStore,
+    store: DocumentStore,
     query: str,
     *,
     tenant: str = TENANT,
@@ -129,7 +129,7 @@ async def find(
     model: str = MODEL,
 ) -> Findings:
     scope = Scope(tenant, collections, documents, metadata or {})
-    return await corpus.find(wanted(scope, query.split(), vector_of(query), model, limit))
+    return await store.find(wanted(scope, query.split(), vector_of(query), model, limit))
 
 
 def wanted(
@@ -151,7 +151,7 @@ def nearest(findings: Findings) -> list[str]:
     return [findings.places[hit.chunk].chunk.text for hit in findings.vector]
 
 
-async def there(corpus: DocumentStore, ref: DocumentRef) -> Document:
-    document = await corpus.get(ref)
+async def there(documents: DocumentStore, ref: DocumentRef) -> Document:
+    document = await documents.get(ref)
     assert document is not None
     return document

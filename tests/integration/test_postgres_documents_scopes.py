@@ -8,7 +8,7 @@ from penstock.adapters.postgres.documents import PostgresDocuments, vectors
 from penstock.adapters.postgres.documents import search as searching
 from penstock.adapters.postgres.documents import text as full_text
 from penstock.ports.documents import Findings, Scope
-from tests.conformance.corpus_support import (
+from tests.conformance.document_support import (
     MODEL,
     add,
     nearest,
@@ -16,7 +16,7 @@ from tests.conformance.corpus_support import (
     vector_of,
     wanted,
 )
-from tests.support.postgres import Psql, corpus_at, new_url, psql
+from tests.support.postgres import Psql, documents_at, new_url, psql
 
 TENANTS, EACH = 20, 100
 """So many have chunks that are all nearer to the question than those of who asks."""
@@ -53,11 +53,11 @@ async def crowd(mine: Psql) -> None:
     await mine.connection.execute(mine.sql(CROWD), TENANTS, EACH, timeout=60)
 
 
-async def of_the_moon(corpus: PostgresDocuments) -> None:
+async def of_the_moon(documents: PostgresDocuments) -> None:
     """A tenant with nothing about the sun, in documents of three years."""
     for year in (2024, 2025, 2026):
         texts = [f"moon {'tide ' * (n % 7)}{year} {n}" for n in range(FAR // 3)]
-        await add(corpus, ref_of(f"of {year}", "ada"), *texts, metadata={"year": year})
+        await add(documents, ref_of(f"of {year}", "ada"), *texts, metadata={"year": year})
 
 
 def exact(query: str, chunks: int, year: int | None = None) -> list[float]:
@@ -80,11 +80,11 @@ async def test_tenant_whose_chunks_are_further_than_everybody_elses_gets_as_many
     monkeypatch.setattr(vectors, "STEP_COST", 0)  # as in a corpus of a million chunks
     monkeypatch.setattr(searching, "SCANNED", 200)
     url = new_url()
-    async with corpus_at(url) as corpus, psql(url) as mine:
+    async with documents_at(url) as documents, psql(url) as mine:
         await crowd(mine)
-        await of_the_moon(corpus)
+        await of_the_moon(documents)
         scope = Scope("ada", metadata={} if year is None else {"year": year})
-        found = await corpus.find(wanted(scope, [], vector_of("sun"), limit=20))
+        found = await documents.find(wanted(scope, [], vector_of("sun"), limit=20))
         assert len(found.vector) == 20
         scores = [hit.score for hit in found.vector]
         assert scores == pytest.approx(exact("sun", 20, year), abs=1e-5)
@@ -94,13 +94,13 @@ async def test_tenant_whose_chunks_are_further_than_everybody_elses_gets_as_many
 async def test_each_of_many_tenants_finds_what_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the figures as they are, whichever way they choose."""
     url = new_url()
-    async with corpus_at(url) as corpus, psql(url) as mine:
+    async with documents_at(url) as documents, psql(url) as mine:
         await crowd(mine)
-        await of_the_moon(corpus)
+        await of_the_moon(documents)
         for few in (vectors.FEW, 0):
             monkeypatch.setattr(vectors, "FEW", few)
             for tenant in ("ada", "t1", f"t{TENANTS}"):
-                found = await corpus.find(
+                found = await documents.find(
                     wanted(Scope(tenant), ["sun"], vector_of("sun"), limit=50)
                 )
                 assert len(found.vector) == 50
@@ -113,14 +113,14 @@ async def test_filter_finds_what_holds_only_frequent_words(monkeypatch: pytest.M
     """Elsewhere rarer words of the question would be read first, and nothing else."""
     monkeypatch.setattr(full_text, "READ", 100)
     monkeypatch.setattr(full_text, "FEW", 5)
-    async with corpus_at(new_url()) as corpus:
+    async with documents_at(new_url()) as documents:
         crowded = [f"sun leaf w{n}" for n in range(80)] + [f"sun root r{n}" for n in range(80)]
-        await add(corpus, ref_of("much"), *crowded, metadata={"year": 2025})
+        await add(documents, ref_of("much"), *crowded, metadata={"year": 2025})
         few = [f"sun x{n}" for n in range(30)]
-        await add(corpus, ref_of("little"), *few, metadata={"year": 2024})
+        await add(documents, ref_of("little"), *few, metadata={"year": 2024})
 
         async def found(terms: list[str], **scope: object) -> Findings:
-            return await corpus.find(wanted(Scope("default", **scope), terms, None, limit=40))  # type: ignore[arg-type]
+            return await documents.find(wanted(Scope("default", **scope), terms, None, limit=40))  # type: ignore[arg-type]
 
         for terms in (["leaf", "sun"], ["sun"]):
             assert len((await found(terms, metadata={"year": 2024})).text) == 30
@@ -134,12 +134,12 @@ async def test_vectors_of_what_is_gone_do_not_crowd_out_what_is_there(
     monkeypatch.setattr(vectors, "FEW", 5)
     monkeypatch.setattr(vectors, "STEP_COST", 0)
     monkeypatch.setattr(searching, "SCANNED", 100)
-    async with corpus_at(new_url()) as corpus:
+    async with documents_at(new_url()) as documents:
         gone = [f"sun {'leaf ' * (n % 9)}{n}" for n in range(400)]
-        await add(corpus, ref_of("a"), *gone)
-        await corpus.delete(ref_of("a"))
+        await add(documents, ref_of("a"), *gone)
+        await documents.delete(ref_of("a"))
         there = [f"moon {n}" for n in range(30)]
-        await add(corpus, ref_of("b"), *there)
-        found = await corpus.find(wanted(Scope("default"), [], vector_of("sun"), limit=20))
+        await add(documents, ref_of("b"), *there)
+        found = await documents.find(wanted(Scope("default"), [], vector_of("sun"), limit=20))
         assert len(nearest(found)) == 20
         assert set(nearest(found)) <= set(there)

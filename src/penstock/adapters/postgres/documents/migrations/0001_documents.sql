@@ -7,7 +7,7 @@
 SELECT set_config('search_path', quote_ident(nspname) || ', pg_temp', true)
 FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector';
 
-CREATE TABLE penstock.corpus_migrations (
+CREATE TABLE penstock.document_migrations (
     version    integer PRIMARY KEY,
     name       text NOT NULL,
     needs      integer NOT NULL,
