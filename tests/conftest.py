@@ -63,7 +63,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.IngestItem]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what long.txt names, and leave out what only `make chaos` asks for."""
     patterns = (re.escape(pattern).replace(r"\*", ".*") for pattern in long_patterns())
     named = re.compile("|".join(patterns))

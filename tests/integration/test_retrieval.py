@@ -22,7 +22,7 @@ from benchmarks.retrieval import (
     target,
     tasks,
 )
-from benchmarks.retrieval import DocumentStore as Measured
+from benchmarks.retrieval import Corpus as Measured
 from penstock.errors import EmbedderError
 from penstock.model.document import NewChunk, Staged
 from penstock.ports.documents import DocumentStore, Scope

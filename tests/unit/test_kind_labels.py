@@ -3,14 +3,14 @@
 from penstock.model.job import JobState
 from penstock.ports.operators import KindCounts, ProcessInfo
 from penstock.server.kind_labels import MAX_OTHERS, OTHER, KindLabels
-from penstock.server.queue_metrics import Look
+from penstock.server.queue_metrics import QueueSnapshot
 
 QUEUED = JobState.QUEUED
 
 
-def look(*counts: KindCounts, handled: tuple[str, ...] = ()) -> Look:
+def look(*counts: KindCounts, handled: tuple[str, ...] = ()) -> QueueSnapshot:
     process = ProcessInfo("p", "here", 1, handled, 1, 0.0, 0.0, 0.0)
-    return Look(counts, [process] if handled else [], [], {}, 0, 0.0)
+    return QueueSnapshot(counts, [process] if handled else [], [], {}, 0, 0.0)
 
 
 def kind(name: str, queued: int = 1, oldest: float = 5.0) -> KindCounts:

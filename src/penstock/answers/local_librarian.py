@@ -1,4 +1,4 @@
-"""The librarian in this process: looks in the corpus, asks a model whether it is enough, and looks
+"""The librarian in this process: looks among the documents, asks a model whether it is enough, and looks
 again for what is missing.
 
 Three rounds at most, and two more to recover where nothing was found or something is missing; none

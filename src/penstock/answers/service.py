@@ -71,7 +71,7 @@ class Answers:
     ) -> Answer:
         """Have a question answered within so many seconds (the setting `answer_seconds` unless
         given); returns at once, and the answer comes whether anybody waits for it or not.
-        `collections` of the corpus: all unless given. `answer_id`, 32 hex digits, makes it
+        `collections` of the documents: all unless given. `answer_id`, 32 hex digits, makes it
         idempotent: the answer that has it is given back."""
         question, rank = " ".join(question.split()), Priority.parse(priority)
         if not 0 < len(question) <= QUESTION_LIMIT:

@@ -1,4 +1,4 @@
-"""`sources: web`: what others have published is looked for, and read into the corpus, before the
+"""`sources: web`: what others have published is looked for, and read into the documents, before the
 corpus is searched.
 
 It is a research task like any other, made of the plan's queries. It has half of the time there is

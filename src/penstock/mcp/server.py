@@ -50,7 +50,7 @@ class PenstockMCP(MCPServer[McpServices]):
         super().__init__(
             NAME,
             title="Penstock",
-            description="Durable research tasks, a searchable corpus, and answers from it.",
+            description="Durable research tasks, searchable documents, and answers from them.",
             instructions=instructions(operators=operators),
             version=__version__,
             tools=offered,

@@ -102,7 +102,7 @@ class Answer:
     question: str
     sources: Sources
     collections: tuple[str, ...] | None
-    """Of the corpus; None: all."""
+    """Of the documents; None: all."""
     created_at: float
     ends_at: float
     """When its time is up: then what is there is answered with."""

@@ -1,4 +1,4 @@
-"""Documents of the corpus, their chunks, and what a search finds."""
+"""Documents of the documents, their chunks, and what a search finds."""
 
 from __future__ import annotations
 

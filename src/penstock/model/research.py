@@ -39,7 +39,7 @@ class PageState(StrEnum):
     WAITING = "waiting"
     """To be fetched and read."""
     READ = "read"
-    """In the corpus, searchable."""
+    """In the documents, searchable."""
     FAILED = "failed"
 
 
@@ -123,7 +123,7 @@ class TaskPage:
     state: PageState
     collection: str | None = None
     document: str | None = None
-    """Where it is in the corpus, once it is there."""
+    """Where it is among the documents, once it is there."""
     title: str = ""
     reason: str | None = None
     """Why it could not be read."""

@@ -80,8 +80,8 @@ class Settings:
     allow_volatile: bool = False
     """Redis: use a server that may lose jobs, having no append-only file or evicting keys."""
     store: str = ""
-    """Where documents and API keys are: `sqlite:///documents.db`, `postgresql://...`. Empty: where the
-    queue is."""
+    """Where documents and API keys are: `sqlite:///documents.db`, `postgresql://...`. Empty: where
+    the queue is."""
     blobs: str = ""
     """Where original files are until they are searchable: a folder, `s3://bucket/prefix` or
     `gs://bucket/prefix`. Empty: beside the store's file; PostgreSQL has none, so name a place that

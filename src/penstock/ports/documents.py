@@ -1,4 +1,4 @@
-"""The port to a corpus: documents, their chunks and vectors, and search over them.
+"""The port to a document store: documents, their chunks and vectors, and search over them.
 
 An adapter promises:
 - every accepted upload or delete takes the next generation, which is about the time in

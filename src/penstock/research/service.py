@@ -324,7 +324,7 @@ class Research:
         tenant: str = "default",
     ) -> PageText:
         """The text of a page that was read (`Work.document`, or its address), or of any document of
-        the corpus. Without `collection` pages of the web come first, then whichever collection
+        the documents. Without `collection` pages of the web come first, then whichever collection
         has it; ValidationError if several have. `limit` characters at most, from `cursor` on.
         DocumentNotFound where there is none."""
         if not 0 < limit <= 1_000_000:

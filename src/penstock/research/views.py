@@ -28,7 +28,7 @@ class Work:
     """`read`, `waiting`, `failed`, or `none` where nothing is to be fetched (yet)."""
     collection: str | None
     document: str | None
-    """Where its text is in the corpus, once it is read: what `page` takes."""
+    """Where its text is among the documents, once it is read: what `page` takes."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -116,7 +116,7 @@ class PostgresQueue:
         return self.database.clock.now()
 
     def pool(self) -> Pool:
-        """What this process talks to the queue by, and to a corpus in the same place."""
+        """What this process talks to the queue by, and to documents in the same place."""
         if self._pool is None:
             raise QueueError("the queue is not open; use it inside `async with app:`")
         return self._pool

@@ -1,4 +1,4 @@
-"""The tables of a queue, and of a corpus beside it: there, of the right version, or made."""
+"""The tables of a queue, and of documents beside it: there, of the right version, or made."""
 
 from __future__ import annotations
 

@@ -206,8 +206,8 @@ async def get_page(
     ] = None,
 ) -> Annotated[CallToolResult, PageContent]:
     """Read the stored text of a page or document, part by part. It fetches nothing: a page can be
-    read once a task or ingest has stored it. search_documents finds the passages that matter without
-    reading all of it."""
+    read once a task or ingest has stored it. search_documents finds the passages that matter
+    without reading all of it."""
     page = await desk.research.page(
         document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
     )

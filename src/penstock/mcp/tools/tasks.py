@@ -163,7 +163,7 @@ async def queue_searches(
             min_length=1,
             max_length=20,
             description="openalex, semantic_scholar, crossref, arxiv (papers), searxng (the web), "
-            "corpus (what is stored here), or others that are set up; without: the usual ones.",
+            "documents (what is stored here), or others that are set up; without: the usual ones.",
         ),
     ] = None,
 ) -> Annotated[CallToolResult, SearchesQueued]:

@@ -47,7 +47,7 @@ def open_providers(
     documents: Documents | None = None,
 ) -> Providers:
     """Those that have an address, their public one or one that is configured; the engines of the
-    browser; and the corpus, if there is a library. Close them when they are not needed any more.
+    browser; and the documents, if there is a library. Close them when they are not needed any more.
     `fetch_allow` is that setting: engines are reached on the open internet, or where it says."""
     found = Providers()
     for one in _CLASSES:

@@ -36,7 +36,7 @@ class DocumentsProvider:
     ) -> AsyncGenerator[FindingsPage, None]:
         asked = checked(query, limit)
         if start is not None:
-            raise ValidationError("a search of the corpus has one page only")
+            raise ValidationError("a search of the documents has one page only")
         most = min(MAX_HITS, limit * PASSAGES)
         found = await self._library.search(asked, tenant=asking.tenant, limit=most)
         best: dict[str, Finding] = {}

@@ -1,4 +1,4 @@
-"""The corpus in a PostgreSQL database: a GIN index for text, pgvector for vectors."""
+"""Documents in a PostgreSQL database: a GIN index for text, pgvector for vectors."""
 
 from penstock.adapters.postgres.documents.store import PostgresDocuments
 

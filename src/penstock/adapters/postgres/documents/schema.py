@@ -1,4 +1,4 @@
-"""Server requirements of a corpus: pgvector, and its own tables beside the queue's."""
+"""Server requirements of documents: pgvector, and its own tables beside the queue's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus in a PostgreSQL database."""
+"""Documents in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PostgresDocuments:
 
     def _pool(self) -> Pool:
         if not self._opened:
-            raise QueueError("the corpus is not open; use it inside `async with app:`")
+            raise QueueError("the documents is not open; use it inside `async with app:`")
         return self._store_pool()
 
     async def _write(self, operation: Callable[[Transaction], Awaitable[T]]) -> T:

@@ -89,7 +89,7 @@ async def near(
     number, dimensions = model
     query = floats(wanted.vector)
     if len(query) != dimensions:
-        raise QueueError(f"the query has {len(query)} dimensions, the corpus {dimensions}")
+        raise QueueError(f"the query has {len(query)} dimensions, the documents {dimensions}")
     vector, limit = (f"${len(where.values) + n}" for n in (1, 2))
 
     async def ask(way: _Way) -> list[Hit]:

@@ -1,5 +1,5 @@
 -- What became of a page of a search, if that is in this run ($4), whether or not it is finished:
--- it is in the corpus or not. What was read stays read, whatever another attempt came to. The time
+-- it is among the documents or not. What was read stays read, whatever another attempt came to. The time
 -- is that of the first to say so. See 0005_research.sql.
 WITH mine AS (
     SELECT FROM penstock.research_searches

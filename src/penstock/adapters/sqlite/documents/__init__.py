@@ -1,4 +1,4 @@
-"""The corpus in a SQLite file: FTS5 for text, a matrix in memory for vectors."""
+"""Documents in a SQLite file: FTS5 for text, a matrix in memory for vectors."""
 
 from penstock.adapters.sqlite.documents.store import SqliteDocuments
 

@@ -1,4 +1,4 @@
-"""The corpus in a SQLite file."""
+"""Documents in a SQLite file."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class SqliteDocuments:
 
     async def find(self, wanted: DocumentQuery) -> Findings:
         if self._searcher is None:
-            raise QueueError("the corpus is not open; use it inside `async with app:`")
+            raise QueueError("the documents is not open; use it inside `async with app:`")
         searcher = self._searcher
         return await searcher.submit(lambda connection: self._find(searcher, connection, wanted))
 

@@ -101,7 +101,7 @@ class Matrix:
         query = np.frombuffer(vector, dtype="<f4")
         if query.shape[0] != vectors.shape[1]:
             raise QueueError(
-                f"the query has {query.shape[0]} dimensions, the corpus {vectors.shape[1]}"
+                f"the query has {query.shape[0]} dimensions, the documents {vectors.shape[1]}"
             )
         if documents is not None:
             some = np.flatnonzero(np.isin(self._rows.documents[: self._count], documents))

@@ -1,4 +1,4 @@
--- The corpus. Everything here is masked already.
+-- Documents. Everything here is masked already.
 
 -- documents: one row per document; what is being made of its newest version, and which version
 -- can be searched.

@@ -1,5 +1,5 @@
 -- What became of a page of a search, if that is in this run, whether or not it is finished: it is
--- in the corpus or not. What was read stays read, whatever another attempt came to. The time is
+-- among the documents or not. What was read stays read, whatever another attempt came to. The time is
 -- that of the first to say so. See 0004_research.sql.
 UPDATE research_pages
 SET at = CASE WHEN state = :state THEN at ELSE :now END,

@@ -1,6 +1,6 @@
 -- needs 1
 --
--- The corpus. Everything here is masked already. Read and applied as the queue's migrations are,
+-- Documents. Everything here is masked already. Read and applied as the queue's migrations are,
 -- but noted in a table of their own.
 --
 -- Types of pgvector are looked for where that extension is, which need not be on anybody's path.
