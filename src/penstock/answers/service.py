@@ -44,7 +44,7 @@ class Answers:
         self._snapshots = AnswerSnapshots(tools.queue, tools.store)
 
     async def open(self) -> None:
-        """Nothing of its own: queue, store, corpus and research are open by now."""
+        """Nothing of its own: queue, store, documents and research are open by now."""
 
     async def close(self) -> None:
         await self._snapshots.close()

@@ -1,5 +1,5 @@
 """`sources: web`: what others have published is looked for, and read into the documents, before the
-corpus is searched.
+documents are searched.
 
 It is a research task like any other, made of the plan's queries. It has half of the time there is
 for searching; what is not read by then is left. The job only waits, so it has no lane.

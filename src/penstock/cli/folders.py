@@ -51,8 +51,7 @@ class _File(NamedTuple):
 
 class Folders:
     """`known` are documents that came from these folders before: it is told of them, too, when
-    their file is gone. `name` says what a document is called among the documents, given the id of its
-    file."""
+    their file is gone. `name` says what a document is called, given the id of its file."""
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ def opened(
 ) -> Iterator[tuple[Penstock, Runner]]:
     """The app and a way to call it. Unless `create`, QueueMissing when there is no queue yet:
     looking at a queue must not make one. `documents`, `keys`, `research`, `answers`: with its
-    corpus, its API keys, its research tasks, its answers."""
+    documents, its API keys, its research tasks, its answers."""
     import asyncio
 
     from penstock.app import Penstock

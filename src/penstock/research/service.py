@@ -77,7 +77,7 @@ class Research:
         return tuple(self._tools.providers)
 
     async def open(self) -> None:
-        """Nothing of its own: queue, store and corpus are open by now."""
+        """Nothing of its own: queue, store and documents are open by now."""
 
     async def close(self) -> None:
         await self._snapshots.close()

@@ -54,7 +54,7 @@ SPANS_ARE_OURS: TelemetryConfig = {
 
 
 def build(app: Penstock, config: ServerConfig, draining: Draining) -> FastAPI:
-    """The API of an app whose corpus and access are open."""
+    """The API of an app whose documents and access are open."""
     api = FastAPI(
         title="Penstock",
         version=__version__,

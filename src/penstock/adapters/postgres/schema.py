@@ -90,7 +90,7 @@ def _check_server(connection: Connection) -> None:
 
 
 async def migrate(connection: Connection, database: Database, series: Series) -> None:
-    """Apply what is missing of a series. The corpus's needs the queue's to be there."""
+    """Apply what is missing of a series. That of documents needs the queue's to be there."""
     steps, schema = migrations(series), database.address.schema
     if await _version(connection, database, series) >= len(steps):
         return

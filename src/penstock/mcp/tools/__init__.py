@@ -19,9 +19,9 @@ INSTRUCTIONS = flowing("""
     queries; it returns at once. 3. get_status with wait=50 and since=<version of the answer
     before>, again and again, until status is completed, failed or paused; results come before the
     end, and with until="end" nothing is told before it. 4. search_documents for passages that
-    answer, or get_page to read a result whose page is `read`. 5. Queue narrower searches if something
-    is missing. stop_task when it is enough; resume_task goes on. list_tasks finds earlier tasks:
-    look there before beginning the same one again.
+    answer, or get_page to read a result whose page is `read`. 5. Queue narrower searches if
+    something is missing. stop_task when it is enough; resume_task goes on. list_tasks finds earlier
+    tasks: look there before beginning the same one again.
 
     For a question about what is stored already, ask gives an answer with citations, and
     search_documents the passages alone. If ask does not answer in time, get_answer has it later.
