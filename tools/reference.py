@@ -31,6 +31,7 @@ from penstock.model.providers import ADDRESSES, ProviderConfig
 from penstock.model.server import ServerConfig
 from tools.reference_api import api_page, metrics_page
 from tools.reference_mcp import mcp_page
+from tools.reference_tree import architecture_page
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -346,6 +347,7 @@ PAGES = {
     "reference-api.md": api_page,
     "reference-metrics.md": metrics_page,
     "reference-mcp.md": mcp_page,
+    "architecture.md": architecture_page,
 }
 
 if __name__ == "__main__":
