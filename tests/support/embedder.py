@@ -23,13 +23,15 @@ def identity(model: str = MODEL, dimensions: int = DIMENSIONS) -> str:
 
 
 class EmbedderServer(CountingServer):
-    """`fault` is how it fails; `poison`: it fails so only where a text holds that word."""
+    """`fault` is how it fails; `poison`: it fails so only where a text holds that word; while
+    it is `held`, it does not answer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.fault: str | None = None
         self.poison = ""
         self.delay = 0.0
+        self.held = False
         self.dimensions = DIMENSIONS
 
     @property
@@ -79,7 +81,8 @@ class EmbedderServer(CountingServer):
             case "hang":
                 return Answer(hang=True)
         rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
-        return Answer(body=as_json({"data": rows}).body, delay=self.delay)
+        body = as_json({"data": rows}).body
+        return Answer(body=body, delay=self.delay, until=lambda: not self.held)
 
 
 def vector_of(text: str, model: str) -> list[float]:

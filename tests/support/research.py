@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -55,7 +56,7 @@ class ResearchSite(ProviderServer):
             # The free file of a work is its page, too.
             body = body.replace(b"https://free.example/", self.url("/page/").encode())
             body = body.replace(b".pdf", b"").replace(b"?utm_source=x", b"")
-            return Answer(answer.status, answer.delay, answer.headers, body, answer.hang)
+            return replace(answer, body=body)
         if path.startswith("/page/") and not any(
             path.startswith(known) for known in self.answers if known != "/"
         ):
