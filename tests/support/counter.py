@@ -68,7 +68,7 @@ class Counter:
             {
                 "url": self.farm.url,
                 "diary": str(self.diary.path),
-                "config": {"port": self.port, "keepalive_seconds": 0.5, **options},
+                "config": {"port": self.port, "keepalive_seconds": 3.0, **options},
                 "settings": self.farm.settings,
             },
         )
@@ -88,7 +88,7 @@ async def counter_at(farm: Farm, *, remote: bool, **config: Any) -> AsyncIterato
         if remote:
             counter.port = free_port()
             await counter.serve(**config)
-            there = RemoteLibrarian(counter.config(keepalive_seconds=0.5), app.queue.now)
+            there = RemoteLibrarian(counter.config(keepalive_seconds=3.0), app.queue.now)
             opened.push_async_callback(there.close)
             counter.librarian = there
         yield counter

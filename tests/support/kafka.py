@@ -202,14 +202,14 @@ class Cluster:
         """What the group has committed, by partition; negative: nothing."""
         with _closing(Consumer(self._options(topic))) as consumer:
             places = [TopicPartition(topic, number) for number in range(partitions)]
-            return [one.offset for one in consumer.committed(places, timeout=10)]
+            return [one.offset for one in consumer.committed(places, timeout=PATIENCE)]
 
     def dead_letters(self, topic: str) -> list[Dead]:
         """All there are."""
         options = self._options(topic) | {"group.id": uuid.uuid4().hex}
         with _closing(Consumer(options)) as consumer:
             place = TopicPartition(f"{topic}.dead", 0, 0)
-            _, end = consumer.get_watermark_offsets(place, timeout=10)
+            _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE)
             consumer.assign([place])
             found: list[Dead] = []
             give_up = time.monotonic() + PATIENCE

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from penstock import Job, Penstock
 from penstock.model.tick import tick_of
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
 def tick(job: Job) -> float:
@@ -23,7 +23,7 @@ async def jobs_of(app: Penstock, kind: str) -> list[Job]:
     return sorted(await app.jobs(kind=kind, limit=10_000), key=tick)
 
 
-async def some_jobs(app: Penstock, kind: str, count: int, patience: float = 20.0) -> list[Job]:
+async def some_jobs(app: Penstock, kind: str, count: int, patience: float = PATIENCE) -> list[Job]:
     """The jobs of a kind, once there are so many."""
 
     async def enough() -> list[Job] | None:
