@@ -17,7 +17,7 @@ from penstock.model.errors import ParserError
 from tests.support import documents
 from tests.support.pages import ARTICLES, ENGLISH, JAPANESE, KOREAN, Article, page
 
-LIMITS = ParseLimits()
+LIMITS = ParseLimits(seconds=300.0)
 ROOT = Path(__file__).parents[2]
 SENTENCE = "The keeper of gate number {} writes the time of each opening into the book he keeps. "
 
