@@ -162,7 +162,7 @@ def test_what_was_not_found_and_what_is_extractive_is_said(
     model.script[SEARCH], model.script[ANSWER] = ENOUGH, Reply(hang=True)
     look.open("/ask")
     look.page.get_by_role("textbox", name="Question").fill(QUESTION)
-    look.page.get_by_label("Answer within seconds").fill("2")
+    look.page.get_by_label("Answer within seconds").fill("8")
     look.page.get_by_role("button", name="Ask", exact=True).click()
     look.says("extractive: sentences as they stand in the sources")
     look.says("Notes")

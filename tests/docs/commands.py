@@ -41,7 +41,7 @@ def run(command: list[str], folder: Path, programs: Path = PROGRAMS) -> str:
                 stderr=printed,
             )
         try:
-            code = process.wait(110)
+            code = process.wait(250)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

@@ -49,7 +49,7 @@ def run(script: str, folder: Path, **environment: str) -> None:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=250,
     )
     assert ran.returncode == 0, ran.stderr
 
@@ -66,7 +66,7 @@ class Place:
 
     def back_up(self) -> None:
         command = [sys.executable, str(RUN_BLOCKS), str(PAGE)]
-        subprocess.run(command, cwd=self.old, check=True, timeout=110)
+        subprocess.run(command, cwd=self.old, check=True, timeout=250)
 
     def restore(self) -> None:
         (self.old / "backup.db").rename(self.new / "jobs.db")

@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs" / "guide-mcp.md").read_text()
 SOURCE = ROOT / "src" / "penstock" / "mcp"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_guide_to_mcp_runs_as_written(cli: Cli) -> None:
     for language, text, line in blocks(PAGE):

@@ -56,7 +56,7 @@ def started(tmp_path: Path) -> Iterator[Started]:
     cli.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @needs_curl
 def test_guide_to_the_server_runs_as_written(started: Started) -> None:
     for language, text, _ in blocks(PAGE):

@@ -136,7 +136,7 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     stdin: str = "",
-    timeout: float = 110.0,
+    timeout: float = 250.0,
 ) -> subprocess.CompletedProcess[str]:
     """The same to its end."""
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
