@@ -8,8 +8,15 @@ import pytest
 from penstock.ports.queue import JobQueue, Member
 from penstock.ports.research import TaskStore
 from tests.conformance.access_support import STORES, new_place
-from tests.conformance.support import BACKENDS, Ledger
+from tests.conformance.support import BACKENDS, PATIENT, Ledger
 from tests.conformance.task_support import tasks_at
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow a machine is, a call is not given up."""
+    for where, name, value in PATIENT:
+        monkeypatch.setattr(where, name, value)
 
 
 @pytest.fixture(params=sorted(BACKENDS))

@@ -76,7 +76,9 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter_at(farm: Farm, *, remote: bool, **config: Any) -> AsyncIterator[Counter]:
+async def counter_at(
+    farm: Farm, *, remote: bool, keepalive_seconds: float = 3.0, **config: Any
+) -> AsyncIterator[Counter]:
     app = farm.bare()
     diary = Diary(farm.folder / "diary.jsonl")
     async with app, AsyncExitStack() as opened:
@@ -87,8 +89,9 @@ async def counter_at(farm: Farm, *, remote: bool, **config: Any) -> AsyncIterato
         counter = Counter(farm, app, service, local, diary)
         if remote:
             counter.port = free_port()
-            await counter.serve(**config)
-            there = RemoteLibrarian(counter.config(keepalive_seconds=3.0), app.queue.now)
+            await counter.serve(**{"keepalive_seconds": keepalive_seconds, **config})
+            alive = counter.config(keepalive_seconds=keepalive_seconds)
+            there = RemoteLibrarian(alive, app.queue.now)
             opened.push_async_callback(there.close)
             counter.librarian = there
         yield counter
