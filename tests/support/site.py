@@ -51,7 +51,7 @@ class Site:
     async def work(self) -> None:
         """Until nothing is left to do."""
         async with self.app.running():
-            await self.app.drain(timeout=30)
+            await self.app.drain(timeout=60)
 
 
 @asynccontextmanager
