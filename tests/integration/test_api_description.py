@@ -5,6 +5,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.serving import Host
 
 SECONDS = 25
@@ -14,6 +16,7 @@ LEFT_OUT = (
 )
 
 
+@pytest.mark.timeout(300)
 async def test_no_request_makes_it_fail_or_answer_what_is_not_described(host: Host) -> None:
     """Thousands of requests made from the description, valid and not, and their sequences."""
     key = host.key("schemathesis", scopes="read write admin")
