@@ -101,7 +101,7 @@ class WorkerProcess:
     async def kill(self) -> None:
         """SIGKILL; returns once it is gone."""
         self.send(signal.SIGKILL)
-        await self.exit()
+        await self.exit(PATIENCE)
 
     async def exit(self, timeout: float = PATIENCE) -> int:
         """Its exit code, once it has ended. If it does not, the test fails with its stacks."""
@@ -199,7 +199,7 @@ class Farm:
             if worker.returncode is None:
                 worker.send(signal.SIGKILL)
         for worker in self.workers:
-            await worker.exit()
+            await worker.exit(PATIENCE)
 
     async def freeze(self, worker: WorkerProcess) -> None:
         """SIGSTOP, but not in the middle of a write to the file: nobody could write then."""
