@@ -21,6 +21,7 @@ from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer, as_json
 from tests.support.servers import free_port
 from tests.support.serving import Host
+from tests.support.waiting import PATIENCE
 
 KEY = "sk-do-not-show-this"
 
@@ -184,7 +185,7 @@ def test_new_dead_letters_and_lonely_kinds_are_warnings(clinic: Clinic) -> None:
 
         async with app.running():
             job = await app.enqueue("doomed")
-            await app.wait(job.id, timeout=30)
+            await app.wait(job.id, timeout=PATIENCE)
             await app.enqueue("nobody")
             report = await asyncio.to_thread(clinic.ask, "sqlite:///jobs.db")
         report.says("dead letters", "warning", "doomed: PermanentError", "dead-letters groups")
