@@ -160,7 +160,7 @@ async def test_a_hundred_at_once_take_the_time_that_the_rate_says(
     assert len(starts) == 100
     assert all(at - begun > 0.0099 * n for n, at in enumerate(starts)), "not before their turn"
     assert max(starts) - begun < 30, "the rate, and what a busy machine adds"
-    assert asked < 1000, "those behind do not ask again with each that is served"
+    assert asked < 2500, "those behind do not ask again with each that is served"
 
 
 async def test_own_lane_is_given_to_no_more_requests_than_it_has_slots(
