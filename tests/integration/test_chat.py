@@ -76,7 +76,7 @@ async def test_key_is_sent_and_seen_nowhere_else(
     async def work(ctx: JobContext) -> int:
         return len(await ask(ctx, answer, how))
 
-    done = await desk.run(work, patience=20)
+    done = await desk.run(work)
     assert {one.key for one in model.asked()} == {KEY}
     assert (done.state is JobState.COMPLETED) == (status in (200, 429))
     assert KEY not in str(done)
@@ -116,7 +116,7 @@ async def test_fifty_at_once_are_never_more_than_the_lane_takes(
 ) -> None:
     lanes = {**LANES, "llm.search": LaneConfig(min_interval_seconds=0.0, max_parallel=3)}
     desk = Desk(farm, lanes=lanes, max_workers=50)
-    model.script[SEARCH] = Reply("one two three", delay=0.02, pause=0.01)
+    model.script[SEARCH] = Reply("one two three", delay=0.1, pause=0.01)
     search = phases(model)[Phase.SEARCH]
     desk.register(lambda ctx: ask(ctx, search, how), lane=None)
     async with desk.app, desk.app.running():
