@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class EmbedderServer(CountingServer):
         self.fault: str | None = None
         self.poison = ""
         self.delay = 0.0
+        self.gate: threading.Event | None = None
         self.dimensions = DIMENSIONS
 
     @property
@@ -79,7 +81,7 @@ class EmbedderServer(CountingServer):
             case "hang":
                 return Answer(hang=True)
         rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
-        return Answer(body=as_json({"data": rows}).body, delay=self.delay)
+        return Answer(body=as_json({"data": rows}).body, delay=self.delay, gate=self.gate)
 
 
 def vector_of(text: str, model: str) -> list[float]:

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from tests.support.listening import stop_listening
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 
@@ -29,6 +30,8 @@ class Answer:
     delay: float = 0.0
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b"{}"
+    gate: threading.Event | None = None
+    """Not answered before it is set."""
     hang: bool = False
     """Takes the request and never answers."""
     reset: bool = False
@@ -117,7 +120,7 @@ class CountingServer:
         return self.answers[max(known, key=len)]
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     async def _listen(self) -> None:
         if self._server is None:
@@ -180,6 +183,10 @@ class _Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)
 
     def _answer(self, hit: Hit, answer: Answer) -> None:
+        if answer.gate is not None and not answer.gate.is_set():
+            if not self._transport.is_closing():
+                asyncio.get_running_loop().call_later(0.01, self._answer, hit, answer)
+            return
         hit.status = answer.status
         if answer.parts is not None:
             self._start(answer)
