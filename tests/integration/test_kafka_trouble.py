@@ -255,7 +255,7 @@ def test_process_that_is_killed_before_it_commits_repeats_nothing(
         cluster.mock.clear(OFFSET_COMMIT)
     assert max(cluster.committed(topic, 2)) < 0
     before = generations(cli)
-    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic))).tally
+    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic, options=QUICK))).tally
     assert (rest.stored, rest.duplicates) == (0, count + len(documents))
     assert stored(cli) == list(range(count))
     assert generations(cli) == before
@@ -285,7 +285,7 @@ def test_processes_killed_at_any_time_lose_and_repeat_nothing(cluster: Cluster, 
         running.send(signal.SIGKILL)
         running.process.wait(PATIENCE)
         before = len(stored(cli))
-    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic))).tally
+    rest = asyncio.run(drained(new_app(cli.url), cluster.config(topic, options=QUICK))).tally
     assert rest.dead_letters == 0
     assert stored(cli) == list(range(count))
     assert cluster.committed(topic, 2) == [count // 2] * 2

@@ -40,7 +40,7 @@ QUICK = {
     "broker.address.family": "v4",
 }
 """What takes Kafka tens of seconds takes tests a few."""
-CALM = QUICK | {"session.timeout.ms": "20000"}
+CALM = QUICK | {"session.timeout.ms": "6000"}
 """The same for members that nobody kills: a pause of the machine is not taken for a death."""
 
 
