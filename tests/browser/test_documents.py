@@ -2,6 +2,7 @@
 
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def served(board: Board, site: CountingServer) -> Served:
 def _embedder_well(board: Board) -> Iterator[None]:
     yield
     board.host.embedder.fault, board.host.embedder.poison = None, ""
-    board.host.embedder.held = False
+    board.host.embedder.gate = None
 
 
 def put(served: Served, name: str, text: str, **more: Any) -> None:
@@ -198,7 +199,7 @@ def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(
 def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     board: Board, served: Served
 ) -> None:
-    board.host.embedder.held = True
+    board.host.embedder.gate = threading.Event()
     sent = httpx.post(
         f"{served.url}/v1/documents",
         json={"text": "A slow sluice.", "id": "slow"},
@@ -211,7 +212,7 @@ def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     one.says(re.compile(r"embed \d+ %"), "#stage")
     other.says("slow", "#live tbody")
     one.page.reload()  # in the middle
-    board.host.embedder.held = False
+    board.host.embedder.gate = None
     one.live().says("A slow sluice.", "#chunk-0")
     one.says("completed")
     other.says("No document is like this.")
@@ -245,7 +246,7 @@ def test_what_failed_stays_with_its_reason_and_is_tried_again(board: Board, serv
 
 
 def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, served: Served) -> None:
-    board.host.embedder.held = True
+    board.host.embedder.gate = threading.Event()
     body = {"text": "To be deleted soon.", "id": "doomed"}
     httpx.post(f"{served.url}/v1/documents", json=body, timeout=PATIENCE)
     watcher = board.look("/documents/doomed").live()
@@ -260,7 +261,7 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     watcher.says("no document 'doomed'")
     look.open("/log").live().says(re.compile("document.delete.*doomed", re.S))
     look.fine()
-    board.host.embedder.held = False
+    board.host.embedder.gate = None
     put(served, "doomed", "Here again.")
     plain = board.look("/documents/doomed", script=False)
     plain.press("Delete")
@@ -320,7 +321,7 @@ def test_a_search_leads_to_the_chunk_that_answers(board: Board, served: Served) 
 
 
 def test_ingestion_goes_on_where_the_server_was_restarted(board: Board, served: Served) -> None:
-    board.host.embedder.held = True
+    board.host.embedder.gate = threading.Event()
     first = board.host.serve(app="board:app")
     look = board.look("/documents", served=first).live()
     look.page.evaluate(DROP, [["interrupted.txt"], 3])
@@ -329,7 +330,7 @@ def test_ingestion_goes_on_where_the_server_was_restarted(board: Board, served: 
     first.send(signal.SIGKILL)
     first.running.process.wait(PATIENCE)
     look.says("reconnecting")
-    board.host.embedder.held = False
+    board.host.embedder.gate = None
     second = board.host.serve(app="board:app", port=port)
     look.live().says(re.compile("interrupted.txt.*completed", re.S), "#live tbody tr")
     second.stop()

@@ -145,13 +145,14 @@ async def test_slots_are_given_back_after_every_kind_of_answer(
         for n in range(len(answers)):
             job = await app.enqueue("visit", {"n": n})
             await app.wait(job.id, timeout=SOON)
-        await until(lambda: farm.query("SELECT 1 FROM slots") == [], "the slots", patience=2.0)
+        await until(lambda: farm.query("SELECT 1 FROM slots") == [], "the slots")
 
 
 @pytest.mark.parametrize("kind", ["seconds", "time"])
 async def test_reset_header_says_how_long_a_429_lasts(
-    desk: Desk, server: CountingServer, kind: str
+    farm: Farm, server: CountingServer, kind: str
 ) -> None:
+    desk = Desk(farm, grace_seconds=0.1)
     at = int(time.time()) + 600
     header = {"x-ratelimit-reset": "600"} if kind == "seconds" else {"ratelimit-reset": str(at)}
     server.answers["/"] = Answer(429, headers=header)
@@ -166,7 +167,7 @@ async def test_reset_header_says_how_long_a_429_lasts(
         async def paused() -> float | None:
             return {one.name: one.blocked_until for one in await desk.app.lane_infos()}.get("api")
 
-        assert await until(paused, "the lane to pause") == pytest.approx(at, abs=10)
+        assert await until(paused, "the lane to pause") == pytest.approx(at, abs=60)
 
 
 async def test_404_closes_the_breaker_because_the_service_answers(
@@ -283,6 +284,6 @@ async def test_timeout_in_a_request_after_an_answered_one_is_the_lanes(
         await ctx.http.get(server.url("/"))
         await ctx.http.post(server.url("/hangs"))
 
-    assert error_of(await desk.run(work, timeout=0.5))[0] in ("JobTimeout", "Unavailable")
+    assert error_of(await desk.run(work, timeout=4.0))[0] in ("JobTimeout", "Unavailable")
     rows = desk.farm.query("SELECT suspect IS NOT NULL FROM lanes WHERE name = 'api'")
     assert rows == [(1,)]

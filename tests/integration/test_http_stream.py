@@ -5,7 +5,7 @@ import pytest
 from penstock import JobContext
 from tests.support.desk import Desk, error_of
 from tests.support.server import Answer, CountingServer, redirect
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
 async def test_parts_are_there_before_the_end(desk: Desk, server: CountingServer) -> None:
@@ -52,10 +52,11 @@ async def test_trouble_is_raised_as_what_it_means(
     desk: Desk, server: CountingServer, answer: Answer, error: str, message: str
 ) -> None:
     server.answers["/"] = answer
+    silence = 0.2 if answer.stalls else PATIENCE
 
     async def work(ctx: JobContext) -> None:
         url = server.url("/").replace("//", "//me:s3cret@")
-        async with ctx.http.stream("GET", url, max_bytes=100, silence=0.2) as parts:
+        async with ctx.http.stream("GET", url, max_bytes=100, silence=silence) as parts:
             async for _ in parts:
                 pass
 

@@ -290,5 +290,5 @@ async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) ->
         (job,) = await app.jobs()
     async with shelf.running() as app:
         await completed(app, "a")
-        assert (await app.get(job.id)).state is JobState.COMPLETED
+        assert (await app.wait(job.id, SOON)).state is JobState.COMPLETED
         assert len(await app.jobs(kind=PARSE)) == 1

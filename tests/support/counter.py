@@ -18,7 +18,9 @@ from tests.support.librarians import Diary, ScriptedLibrarian, errand
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.servers import free_port
 
-LONG = 20.0
+LONG = 60.0
+PAUSED = 30.0
+"""Seconds that a busy machine may pause a process for without its being taken for lost."""
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class Counter:
             {
                 "url": self.farm.url,
                 "diary": str(self.diary.path),
-                "config": {"port": self.port, "keepalive_seconds": 3.0, **options},
+                "config": {"port": self.port, "keepalive_seconds": PAUSED, **options},
                 "settings": self.farm.settings,
             },
         )
@@ -77,8 +79,9 @@ class Counter:
 
 @asynccontextmanager
 async def counter_at(
-    farm: Farm, *, remote: bool, keepalive_seconds: float = 3.0, **config: Any
+    farm: Farm, *, remote: bool, keepalive_seconds: float = PAUSED, **config: Any
 ) -> AsyncIterator[Counter]:
+    farm.settings["lease_seconds"] = PAUSED
     app = farm.bare()
     diary = Diary(farm.folder / "diary.jsonl")
     async with app, AsyncExitStack() as opened:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ class EmbedderServer(CountingServer):
         self.fault: str | None = None
         self.poison = ""
         self.delay = 0.0
-        self.held = False
+        self.gate: threading.Event | None = None
+        """Answers wait until it is set."""
         self.dimensions = DIMENSIONS
 
     @property
@@ -82,7 +84,7 @@ class EmbedderServer(CountingServer):
                 return Answer(hang=True)
         rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
         body = as_json({"data": rows}).body
-        return Answer(body=body, delay=self.delay, until=lambda: not self.held)
+        return Answer(body=body, delay=self.delay, until=self.gate.is_set if self.gate else None)
 
 
 def vector_of(text: str, model: str) -> list[float]:

@@ -36,7 +36,6 @@ from typing import Any
 import penstock.cli
 from tests.support import parsers
 from tests.support.run import run_folder
-from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
