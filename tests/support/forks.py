@@ -36,6 +36,7 @@ from typing import Any
 import penstock.cli
 from tests.support import parsers
 from tests.support.run import run_folder
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 WITH_INTERRUPTS = ("env", "--default-signal=INT")
@@ -136,7 +137,7 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     stdin: str = "",
-    timeout: float = 30.0,
+    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """The same to its end."""
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
