@@ -45,6 +45,7 @@ async def test_two_processes_keep_the_limits_of_semantic_scholar_and_openalex(fa
     farm.settings["lanes"] = {
         name: {key: getattr(lane, key) for key in KEYS} for name, lane in lanes.items()
     }
+    farm.settings["lease_seconds"] = 60.0  # a pause of the machine is no death
     with ProviderServer(250) as server:
         server.delays["openalex"] = 0.15  # so that two would often be there at once
         bases = {"semantic_scholar": server.url("/scholar"), "openalex": server.url("/openalex")}
