@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.adapters.postgres import database
+from penstock.adapters.postgres import database, wakeups
 from penstock.adapters.postgres.corpus import find
 from tests.support.answering import Study
 from tests.support.cli import Cli
@@ -84,6 +84,8 @@ def patient_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (database, "CONNECT_SECONDS"),
         (database, "COMMAND_SECONDS"),
+        (database, "PING_SECONDS"),
+        (wakeups, "PING_TIMEOUT"),
         (find, "STATEMENT_SECONDS"),
     ):
         monkeypatch.setattr(module, name, PATIENCE)
