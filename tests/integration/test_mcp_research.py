@@ -18,7 +18,7 @@ from tests.support.agents import (
     text_of,
 )
 from tests.support.research import ResearchSite
-from tests.support.researching import settings
+from tests.support.researching import PATIENT, settings
 from tests.support.server import Answer
 from tests.support.serving import Host
 from tests.support.some import some_of
@@ -31,7 +31,7 @@ SOON = 40.0
 
 @pytest.fixture
 def host(host: Host, library_site: ResearchSite) -> Host:
-    host.others |= settings(library_site) | OPERATOR_TOOLS
+    host.others |= settings(library_site) | PATIENT | OPERATOR_TOOLS
     return host
 
 

@@ -28,6 +28,7 @@ from tests.support.asking import MANY_WORDS, NAMES
 from tests.support.asking import settings as answer_settings
 from tests.support.model_server import ANSWER, ModelServer, Reply
 from tests.support.research import ResearchSite
+from tests.support.researching import PATIENT
 from tests.support.researching import settings as research_settings
 from tests.support.serving import Host, Served
 from tests.support.some import some_of
@@ -238,7 +239,7 @@ async def searching(wire: Wire, *queries: str) -> tuple[str, dict[str, Any]]:
 async def test_searches_are_followed_to_their_end_and_stopped_by_a_cancel(
     host: Host, library_site: ResearchSite
 ) -> None:
-    host.others = research_settings(library_site)
+    host.others = research_settings(library_site) | PATIENT
     served = host.serve("--no-workers")
     async with on_http(served) as wire:
         stopped_id, stopped = await searching(wire, "mills")
@@ -262,7 +263,7 @@ async def test_searches_are_followed_to_their_end_and_stopped_by_a_cancel(
 
 
 async def test_waiting_for_the_end_needs_no_tasks(host: Host, library_site: ResearchSite) -> None:
-    host.others = research_settings(library_site)
+    host.others = research_settings(library_site) | PATIENT
     async with over_http(host.serve()) as client:
 
         async def call(tool: str, **arguments: Any) -> dict[str, Any]:
