@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.postgres import database, wakeups
+from penstock.adapters.postgres.corpus import find
 from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
@@ -22,6 +24,7 @@ from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
 from tests.support.shelf import STORES, Shelf, shelf_in
 from tests.support.visits import Visits
+from tests.support.waiting import PATIENCE
 from tests.support.web import SLUICE, Web
 
 
@@ -73,6 +76,22 @@ def model() -> Iterator[ModelServer]:
 def tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found on the PATH."""
     monkeypatch.setenv("PATH", f"{TESSERACT / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def patient_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL may take its time here: how soon a statement is given up is not the subject."""
+    for module, name in (
+        (database, "CONNECT_SECONDS"),
+        (database, "COMMAND_SECONDS"),
+        (database, "PING_SECONDS"),
+        (wakeups, "PING_TIMEOUT"),
+        (find, "STATEMENT_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, PATIENCE)
+    defaults = database.Pool.write.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "seconds", PATIENCE)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from penstock.adapters.postgres.database import Database
 from tests.support.postgres import Psql, new_url, psql
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
+
 
 async def connections(mine: Psql) -> Counter[str]:
     """The connections to this queue, by purpose."""

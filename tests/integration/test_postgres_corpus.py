@@ -36,6 +36,7 @@ from tests.conformance.corpus_support import (
 )
 from tests.support.postgres import Psql, corpus_at, new_url, psql
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 ROOT = Path(__file__).parents[2]
 
 

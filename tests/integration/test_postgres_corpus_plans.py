@@ -20,6 +20,7 @@ from penstock.ports.corpus import CorpusQuery, Findings, Scope
 from tests.conformance.corpus_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
 from tests.support.postgres import Psql, corpus_at, new_url, psql
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 CHUNKS = 8_000
 
 FILL = """

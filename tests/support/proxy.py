@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.listening import stop_listening
 from tests.support.servers import free_port
+from tests.support.waiting import PATIENCE
 
 CHUNK = 65536
 
@@ -110,7 +111,7 @@ class Proxy:
         self._call(strike())
 
     def _call(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=PATIENCE)
 
     async def _listen(self, port: int) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)

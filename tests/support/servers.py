@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.run import one_at_a_time, run_folder
+from tests.support.waiting import PATIENCE
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 LOWEST_PORT, EPHEMERAL_PORT = 15_000, 32_768
 """Systems take ports of outgoing connections above these."""
 _RANDOM = random.SystemRandom()
@@ -102,10 +103,10 @@ class PrivateServer:
             self._signal_all(number)
         else:
             self._process.send_signal(number)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=PATIENCE)
         self._process = None
         # A new server does not start while a child of the old one is left.
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + PATIENCE
         while any(Path(f"/proc/{pid}").exists() for pid in children):
             assert time.monotonic() < give_up, "the server's children did not end"
             time.sleep(0.01)
