@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.redis import connections
 from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
@@ -22,7 +23,14 @@ from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
 from tests.support.shelf import STORES, Shelf, shelf_in
 from tests.support.visits import Visits
+from tests.support.waiting import PATIENCE
 from tests.support.web import SLUICE, Web
+
+
+@pytest.fixture(autouse=True)
+def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of the machine is no outage, except where a test says so."""
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", PATIENCE)
 
 
 @pytest.fixture

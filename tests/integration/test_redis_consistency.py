@@ -61,7 +61,7 @@ class Chaos:
 
     async def member(self) -> Member:
         while len(self._members) < 2:
-            self._members.append(await self._queue.join(KINDS, 10, 60.0))
+            self._members.append(await self._queue.join(KINDS, 10, 600.0))
         return self._random.choice(self._members)
 
     async def enqueue(self) -> None:

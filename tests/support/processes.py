@@ -34,7 +34,7 @@ from tests.support.apps import (
 from tests.support.forks import WARNINGS, Started, start
 from tests.support.new_file import make_file
 from tests.support.side import Side
-from tests.support.waiting import PAUSE, until
+from tests.support.waiting import PATIENCE, PAUSE, until
 
 ROOT = Path(__file__).parents[2]
 APPS = {
@@ -103,7 +103,7 @@ class WorkerProcess:
         self.send(signal.SIGKILL)
         await self.exit()
 
-    async def exit(self, timeout: float = 10) -> int:
+    async def exit(self, timeout: float = PATIENCE) -> int:
         """Its exit code, once it has ended. If it does not, the test fails with its stacks."""
         give_up = time.monotonic() + timeout
         while (code := self.returncode) is None:
