@@ -6,6 +6,7 @@ places. `works` is what they have, in this order.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,8 +47,8 @@ class Work:
 
 
 class ProviderServer(CountingServer):
-    """`faults` are answers given instead, by provider; `delays` is how long each takes;
-    `spoilt` are rows put before the others of each page."""
+    """`faults` are answers given instead, by provider; `delays` is how long each takes,
+    and none answers before `held` is set; `spoilt` are rows put before the others of each page."""
 
     def __init__(self, works: int = 0) -> None:
         super().__init__()
@@ -57,6 +58,7 @@ class ProviderServer(CountingServer):
         """The first request, counted for each provider, that meets with its fault."""
         self.spoilt: list[Any] = []
         self.delays: dict[str, float] = {}
+        self.held: threading.Event | None = None
 
     def provider(
         self, name: str, api_key: str | None = None, host: str = "127.0.0.1"
@@ -79,7 +81,7 @@ class ProviderServer(CountingServer):
             body = _ANSWERS[name](self, _parameters(self.at(path)[-1]))
         except (KeyError, ValueError, AssertionError):
             return Answer(400)
-        return Answer(body=body, delay=self.delays.get(name, 0.0))
+        return Answer(body=body, delay=self.delays.get(name, 0.0), held=self.held)
 
     def page(self, start: int, size: int, row: Callable[[Work], Any]) -> list[Any]:
         found = [row(work) for work in self.works[start : start + size]]

@@ -31,6 +31,8 @@ class Answer:
     body: bytes = b"{}"
     hang: bool = False
     """Takes the request and never answers."""
+    held: threading.Event | None = None
+    """Does not answer before this is set."""
     reset: bool = False
     """Closes the connection instead of answering."""
     endless: bool = False
@@ -180,6 +182,9 @@ class _Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)
 
     def _answer(self, hit: Hit, answer: Answer) -> None:
+        if answer.held is not None and not answer.held.is_set():
+            asyncio.get_running_loop().call_later(0.01, self._answer, hit, answer)
+            return
         hit.status = answer.status
         if answer.parts is not None:
             self._start(answer)
