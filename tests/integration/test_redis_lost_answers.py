@@ -170,7 +170,7 @@ async def test_trip_that_arrives_late_is_not_made(queue: RedisQueue) -> None:
 async def test_connection_that_dies_without_a_sign_is_noticed(
     proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "ANSWER_SECONDS", 15.0)  # of what is under way by then
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 8.0)  # of what is under way by then
     app = Penstock(url_of(proxy), max_workers=2, reconnect_cap_seconds=0.2)
 
     @app.job("noop")

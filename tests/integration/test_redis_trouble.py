@@ -79,7 +79,7 @@ async def test_worker_process_goes_on_after_a_restart_of_the_server(
 async def test_frozen_server_is_noticed_and_survived(
     farm: Farm, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "ANSWER_SECONDS", 15.0)  # of what is under way by then
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 8.0)  # of what is under way by then
     app = farm.app(lease_seconds=LONG)
     async with app.running() as orchestrator:
         jobs = await app.enqueue_many("gated", [{"gate": str(farm.gate)}] * 2)

@@ -93,7 +93,7 @@ async def test_where_it_cannot_be_had_nothing_is_fetched_for_now(
     """The pages wait, and are fetched once it can be had. No attempt is spent on the outage."""
     site.answers["/robots.txt"] = answer
     # The first must not have been tried twice before the others have seen it, too.
-    async with reader.running(retry_base_seconds=3.0) as pages:
+    async with reader.running(retry_base_seconds=60.0) as pages:
         wanted = [{"url": site.url(f"/page/{n}"), "fresh": 0.0} for n in range(3)]
         jobs = await pages.app.enqueue_many(PAGE, wanted)
 

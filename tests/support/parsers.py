@@ -74,8 +74,14 @@ async def _start(ask: Ask, environment: Mapping[str, str]) -> ForkedParser:
     for file in (requests, answers, nowhere):
         os.close(file)
     news.setblocking(False)
-    told = await loop.sock_recv(news, 100)
-    assert told, "the server of forks is gone"
+    try:
+        told = await loop.sock_recv(news, 100)
+        assert told, "the server of forks is gone"
+    except BaseException:  # nobody wants it any more: it ends by itself when its pipes are closed
+        news.close()
+        os.close(to)
+        os.close(answers_from)
+        raise
     reader = asyncio.StreamReader()
     reading, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers_from, "rb", 0)
