@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.adapters.redis import connections
+from penstock.adapters.redis import connections, wakeups
 from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
@@ -30,7 +30,9 @@ from tests.support.web import SLUICE, Web
 @pytest.fixture(autouse=True)
 def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause of the machine is no outage, except where a test says so."""
-    monkeypatch.setattr(connections, "ANSWER_SECONDS", PATIENCE)
+    for module in (connections, wakeups):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setitem(connections._OPTIONS, "socket_connect_timeout", PATIENCE)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from tests.support.listening import stop_listening
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 
@@ -119,7 +120,7 @@ class CountingServer:
         return self.answers[max(known, key=len)]
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     async def _listen(self) -> None:
         if self._server is None:
