@@ -246,6 +246,7 @@ def check(url: str) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["redis", "valkey"])
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(4))
 async def test_indexes_say_what_the_rows_say(flavour: str, seed: int) -> None:
     url = f"{redis_url(flavour)}?namespace={new_id()}"
