@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.adapters.postgres import database, wakeups
+from penstock.adapters.postgres import database
+from penstock.adapters.postgres import wakeups as postgres_wakeups
 from penstock.adapters.postgres.corpus import find
+from penstock.adapters.redis import connections
+from penstock.adapters.redis import wakeups as redis_wakeups
 from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
@@ -26,6 +29,14 @@ from tests.support.shelf import STORES, Shelf, shelf_in
 from tests.support.visits import Visits
 from tests.support.waiting import PATIENCE
 from tests.support.web import SLUICE, Web
+
+
+@pytest.fixture(autouse=True)
+def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of the machine is no outage, except where a test says so."""
+    for module in (connections, redis_wakeups):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setitem(connections._OPTIONS, "socket_connect_timeout", PATIENCE)
 
 
 @pytest.fixture
@@ -85,7 +96,7 @@ def patient_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
         (database, "CONNECT_SECONDS"),
         (database, "COMMAND_SECONDS"),
         (database, "PING_SECONDS"),
-        (wakeups, "PING_TIMEOUT"),
+        (postgres_wakeups, "PING_TIMEOUT"),
         (find, "STATEMENT_SECONDS"),
     ):
         monkeypatch.setattr(module, name, PATIENCE)

@@ -30,6 +30,7 @@ from penstock.model.errors import EmbedderError
 from penstock.ports.corpus import Corpus, Scope
 from tests.conformance.corpus_support import CORPORA, MODEL, TENANT, accept, ref_of
 
+pytestmark = pytest.mark.timeout(300)  # what is measured once for all is counted to the first
 TASKS = tasks(DATA)
 KOREAN_TO_ALL = "ko, to all"
 """The one that misses its target: the embedder knows little Korean, and a passage in another

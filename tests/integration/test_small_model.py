@@ -24,6 +24,7 @@ async def ending(text: Awaitable[str]) -> str:
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(300)
 async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
     """What it says matters less than that it ends the same way, by itself or for want of tokens."""
     desk = Desk(farm, lanes=LANES)
@@ -37,7 +38,7 @@ async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
                 await ending(answer.complete(ctx, QUESTION, most=MOST)),
             ]
 
-        done = await desk.run(work, lane=None, timeout=100, patience=100)
+        done = await desk.run(work, lane=None, timeout=200, patience=200)
     assert done.error is None
     in_pieces, whole = done.result
     assert in_pieces == whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,6 +39,8 @@ class ResearchSite(ProviderServer):
         self.shelves: dict[str, Sequence[int]] = {"": range(3)}
         self.answers["/robots.txt"] = Answer(404)
         self.page_delay = 0.0
+        self.pages_held: threading.Event | None = None
+        """No page is there before it is set."""
 
     def page_url(self, number: int) -> str:
         return self.url(f"/page/{number}")
@@ -60,7 +63,9 @@ class ResearchSite(ProviderServer):
         if path.startswith("/page/") and not any(
             path.startswith(known) for known in self.answers if known != "/"
         ):
-            return Answer(headers=HTML, body=page(path.rpartition("/")[2]), delay=self.page_delay)
+            text = page(path.rpartition("/")[2])
+            held = self.pages_held.is_set if self.pages_held else None
+            return Answer(headers=HTML, body=text, delay=self.page_delay, until=held)
         return super().answer(path)
 
 
@@ -95,8 +100,8 @@ class Bureau:
             "lanes": lanes,
             "max_retries": 1,
             "search_providers": ",".join(FREE),
-            "provider_seconds": 10.0,
-            "page_seconds": 20.0,
+            "provider_seconds": SOON,
+            "page_seconds": SOON,
         }
 
     def add_engines(self, results: ResultServer, *ways: str) -> None:

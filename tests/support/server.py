@@ -183,9 +183,9 @@ class _Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)
 
     def _answer(self, hit: Hit, answer: Answer) -> None:
-        if answer.parts is None and answer.until is not None and not answer.until():
-            if not self._transport.is_closing():
-                asyncio.get_running_loop().call_later(PAUSE, self._answer, hit, answer)
+        waits = answer.parts is None and answer.until is not None and not answer.until()
+        if waits and not self._transport.is_closing():
+            asyncio.get_running_loop().call_later(PAUSE, self._answer, hit, answer)
             return
         hit.status = answer.status
         if answer.parts is not None:
