@@ -8,20 +8,16 @@ import signal
 import sqlite3
 import sys
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import asyncpg
 import redis
 
 from penstock.adapters.postgres import PostgresQueue, renewal
 from penstock.adapters.postgres import database as postgres_database
 from penstock.adapters.postgres import queue as postgres_queue
-from penstock.adapters.postgres.address import parse
 from penstock.adapters.redis import RedisQueue, connections, wakeups
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.adapters.sqlite import database as sqlite_database
@@ -44,7 +40,8 @@ from penstock.ports.queue import (
     Take,
     Want,
 )
-from tests.support.servers import postgres_url, redis_url
+from tests.support.postgres import borrow_url, execute, give_back
+from tests.support.servers import redis_url
 from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
@@ -95,6 +92,10 @@ class Backend(Protocol):
         """A place for a new queue."""
         ...
 
+    def give_back(self, url: str) -> None:
+        """Take back a place that `url` gave; nothing uses it any more."""
+        ...
+
     def queue(self, url: str, **options: Any) -> JobQueue:
         """A queue with these options of its class."""
         ...
@@ -114,6 +115,9 @@ class Backend(Protocol):
 
 class SqliteBackend:
     """Without fsync: no test here is about a power loss."""
+
+    def give_back(self, url: str) -> None:
+        """pytest removes the folder."""
 
     def url(self, folder: Path) -> str:
         return f"sqlite:///{folder}/jobs.db"
@@ -146,6 +150,9 @@ class RedisBackend:
 
     def url(self, folder: Path) -> str:
         return f"{redis_url(self._flavour)}?namespace={new_id()}"
+
+    def give_back(self, url: str) -> None:
+        """What is left there ends with the run."""
 
     def queue(self, url: str, **options: Any) -> JobQueue:
         return RedisQueue(url, **options)
@@ -183,38 +190,26 @@ class RedisBackend:
 
 
 class PostgresBackend:
-    """A namespace of its own for each test, in the server that tests share."""
+    """A namespace of its own for each test at a time, in the server that tests share."""
 
     def url(self, folder: Path) -> str:
-        return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
+        return borrow_url("queue")
+
+    def give_back(self, url: str) -> None:
+        give_back("queue", url)
 
     def queue(self, url: str, **options: Any) -> JobQueue:
         return PostgresQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
-        psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
+        execute(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
 
     def idle(self, url: str, seconds: float) -> None:
-        psql(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
+        execute(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
 
     def ahead(self, url: str, seconds: float) -> None:
         for statement in AHEAD:
-            psql(url, statement, seconds)
-
-
-def psql(url: str, statement: str, *values: Any) -> None:
-    """Do something to the tables, in a thread: tests call it inside their event loop."""
-    address = parse(url)
-
-    async def run() -> None:
-        connection = await asyncpg.connect(address.dsn)
-        try:
-            await connection.execute(statement.replace("penstock.", f"{address.schema}."), *values)
-        finally:
-            await connection.close()
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, run()).result()
+            execute(url, statement, seconds)
 
 
 BACKENDS: dict[str, Backend] = {
@@ -272,6 +267,7 @@ class Ledger:
         for member in self._members:
             await member.leave()
         await self._stack.aclose()
+        self.backend.give_back(self.url)
 
 
 async def until(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from penstock.adapters.facts import ClockSkew, Schema
 from penstock.adapters.postgres.corpus import serving
-from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.database import Connection, Database, close
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.schema import CORPUS, QUEUE, noted
 from penstock.ports.corpus import ServingModel
@@ -46,7 +46,7 @@ async def look(database: Database) -> PostgresFacts:
         try:
             return await _look(connection, database)
         finally:
-            await connection.close(timeout=1.0)
+            await close(connection)
     except TROUBLE as error:
         raise explain(error, database.address) from error
 
