@@ -234,7 +234,7 @@ def certificate(folder: Path, name: str) -> tuple[str, str]:
 
 async def test_over_tls_only_who_trusts_the_certificate_asks(farm: Farm) -> None:
     public, private = certificate(farm.folder, "desk.example")
-    keys = {"tls_certificate": public, "tls_key": private}
+    keys: dict[str, Any] = {"tls_certificate": public, "tls_key": private}
     async with counter_at(farm, remote=True, **keys) as counter:
         with pytest.raises(Unavailable):  # in plain text
             await counter.ask("round", seconds=3.0)
