@@ -36,8 +36,8 @@ setup: ## make .venv with everything pinned (quick when nothing changed)
 
 # --python: without it an activated environment elsewhere would be changed instead of .venv.
 $(STAMP): pyproject.toml requirements/dev.txt requirements/model.txt $(UV)
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes --compile-bytecode requirements/dev.txt
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --compile-bytecode --editable .
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 	$(BIN)/python -m tools.get_redis
 	$(BIN)/python -m tools.get_tesseract
 	$(BIN)/python -m tools.get_chromium

@@ -16,9 +16,9 @@ async def main() -> None:
         answers = app.answers
         async with app.running():
             await app.documents.add(TEXT, id="wheels", title="On wheels")
-            await app.documents.wait("wheels", timeout=30)
+            await app.documents.wait("wheels", timeout=60)
             asked = await answers.ask("What turns an overshot wheel, and who invented it?")
-            answer = await answers.wait(asked.id, timeout=30)
+            answer = await answers.wait(asked.id, timeout=60)
             print(answer.text)
             assert answer.mode == "extractive"  # no model is configured here
             assert "the weight of water in its buckets. [1]" in answer.text

@@ -151,7 +151,7 @@ async def _ask(app: Penstock, question: Question, console: Console) -> bool:
 async def _answer(app: Penstock, question: Question, console: Console) -> bool:
     """Show an answer with what it cites; whether it says what it must, and where that stands."""
     asked = await app.answers.ask(question.text)
-    answer = await app.answers.wait(asked.id, timeout=30)
+    answer = await app.answers.wait(asked.id, timeout=60)
     evidence = {one.number: one for one in answer.evidence}
     console.print(Text.assemble("  ", (question.text, "bold")))
     console.print(Padding(Text(answer.text), (0, 4), expand=False))

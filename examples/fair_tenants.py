@@ -32,10 +32,11 @@ async def turns(folder: str) -> None:
 
 async def kept_free(folder: str) -> None:
     app = Penstock(f"sqlite:///{folder}/kept.db", max_workers=3, reserved_workers=1)
-    done = asyncio.Event()
+    begun, done = asyncio.Semaphore(0), asyncio.Event()
 
     @app.job("export")
     async def export(ctx: JobContext) -> None:
+        begun.release()
         await done.wait()
 
     @app.job("preview")
@@ -44,11 +45,13 @@ async def kept_free(folder: str) -> None:
 
     async with app.running() as orchestrator:
         await app.enqueue_many("export", [None] * 10, tenant="bulk")
+        for _ in range(2):
+            await begun.acquire()
         await asyncio.sleep(0.3)
         print("busy with exports:", orchestrator.status["busy"])  # two of three workers
         assert orchestrator.status["busy"] == 2
         job = await app.enqueue("preview", priority="high")
-        assert (await app.wait(job.id, timeout=10)).result == "here"  # at once, in the third
+        assert (await app.wait(job.id, timeout=30)).result == "here"  # at once, in the third
         done.set()
         await app.drain(timeout=30)
 

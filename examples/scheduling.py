@@ -17,7 +17,7 @@ async def main(folder: str) -> None:
 
     async with app.running():
         soon = await app.enqueue("remind", {"what": "tea"}, delay=0.5)
-        moment = datetime.now(UTC) + timedelta(seconds=1.5)  # a time zone is required
+        moment = datetime.now(UTC) + timedelta(seconds=3)  # a time zone is required
         later = await app.enqueue("remind", {"what": "meeting"}, run_at=moment)
 
         # A scheduled job is stored like any other, is queued, and says what it waits for.
@@ -30,7 +30,7 @@ async def main(folder: str) -> None:
             done = await app.wait(job.id, timeout=30)
             late = done.result - job.run_at
             print(f"{job.payload['what']}: started {late * 1000:.1f} ms after its time")
-            assert 0 <= late < 5
+            assert 0 <= late < 20
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ EARLY = (
     "tests/conformance/test_life_cycle.py",
     "tests/docs/test_answers_guide.py",
     "tests/docs/test_research_guide.py",
+    "tests/integration/test_answers_small_model.py",
     "tests/integration/test_api_description.py",
     "tests/integration/test_examples.py",
     "tests/integration/test_ingest_seams.py",

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import threading
 from collections.abc import Iterator
 
 import httpx2 as httpx
@@ -23,9 +24,11 @@ from tests.support.screens import (
 )
 from tests.support.serving import Served
 from tests.support.some import some_of
+from tests.support.waiting import PATIENCE
 
-SLOWLY = Reply(MANY_WORDS, pause=0.05)
-"""Some four seconds."""
+GATE = threading.Event()
+"""What the end of a slow answer waits for."""
+SLOWLY = Reply(MANY_WORDS, pause=0.05, until=GATE.is_set)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,7 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.fixture(autouse=True)
 def _content(model: ModelServer) -> None:
+    GATE.clear()
     content(model)
 
 
@@ -52,14 +56,16 @@ def served(board: Board, model: ModelServer) -> Served:
 def put(served: Served, name: str, text: str, title: str) -> None:
     """A document that can be searched."""
     body = {"text": text, "title": title}
-    answer = httpx.put(f"{served.url}/v1/index/{name}", json=body, timeout=30)
+    answer = httpx.put(f"{served.url}/v1/index/{name}", json=body, timeout=PATIENCE)
     assert answer.status_code == 200, answer.text
 
 
 def over(served: Served, answer: str) -> None:
     """Wait until it is."""
     known, since = f"{served.url}/v1/answers/{answer}", 0
-    while (seen := httpx.get(f"{known}?wait=20&since={since}", timeout=30).json())["next_poll"]:
+    while (seen := httpx.get(f"{known}?wait=20&since={since}", timeout=PATIENCE).json())[
+        "next_poll"
+    ]:
         since = seen["version"]
 
 
@@ -81,6 +87,7 @@ def test_an_answer_is_written_as_one_watches_and_its_citations_open_their_passag
     look.live().says("Word 4 is", "#answer-text[aria-busy]")
     tab = board.another(look, "/ask").live()
     tab.says(re.compile(f"{re.escape(QUESTION)}.*running", re.S))
+    GATE.set()
     look.says("Word 11 is", "#answer-text:not([aria-busy])")
     tab.says(re.compile(f"{re.escape(QUESTION)}.*completed", re.S))
     passage = look.find("#passage-1")
@@ -155,7 +162,7 @@ def test_what_was_not_found_and_what_is_extractive_is_said(
     model.script[SEARCH], model.script[ANSWER] = ENOUGH, Reply(hang=True)
     look.open("/ask")
     look.page.get_by_role("textbox", name="Question").fill(QUESTION)
-    look.page.get_by_label("Answer within seconds").fill("2")
+    look.page.get_by_label("Answer within seconds").fill("8")
     look.page.get_by_role("button", name="Ask", exact=True).click()
     look.says("extractive: sentences as they stand in the sources")
     look.says("Notes")
@@ -221,8 +228,9 @@ def test_an_answer_goes_on_where_the_server_was_restarted(
     ask(look).live().says("Word 1 is", "#answer-text[aria-busy]")
     port = int(first.url.rsplit(":", 1)[1])
     first.send(signal.SIGKILL)
-    first.running.process.wait(20)
+    first.running.process.wait(PATIENCE)
     look.says("reconnecting")
+    GATE.set()
     second = board.host.serve(app="board:app", port=port)
     look.live().says("Word 11 is", "#answer-text:not([aria-busy])")
     second.stop()
@@ -231,7 +239,7 @@ def test_an_answer_goes_on_where_the_server_was_restarted(
 def test_who_may_only_read_reads_and_does_not_ask(board: Board, served: Served) -> None:
     reader = board.host.key("ask-reader", scopes="read")
     stranger = board.host.key("ask-stranger", tenant="others", scopes="read write")
-    asked = httpx.post(f"{served.url}/v1/answers", json={"question": QUESTION}, timeout=60)
+    asked = httpx.post(f"{served.url}/v1/answers", json={"question": QUESTION}, timeout=PATIENCE)
     answer = str(asked.json()["answer_id"])
     locked = board.host.serve("--no-workers", app="board:app", require_key=True)
     look = signed_in(board, locked, reader)

@@ -2,6 +2,7 @@
 
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tests.support.server import Answer, CountingServer
 from tests.support.serving import Served
 from tests.support.shelf import LANE
 from tests.support.some import some_of
+from tests.support.waiting import PATIENCE
 
 LONG = " ".join(f"Sentence {n} of the long report is about sluices and weirs." for n in range(400))
 DROP = """([names, size]) => {
@@ -52,7 +54,7 @@ def site() -> Iterator[CountingServer]:
 def served(board: Board, site: CountingServer) -> Served:
     hosts = {**LANE, "min_interval_seconds": 0.0}
     board.host.others |= {
-        "lanes": {"embedder": {**LANE, "timeout_seconds": 20.0}, "host:*": hosts},
+        "lanes": {"embedder": {**LANE, "timeout_seconds": 2 * PATIENCE}, "host:*": hosts},
         "fetch": {"allow": [f"127.0.0.1:{site.port}"]},
         "chunk_tokens": 50,
         "chunk_overlap": 12,
@@ -66,14 +68,14 @@ def served(board: Board, site: CountingServer) -> Served:
 def _embedder_well(board: Board) -> Iterator[None]:
     yield
     board.host.embedder.fault, board.host.embedder.poison = None, ""
-    board.host.embedder.delay = 0.0
+    board.host.embedder.gate = None
 
 
 def put(served: Served, name: str, text: str, **more: Any) -> None:
     """A document that can be searched."""
     where = f"?collection={more.pop('collection')}" if "collection" in more else ""
     answer = httpx.put(
-        f"{served.url}/v1/index/{name}{where}", json={"text": text, **more}, timeout=30
+        f"{served.url}/v1/index/{name}{where}", json={"text": text, **more}, timeout=PATIENCE
     )
     assert answer.status_code == 200, answer.text
 
@@ -165,7 +167,7 @@ def test_without_scripts_files_texts_and_addresses_come_in_by_forms(
 def wait(served: Served, name: str) -> None:
     """Until a document is completed; its stream ends then."""
     path = name.replace("/", "%2F").replace(":", "%3A")
-    with httpx.stream("GET", f"{served.url}/v1/documents/{path}/events", timeout=30) as told:
+    with httpx.stream("GET", f"{served.url}/v1/documents/{path}/events", timeout=PATIENCE) as told:
         assert '"state": "completed"' in "".join(told.iter_text())
 
 
@@ -197,9 +199,11 @@ def test_what_is_filled_in_wrongly_is_said_on_the_form_which_keeps_it(
 def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     board: Board, served: Served
 ) -> None:
-    board.host.embedder.delay = 5.0
+    board.host.embedder.gate = threading.Event()
     sent = httpx.post(
-        f"{served.url}/v1/documents", json={"text": "A slow sluice.", "id": "slow"}, timeout=30
+        f"{served.url}/v1/documents",
+        json={"text": "A slow sluice.", "id": "slow"},
+        timeout=PATIENCE,
     )
     assert sent.status_code == 202
     one = board.look("/documents/slow").live()
@@ -208,6 +212,7 @@ def test_a_document_is_followed_while_it_is_worked_on_and_in_two_tabs(
     one.says(re.compile(r"embed \d+ %"), "#stage")
     other.says("slow", "#live tbody")
     one.page.reload()  # in the middle
+    board.host.embedder.gate = None
     one.live().says("A slow sluice.", "#chunk-0")
     one.says("completed")
     other.says("No document is like this.")
@@ -223,7 +228,7 @@ def test_what_failed_stays_with_its_reason_and_is_tried_again(board: Board, serv
     embedder = board.host.embedder
     embedder.fault, embedder.poison = "count", "poisoned"
     body = {"text": "A poisoned sluice.", "id": "bad", "collection": "odd one"}
-    httpx.post(f"{served.url}/v1/documents", json=body, timeout=30)
+    httpx.post(f"{served.url}/v1/documents", json=body, timeout=PATIENCE)
     look = board.look("/documents?state=failed").live()
     look.says(re.compile("bad.*failed.*stopped at embed.*embeddings", re.S), "#live tbody tr")
     look.page.reload()
@@ -241,9 +246,9 @@ def test_what_failed_stays_with_its_reason_and_is_tried_again(board: Board, serv
 
 
 def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, served: Served) -> None:
-    board.host.embedder.delay = 5.0
+    board.host.embedder.gate = threading.Event()
     body = {"text": "To be deleted soon.", "id": "doomed"}
-    httpx.post(f"{served.url}/v1/documents", json=body, timeout=30)
+    httpx.post(f"{served.url}/v1/documents", json=body, timeout=PATIENCE)
     watcher = board.look("/documents/doomed").live()
     look = board.look("/documents?state=processing").live()
     doomed = look.find("#live tbody tr").filter(has_text="doomed")
@@ -256,7 +261,7 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     watcher.says("no document 'doomed'")
     look.open("/log").live().says(re.compile("document.delete.*doomed", re.S))
     look.fine()
-    board.host.embedder.delay = 0.0
+    board.host.embedder.gate = None
     put(served, "doomed", "Here again.")
     plain = board.look("/documents/doomed", script=False)
     plain.press("Delete")
@@ -272,11 +277,9 @@ def test_filters_are_kept_in_the_address(board: Board, served: Served) -> None:
     look.find("[role=search] input[name=collection]").last.fill("attic")
     look.page.get_by_label("completed").check()
     look.press("Show")
-    look.live()
-    assert "collection=attic" in look.page.url
-    assert "state=completed" in look.page.url
+    look.page.wait_for_url(re.compile("collection=attic.*state=completed"))
     look.page.reload()
-    assert look.find("#live tbody tr").count() == 1
+    expect(look.find("#live tbody tr")).to_have_count(1)
     assert "there" in row(look, "there")
     look.fine()
 
@@ -305,8 +308,8 @@ def test_a_search_leads_to_the_chunk_that_answers(board: Board, served: Served) 
     look = board.look("/documents")
     look.page.get_by_role("searchbox", name="Search the documents").fill("heron Konrad")
     look.page.get_by_role("button", name="Search").click()
+    look.page.wait_for_url("**/search?q=heron+Konrad&collection=")
     look.says("heron", "mark")
-    assert look.page.url.endswith("/search?q=heron+Konrad&collection=")
     look.accessible()
     look.find("article h2 a").first.click()
     chunk = look.find(".chunk:target")
@@ -318,16 +321,16 @@ def test_a_search_leads_to_the_chunk_that_answers(board: Board, served: Served) 
 
 
 def test_ingestion_goes_on_where_the_server_was_restarted(board: Board, served: Served) -> None:
-    board.host.embedder.delay = 3.0
+    board.host.embedder.gate = threading.Event()
     first = board.host.serve(app="board:app")
     look = board.look("/documents", served=first).live()
     look.page.evaluate(DROP, [["interrupted.txt"], 3])
     look.says(re.compile("interrupted.txt.*processing", re.S), "#live tbody tr")
     port = int(first.url.rsplit(":", 1)[1])
     first.send(signal.SIGKILL)
-    first.running.process.wait(20)
+    first.running.process.wait(PATIENCE)
     look.says("reconnecting")
-    board.host.embedder.delay = 0.0
+    board.host.embedder.gate = None
     second = board.host.serve(app="board:app", port=port)
     look.live().says(re.compile("interrupted.txt.*completed", re.S), "#live tbody tr")
     second.stop()
@@ -344,7 +347,7 @@ def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> No
         "collection": NAME,
         "metadata": {"<script>window.pwned=1</script>": HOSTILE},
     }
-    sent = httpx.post(f"{served.url}/v1/documents", json=body, timeout=30)
+    sent = httpx.post(f"{served.url}/v1/documents", json=body, timeout=PATIENCE)
     assert sent.status_code == 202, sent.text
     paths = ["/documents", "/documents/hostile", "/search?q=hostile+weir+%3Cscript%3E"]
     look = board.look("/documents?state=failed", device=DEVICES["phone"]).live()

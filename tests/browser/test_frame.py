@@ -4,7 +4,6 @@ stays live."""
 import hashlib
 import json
 import re
-import signal
 import subprocess
 import sys
 
@@ -17,6 +16,7 @@ from penstock.server.dashboard.assets import FOLDER, assets
 from penstock.server.dashboard.pages import CSP
 from tests.support.dashboard import SHORT, Board
 from tests.support.serving import Served
+from tests.support.waiting import PATIENCE
 
 PAGES = ("/", "/jobs", "/lanes", "/documents", "/research", "/ask")
 
@@ -27,12 +27,12 @@ def served(board: Board) -> Served:
 
 
 def get(served: Served, path: str, **headers: str) -> httpx.Response:
-    return httpx.get(served.url + path, headers=headers, timeout=20)
+    return httpx.get(served.url + path, headers=headers, timeout=PATIENCE)
 
 
 def post(served: Served, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.post(served.url + path, data=fields, headers=named, timeout=20)
+    return httpx.post(served.url + path, data=fields, headers=named, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/sign-in", "/nowhere", "/jobs/nobody"])
@@ -205,19 +205,18 @@ def test_the_cookie_is_for_tls_only_where_the_browser_uses_it(board: Board) -> N
 
 def test_a_page_whose_stream_is_refused_at_first_asks_again(board: Board, served: Served) -> None:
     look = board.look(None)
-    refuse = [True]
+    refused: list[bool] = []
 
     def answer(route: Route) -> None:
-        if refuse:
-            refuse.pop()
-            route.fulfill(status=503, body="{}")
-        else:
-            route.continue_()
+        refused.append(True)
+        route.fulfill(status=503, body="{}")
 
     look.page.route("**/live/**", answer)
     look.open("/jobs").says("reconnecting")
+    look.page.unroute("**/live/**")
     look.live()
-    assert len(look.complaints) == 2, look.complaints  # the browser's and ours, of the 503
+    # The browser's and ours, of each 503.
+    assert len(look.complaints) == 2 * len(refused), look.complaints
 
 
 def test_a_page_changes_while_it_is_open(board: Board, served: Served) -> None:
@@ -242,6 +241,7 @@ def test_a_paused_page_shows_what_has_come_when_it_goes_on(board: Board, served:
 
 def test_focus_place_and_what_is_ticked_stay(board: Board, served: Served) -> None:
     ids = [board.enqueue("add") for _ in range(3)]
+    board.finished(*ids)
     look = board.look("/jobs?kind=add", device=SHORT).live()
     link, box = look.find(f"#job-{ids[0]} a"), look.find(f"#pick-{ids[1]}")
     box.check()
@@ -264,7 +264,7 @@ def test_nothing_changes_under_a_text_that_is_selected(board: Board, served: Ser
     look.page.evaluate("getSelection().selectAllChildren(document.querySelector('#live .mono'))")
     board.do(lambda app: app.cancel(job_id))
     board.another(look, f"/jobs/{job_id}").says("cancelled")  # it can be seen elsewhere
-    look.page.wait_for_function("held !== null")
+    look.until("held !== null")
     assert look.page.evaluate("getSelection().toString()") == job_id
     assert look.find(".badge.queued").count() == 1
     look.page.evaluate("getSelection().removeAllRanges()")
@@ -286,10 +286,9 @@ def test_pages_go_on_after_a_restart_of_the_server(board: Board) -> None:
 
 
 def test_an_open_page_does_not_hold_up_a_stop(board: Board) -> None:
-    served = board.host.serve("--no-workers")
+    served = board.host.serve("--no-workers", shutdown_seconds=600.0)
     board.look("/jobs", served=served).live()
-    served.send(signal.SIGTERM)
-    assert served.running.end(15).code == 0
+    assert served.stop().code == 0
 
 
 def test_pages_can_be_read_without_scripts(board: Board, served: Served) -> None:
@@ -312,4 +311,4 @@ def test_the_theme_is_kept(board: Board, served: Served) -> None:
 
 def test_a_server_that_shows_no_page_does_not_load_what_makes_them() -> None:
     program = "import sys, penstock.server.run; sys.exit('jinja2' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)

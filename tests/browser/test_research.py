@@ -24,6 +24,7 @@ from tests.support.screens import (
 from tests.support.server import Answer
 from tests.support.serving import Served
 from tests.support.some import some_of
+from tests.support.waiting import PATIENCE
 
 QUESTION = "How do water wheels turn?"
 
@@ -39,24 +40,23 @@ def site() -> Iterator[ResearchSite]:
 def _site_well(site: ResearchSite) -> Iterator[None]:
     yield
     site.faults.clear()
-    site.delays.clear()
-    site.page_delay = 0.0
+    site.held.clear()
 
 
 @pytest.fixture(scope="module")
 def served(board: Board, site: ResearchSite) -> Served:
-    board.host.others |= settings(site) | {"max_retries": 1}
+    board.host.others |= settings(site) | {"max_retries": 1, "provider_seconds": 2 * PATIENCE}
     return board.serve()
 
 
 def make(served: Served, *queries: str, question: str = QUESTION) -> str:
     """The id of a task with these searches, past the dashboard."""
-    made = httpx.post(f"{served.url}/v1/tasks", json={"question": question}, timeout=20)
+    made = httpx.post(f"{served.url}/v1/tasks", json={"question": question}, timeout=PATIENCE)
     assert made.status_code == 201, made.text
     task = str(made.json()["task_id"])
     if queries:
         body = {"queries": list(queries)}
-        sent = httpx.post(f"{served.url}/v1/tasks/{task}/searches", json=body, timeout=20)
+        sent = httpx.post(f"{served.url}/v1/tasks/{task}/searches", json=body, timeout=PATIENCE)
         assert sent.status_code == 202, sent.text
     return task
 
@@ -66,7 +66,7 @@ def finished(served: Served, task: str) -> None:
     since = 0
     while True:
         address = f"{served.url}/v1/tasks/{task}?wait=20&since={since}&limit=0"
-        view = httpx.get(address, timeout=30).json()
+        view = httpx.get(address, timeout=PATIENCE).json()
         if view["next_poll"] is None:
             return
         since = view["version"]
@@ -109,12 +109,13 @@ def test_a_task_is_made_searched_and_watched_and_its_pages_are_read(
 def test_results_come_while_other_providers_are_still_asked(
     board: Board, served: Served, site: ResearchSite
 ) -> None:
-    site.delays["openalex"] = 3.0
+    site.held.add("openalex")
     task = make(served, "slowly")
     look = opened(board.look(None), task)
     look.says("running")
     expect(look.find("#provider-searxng")).to_contain_text(re.compile("1 running\\s*3"))
     look.page.reload()  # in the middle
+    site.held.clear()
     look.live().says("completed")
     expect(look.find("#provider-openalex")).to_contain_text(re.compile("openalex\\s*1\\s*3\\s*0"))
     look.fine()
@@ -123,20 +124,20 @@ def test_results_come_while_other_providers_are_still_asked(
 def test_a_task_is_stopped_and_resumed_after_a_question(
     board: Board, served: Served, site: ResearchSite
 ) -> None:
-    site.delays |= {"openalex": 2.0, "searxng": 2.0}
+    site.held |= {"openalex", "searxng"}
     task = make(served, *(f"query {n}" for n in range(12)))
     look = opened(board.look(None), task)
     look.press("Stop at once")
     assert "thrown away" in look.ask("Yes, do it")
     look.says(re.compile(r"It was stopped: \d+ searches are done, \d+ left"))
     look.live().says("paused")
-    site.delays.clear()
+    site.held.clear()
     plain = board.look(f"/research/{task}", script=False)
     plain.press("Resume")
     plain.says(re.compile(r"It goes on: \d+ searches are queued again"))
     look.says("12 of 12 searches")
     look.says("completed")
-    site.delays |= {"openalex": 2.0, "searxng": 2.0}
+    site.held |= {"openalex", "searxng"}
     slow = make(served, "slow one", "slow two")
     plain.open(f"/research/{slow}")
     plain.page.get_by_role("button", name="Stop", exact=True).click()
@@ -194,10 +195,12 @@ def test_a_task_is_taken_away_as_a_file(board: Board, served: Served) -> None:
 
 
 def test_many_results_are_paged(board: Board, served: Served) -> None:
-    made = httpx.post(f"{served.url}/v1/tasks", json={"question": "q", "budget_pages": 0})
+    made = httpx.post(
+        f"{served.url}/v1/tasks", json={"question": "q", "budget_pages": 0}, timeout=PATIENCE
+    )
     task = made.json()["task_id"]
     body = {"queries": ["many"], "max_results_per_query": 60}
-    httpx.post(f"{served.url}/v1/tasks/{task}/searches", json=body, timeout=20)
+    httpx.post(f"{served.url}/v1/tasks/{task}/searches", json=body, timeout=PATIENCE)
     finished(served, task)
     look = opened(board.look(None), task)
     expect(look.find("article.work")).to_have_count(50)
@@ -212,14 +215,15 @@ def test_many_results_are_paged(board: Board, served: Served) -> None:
 def test_a_task_goes_on_where_the_server_was_restarted(
     board: Board, served: Served, site: ResearchSite
 ) -> None:
-    site.delays |= {"openalex": 1.5, "searxng": 1.5}
+    site.held |= {"openalex", "searxng"}
     first = board.host.serve(app="board:app")
     port = int(first.url.rsplit(":", 1)[1])
     look = opened(board.look(None, served=first), make(first, "before", "after"))
     look.says("running")
     first.send(signal.SIGKILL)
-    first.running.process.wait(20)
+    first.running.process.wait(PATIENCE)
     look.says("reconnecting")
+    site.held.clear()
     second = board.host.serve(app="board:app", port=port)
     look.live().says("2 of 2 searches")
     second.stop()
@@ -289,7 +293,7 @@ def test_who_may_only_read_reads_and_does_not_act(board: Board, served: Served) 
     headers = {"Cookie": f"penstock_key={stranger}"}
     for path in ("", "/export?format=json", "/page?document=x"):
         there = f"{locked.url}/research/{task}{path}"
-        assert httpx.get(there, headers=headers, timeout=20).status_code == 404
+        assert httpx.get(there, headers=headers, timeout=PATIENCE).status_code == 404
     locked.stop()
 
 

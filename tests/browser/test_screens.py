@@ -10,6 +10,7 @@ from penstock import Penstock
 from tests.support.dashboard import LAPTOP, PHONE, Board, Device
 from tests.support.serving import Served
 from tests.support.some import some_of
+from tests.support.waiting import PATIENCE
 
 LOOKS = ("laptop-light", "laptop-dark", "phone-light", "phone-dark")
 DEVICES = {"laptop": LAPTOP, "phone": PHONE}
@@ -58,7 +59,7 @@ def test_the_overview_follows_and_draws_what_happens(board: Board, served: Serve
     board.finished(board.enqueue("add"))
     completed = look.find(".figure").filter(has_text="completed").locator("b")
     board.finished(board.enqueue("add"))
-    expect(completed).not_to_have_text("6", timeout=20_000)
+    expect(completed).not_to_have_text("6")
     expect(look.find("#speed canvas")).to_be_visible()
     expect(look.find("#times canvas")).to_be_visible()
     look.fine()
@@ -68,14 +69,18 @@ def test_the_history_is_for_admins(board: Board) -> None:
     reader = board.host.key("history", scopes="read")
     locked = board.host.serve("--no-workers", app="board:app", require_key=True)
     headers = {"Authorization": f"Bearer {reader}"}
-    assert httpx.get(f"{locked.url}/v1/history", headers=headers).status_code == 403
-    page = httpx.get(locked.url, headers={"Cookie": f"penstock_key={reader}"}).text
+    assert (
+        httpx.get(f"{locked.url}/v1/history", headers=headers, timeout=PATIENCE).status_code == 403
+    )
+    cookie = {"Cookie": f"penstock_key={reader}"}
+    page = httpx.get(locked.url, headers=cookie, timeout=PATIENCE).text
     assert "Worker processes" not in page
     assert "data-chart" not in page
     assert 'href="/log"' not in page
     for path in ("/lanes/catalogue/steer", "/lanes/catalogue/limits"):
-        sent = {"Cookie": f"penstock_key={reader}", "Origin": locked.url}
-        refused = httpx.post(locked.url + path, data={"what": "pause"}, headers=sent)
+        sent = {**cookie, "Origin": locked.url}
+        fields = {"what": "pause"}
+        refused = httpx.post(locked.url + path, data=fields, headers=sent, timeout=PATIENCE)
         assert refused.status_code == 403, path
     locked.stop()
 
@@ -153,7 +158,7 @@ def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Serve
     expect(newest).to_contain_text("partial")
     newest.locator("summary").click()
     expect(newest).to_contain_text(waiting)
-    httpx.post(f"{served.url}/v1/lanes/nowhere/pause")  # while the page is open
+    httpx.post(f"{served.url}/v1/lanes/nowhere/pause", timeout=PATIENCE)  # while the page is open
     expect(look.find("tbody tr").first).to_contain_text("lane.pause")
     expect(look.find("tbody tr").first).to_contain_text("failed")
     look.says(re.compile("key.sign-in"))
@@ -211,7 +216,7 @@ def test_the_keyboard_is_enough(board: Board, served: Served) -> None:
     look.page.keyboard.press("Enter")
     look.find("#ask[open]").wait_for()
     look.page.keyboard.press("Escape")
-    assert look.find("#ask[open]").count() == 0
+    expect(look.find("#ask[open]")).to_have_count(0)
     look.page.keyboard.press("Enter")
     look.find("#ask[open]").wait_for()
     look.page.keyboard.press("Tab")

@@ -40,7 +40,7 @@ class SmallGround:
 
     async def spoil(self, mark: str) -> None:
         """Turn the payload of every job that contains `mark` into something that is no JSON."""
-        with closing(sqlite3.connect(self.disk / "jobs.db", timeout=10)) as file, file:
+        with closing(sqlite3.connect(self.disk / "jobs.db", timeout=60)) as file, file:
             file.execute("UPDATE jobs SET payload = '{' WHERE instr(payload, ?)", (mark,))
 
 

@@ -23,7 +23,7 @@ from tests.support.processes import Farm, WorkerProcess
 from tests.support.side import Note
 from tests.support.windows import most_in_window
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class Monkey:
             worker.send(signal.SIGCONT)
             return
         worker.send(signal.Signals[what])
-        code = await worker.exit(timeout=30)
+        code = await worker.exit()
         assert code == (0 if what == "SIGTERM" else -signal.SIGKILL), worker.log[-2000:]
         self.workers[place] = await self._start()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.store import SqliteStore
 from penstock.ports.access import AccessStore, Beginning, Begun, InProgress
 from penstock.ports.store import Store
-from tests.support.servers import postgres_url
+from tests.support.postgres import borrow_url, give_back
 
 ROUTE = "POST /v1/jobs"
 BODY = "fingerprint of a body"
@@ -30,7 +29,13 @@ def new_place(name: str, folder: Path) -> str:
     """The URL of a store that is not there yet."""
     if name == "sqlite":
         return f"sqlite:///{folder}/store.db"
-    return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
+    return borrow_url("store")
+
+
+def give_place_back(name: str, url: str) -> None:
+    """Take back what `new_place` gave; nothing uses it any more."""
+    if name == "postgres":
+        give_back("store", url)
 
 
 @asynccontextmanager

@@ -1,15 +1,22 @@
 """The queues and stores every conformance test runs against."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.ports.queue import JobQueue, Member
 from penstock.ports.research import TaskStore
-from tests.conformance.access_support import STORES, new_place
-from tests.conformance.support import BACKENDS, Ledger
+from tests.conformance.access_support import STORES, give_place_back, new_place
+from tests.conformance.support import BACKENDS, PATIENT, Ledger
 from tests.conformance.task_support import tasks_at
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow a machine is, a call is not given up."""
+    for where, name, value in PATIENT:
+        monkeypatch.setattr(where, name, value)
 
 
 @pytest.fixture(params=sorted(BACKENDS))
@@ -43,9 +50,11 @@ def store_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(store_name: str, tmp_path: Path) -> str:
+def url(store_name: str, tmp_path: Path) -> Iterator[str]:
     """Where a store can be."""
-    return new_place(store_name, tmp_path)
+    url = new_place(store_name, tmp_path)
+    yield url
+    give_place_back(store_name, url)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from tests.conformance.support import BACKENDS, KIND, LONG, exchange, no_limits, want
+from tests.conformance.support import BACKENDS, KIND, LONG, PATIENT, exchange, no_limits, want
 
 
 async def main() -> None:
@@ -23,6 +23,8 @@ async def main() -> None:
     parser.add_argument("--lanes", type=int, default=0, help="how many of them in lanes")
     parser.add_argument("--wait", action="store_true")
     options = parser.parse_args()
+    for where, name, value in PATIENT:
+        setattr(where, name, value)
     queue = BACKENDS[options.backend].queue(options.url, lane_config=no_limits)
     await queue.open()
     member = await queue.join([KIND], 10, LONG)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.lanes.state import DAY
 from penstock.model.ids import new_ref
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, LaneInfo, News, Permit, PermitRequest, Report, Returned
@@ -21,7 +22,6 @@ from penstock.ports.queue import (
 )
 from tests.conformance.support import (
     KIND,
-    SHORTLY,
     Ledger,
     add,
     clock_passes,
@@ -36,10 +36,8 @@ from tests.conformance.support import (
 LANE = "api"
 QUICK = 0.05
 """Seconds the first try waits in the lanes of these tests, unless they say otherwise."""
-HESITANT = {"breaker_first_seconds": 1.25 * SHORTLY, "breaker_cap_seconds": 1.25 * SHORTLY}
-"""A breaker whose first try comes shortly, not before the test has looked."""
 CALM = {"breaker_first_seconds": 60.0, "breaker_cap_seconds": 300.0}
-"""A breaker whose first try comes long after the test."""
+"""A breaker whose first try comes long after the test, or when `ledger.later(60)` says so."""
 
 
 def config_of(**lanes: dict[str, Any]) -> Callable[[str], LaneConfig]:
@@ -59,7 +57,17 @@ def config_of(**lanes: dict[str, Any]) -> Callable[[str], LaneConfig]:
     return lambda name: given.get(name) or no_limits(name)
 
 
+async def a_day_ahead() -> None:
+    """Let a day that is nearly over end: what is used of a daily limit would be forgotten."""
+    now = time.time()
+    tomorrow = (now // DAY + 1) * DAY
+    if tomorrow - now < 30:
+        await clock_passes(tomorrow)
+
+
 async def open_lanes(ledger: Ledger, **lanes: dict[str, Any]) -> JobQueue:
+    if any("requests_per_day" in lane for lane in lanes.values()):
+        await a_day_ahead()
     return await ledger.open(lane_config=config_of(**lanes))
 
 

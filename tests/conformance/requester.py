@@ -13,9 +13,12 @@ import sys
 
 from penstock.ports.access import Begun
 from tests.conformance.access_support import access_at, begin
+from tests.conformance.support import PATIENT
 
 
 async def main(backend: str, url: str, name: str, lease: float, keys: list[str]) -> None:
+    for where, limit, value in PATIENT:
+        setattr(where, limit, value)
     async with access_at(backend, url) as access:
         print("ready", flush=True)
         sys.stdin.readline()

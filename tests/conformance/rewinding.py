@@ -12,7 +12,8 @@ import redis
 
 from penstock.model.ids import new_id
 from penstock.ports.queue import Member
-from tests.conformance.support import Ledger, psql
+from tests.conformance.support import Ledger
+from tests.support.postgres import execute
 
 
 def give_to_another_job(ledger: Ledger, job_id: str) -> str:
@@ -56,7 +57,7 @@ def let_another_hold(ledger: Ledger, job_id: str, other: Member) -> None:
 
 def _sql(ledger: Ledger, statement: str, *values: str) -> None:
     if ledger.backend_name == "postgres":
-        psql(ledger.url, statement, *values)
+        execute(ledger.url, statement, *values)
         return
     path = ledger.url.removeprefix("sqlite:///")
     statement = statement.replace("penstock.", "").replace("$", "?")

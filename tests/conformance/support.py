@@ -8,20 +8,19 @@ import signal
 import sqlite3
 import sys
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import asyncpg
 import redis
 
-from penstock.adapters.postgres import PostgresQueue
-from penstock.adapters.postgres.address import parse
-from penstock.adapters.redis import RedisQueue
+from penstock.adapters.postgres import PostgresQueue, renewal
+from penstock.adapters.postgres import database as postgres_database
+from penstock.adapters.postgres import queue as postgres_queue
+from penstock.adapters.redis import RedisQueue, connections, wakeups
 from penstock.adapters.sqlite import SqliteQueue
+from penstock.adapters.sqlite import database as sqlite_database
 from penstock.model.ids import new_id, new_ids
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
@@ -41,18 +40,35 @@ from penstock.ports.queue import (
     Take,
     Want,
 )
-from tests.support.servers import postgres_url, redis_url
+from tests.support.postgres import borrow_url, execute, give_back
+from tests.support.servers import redis_url
+from tests.support.waiting import PATIENCE
 
 T = TypeVar("T")
 
 KIND = "work"
-LONG = 60.0
+LONG = 3600.0
 """A lease that does not run out during a test."""
-SHORTLY = 1.0
-"""Seconds ahead that are still ahead after a test's next steps, also on a busy machine."""
-PATIENCE = 60.0
-"""Seconds a condition may take to come true, also on a busy machine."""
+SHORTLY = 0.5
+"""Seconds ahead that are usually still ahead after a test's next step; not on a busy machine."""
 ROOT = Path(__file__).parents[2]
+_WRITE: Any = postgres_database.Pool.write
+_BEGIN = postgres_database._BEGIN.replace("'2s'", "'60s'").replace("'3s'", "'60s'")
+PATIENT: tuple[tuple[Any, str, Any], ...] = (
+    (postgres_database, "CONNECT_SECONDS", PATIENCE),
+    (postgres_database, "COMMAND_SECONDS", PATIENCE),
+    (postgres_database, "_BEGIN", _BEGIN),
+    (_WRITE, "__kwdefaults__", {**_WRITE.__kwdefaults__, "seconds": PATIENCE}),
+    (postgres_queue, "COMMAND_SECONDS", PATIENCE),
+    (renewal, "COMMAND_SECONDS", PATIENCE),
+    (connections, "ANSWER_SECONDS", PATIENCE),
+    (connections, "_OPTIONS", {**connections._OPTIONS, "socket_connect_timeout": PATIENCE}),
+    (wakeups, "ANSWER_SECONDS", PATIENCE),
+    (wakeups, "QUIET_SECONDS", PATIENCE),
+    (sqlite_database, "BUSY_SECONDS", PATIENCE),
+)
+"""Where adapters give up what takes seconds, which no test here is about, and a busy machine's
+process or server may be held up for as long: what to set, on what, and to what."""
 
 
 def no_limits(name: str) -> LaneConfig:
@@ -62,7 +78,9 @@ def no_limits(name: str) -> LaneConfig:
 
 AHEAD = (
     "UPDATE penstock.lanes SET touched_at = touched_at + $1, next_start = next_start + $1,"
-    " retry_at = retry_at + $1",
+    " retry_at = retry_at + $1, probed_at = probed_at + $1",
+    "UPDATE penstock.lanes SET blocked_until = blocked_until + $1"
+    " WHERE blocked_until > 0 AND blocked_until < 1e12",  # which is for ever
     "UPDATE penstock.lines SET since = since + $1, wake_at = wake_at + $1",
 )
 
@@ -72,6 +90,10 @@ class Backend(Protocol):
 
     def url(self, folder: Path) -> str:
         """A place for a new queue."""
+        ...
+
+    def give_back(self, url: str) -> None:
+        """Take back a place that `url` gave; nothing uses it any more."""
         ...
 
     def queue(self, url: str, **options: Any) -> JobQueue:
@@ -93,6 +115,9 @@ class Backend(Protocol):
 
 class SqliteBackend:
     """Without fsync: no test here is about a power loss."""
+
+    def give_back(self, url: str) -> None:
+        """pytest removes the folder."""
 
     def url(self, folder: Path) -> str:
         return f"sqlite:///{folder}/jobs.db"
@@ -126,6 +151,9 @@ class RedisBackend:
     def url(self, folder: Path) -> str:
         return f"{redis_url(self._flavour)}?namespace={new_id()}"
 
+    def give_back(self, url: str) -> None:
+        """What is left there ends with the run."""
+
     def queue(self, url: str, **options: Any) -> JobQueue:
         return RedisQueue(url, **options)
 
@@ -149,8 +177,12 @@ class RedisBackend:
         with redis.Redis.from_url(plain, decode_responses=True) as server:
             for name in server.zrange(f"{tag}:lanes", 0, -1):
                 server.zincrby(f"{tag}:lanes", seconds, name)
-                for field in ("next_start", "retry_at"):
-                    server.hincrbyfloat(f"{tag}:lane:{name}", field, seconds)
+                for field in ("next_start", "retry_at", "probed_at", "blocked_until"):
+                    at = float(server.hget(f"{tag}:lane:{name}", field) or 0.0)
+                    if 0 < at < 1e12:  # which is for ever
+                        server.hset(f"{tag}:lane:{name}", field, repr(at + seconds))
+            for name in server.zrange(f"{tag}:troubled", 0, -1):
+                server.zincrby(f"{tag}:troubled", seconds, name)
             for kind in server.smembers(f"{tag}:lined"):
                 for key in (f"{tag}:lines:{kind}", f"{tag}:looks:{kind}"):
                     for name in server.zrange(key, 0, -1):
@@ -158,38 +190,26 @@ class RedisBackend:
 
 
 class PostgresBackend:
-    """A namespace of its own for each test, in the server that tests share."""
+    """A namespace of its own for each test at a time, in the server that tests share."""
 
     def url(self, folder: Path) -> str:
-        return f"{postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
+        return borrow_url("queue")
+
+    def give_back(self, url: str) -> None:
+        give_back("queue", url)
 
     def queue(self, url: str, **options: Any) -> JobQueue:
         return PostgresQueue(url, **options)
 
     def lapse(self, url: str, member: str) -> None:
-        psql(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
+        execute(url, "UPDATE penstock.processes SET lease_until = 1 WHERE id = $1", member)
 
     def idle(self, url: str, seconds: float) -> None:
-        psql(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
+        execute(url, "UPDATE penstock.lanes SET touched_at = touched_at - $1", seconds)
 
     def ahead(self, url: str, seconds: float) -> None:
         for statement in AHEAD:
-            psql(url, statement, seconds)
-
-
-def psql(url: str, statement: str, *values: Any) -> None:
-    """Do something to the tables, in a thread: tests call it inside their event loop."""
-    address = parse(url)
-
-    async def run() -> None:
-        connection = await asyncpg.connect(address.dsn)
-        try:
-            await connection.execute(statement.replace("penstock.", f"{address.schema}."), *values)
-        finally:
-            await connection.close()
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, run()).result()
+            execute(url, statement, seconds)
 
 
 BACKENDS: dict[str, Backend] = {
@@ -239,10 +259,15 @@ class Ledger:
     def idle(self, seconds: float) -> None:
         self.backend.idle(self.url, seconds)
 
+    def later(self, seconds: float) -> None:
+        """Let so much time pass for all that is stored of lanes."""
+        self.backend.ahead(self.url, -seconds)
+
     async def close(self) -> None:
         for member in self._members:
             await member.leave()
         await self._stack.aclose()
+        self.backend.give_back(self.url)
 
 
 async def until(

@@ -9,7 +9,6 @@ from penstock.ports.lanes import Busy, LaneCommand, News
 from penstock.ports.queue import JobQueue, Member
 from tests.conformance.lane_support import (
     CALM,
-    HESITANT,
     LANE,
     QUICK,
     attempts,
@@ -40,12 +39,12 @@ from tests.support.leases import lease
 
 
 async def test_open_breaker_allows_one_try_at_a_time_across_members(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api=HESITANT)
-    one_, two = await ledger.join(queue), await ledger.join(await open_lanes(ledger, api=HESITANT))
+    queue = await open_lanes(ledger, api=CALM)
+    one_, two = await ledger.join(queue), await ledger.join(await open_lanes(ledger, api=CALM))
     await add(queue, 6, lane=LANE)
     await opened(queue, one_)
     assert await claim_lanes(one_) == await claim_lanes(two) == []
-    await try_is_due(queue)
+    ledger.later(60)
 
     assert len(await claimed_soon(one_)) == 1
     for member in (one_, two, one_):
@@ -270,7 +269,7 @@ async def test_starting_process_does_not_lift_a_pause(ledger: Ledger) -> None:
 async def test_open_breaker_of_a_parent_stops_its_children_until_it_closes(
     ledger: Ledger,
 ) -> None:
-    queue = await open_lanes(ledger, all=HESITANT, api={"parent": "all"})
+    queue = await open_lanes(ledger, all=CALM, api={"parent": "all"})
     member = await ledger.join(queue)
     await add(queue, 3, lane=LANE)
     for asking in [lease(-1_000_001), lease(-1_000_002)]:
@@ -278,7 +277,7 @@ async def test_open_breaker_of_a_parent_stops_its_children_until_it_closes(
         await give_back(member, [held], News.UNAVAILABLE, asking)
     assert (await info(queue, "all")).breaker == "open"
     assert await claim_lanes(member) == []
-    await try_is_due(queue, "all")
+    ledger.later(60)
     trial = await permitted(member, "all")
     await give_back(member, [trial], News.SUCCESS, lease(-1_000_003))
 

@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneCommand, News
 from tests.conformance.lane_support import (
@@ -56,12 +54,14 @@ async def test_failure_of_a_second_job_opens_the_breaker_and_costs_no_attempt(
     first, second = await claim_lanes(member, 2)
     await end(member, down(first, run_at=time.time() + 60))
     assert await attempts(queue, first.id) == 1
+    before = time.time()
     settled = await end(member, down(second))
 
     assert settled.spared == {second.ref}
     lane = await info(queue)
     assert lane.breaker == "open"
-    assert lane.retry_at == pytest.approx(time.time() + 54.0, abs=7.0)
+    assert lane.retry_at is not None
+    assert before + 0.8 * 60 <= lane.retry_at <= time.time() + 60
     for job in jobs:
         row = await get(queue, job.id)
         assert (row.state, row.attempts) == (JobState.QUEUED, 0), "also who failed first"
@@ -177,6 +177,7 @@ async def test_two_jobs_open_a_lane_they_only_take_permits_of(ledger: Ledger) ->
     for lease in leases:
         held = await permitted(member)
         await give_back(member, [held], News.UNAVAILABLE, lease)
+    before = time.time()
     settled = await end(member, *(down(lease, lane=LANE) for lease in leases))
 
     assert settled.spared == {lease.ref for lease in leases}
@@ -187,7 +188,7 @@ async def test_two_jobs_open_a_lane_they_only_take_permits_of(ledger: Ledger) ->
     for job in jobs:
         row = await get(queue, job.id)
         assert (row.state, row.attempts) == (JobState.QUEUED, 0)
-        assert row.run_at > time.time() + 30, "it waits for that lane, not in its own line"
+        assert row.run_at > before + 10, "it waits for that lane, not in its own line"
     assert await claim_lanes(member) == []
 
 

@@ -10,6 +10,7 @@ from penstock.ports.queue import JobQueue, Member
 from tests.conformance.lane_support import (
     CALM,
     LANE,
+    a_day_ahead,
     claim_lanes,
     claimed_soon,
     config_of,
@@ -149,6 +150,7 @@ async def test_only_what_is_given_is_other_than_configured(ledger: Ledger) -> No
 
 
 async def test_a_daily_limit_holds_from_then_on(ledger: Ledger) -> None:
+    await a_day_ahead()
     queue = await open_lanes(ledger)
     member = await ledger.join(queue)
     await give_back(member, [await permitted(member) for _ in range(3)])

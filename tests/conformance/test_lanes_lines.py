@@ -23,6 +23,7 @@ from tests.conformance.support import (
     add_one,
     ids_of,
 )
+from tests.support.waiting import PATIENCE
 from tests.support.windows import most_in_window
 
 
@@ -214,7 +215,7 @@ async def test_waiting_member_is_woken_when_a_slot_is_freed(ledger: Ledger) -> N
         pass
     await end(one, up(lease))
 
-    assert await ready.wait(5)
+    assert await ready.wait(PATIENCE)
     assert len(await claim_lanes(two)) == 1
 
 

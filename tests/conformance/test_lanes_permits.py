@@ -7,7 +7,7 @@ import pytest
 from penstock.ports.lanes import Busy, LaneCommand, News, Permit, Report, Returned
 from penstock.ports.queue import JobQueue, Member, Topic
 from tests.conformance.lane_support import (
-    HESITANT,
+    CALM,
     LANE,
     ask,
     claim_lanes,
@@ -26,6 +26,7 @@ from tests.conformance.lane_support import (
     want_lanes,
 )
 from tests.conformance.support import Ledger, add, add_one, clock_passes, until
+from tests.support.waiting import PATIENCE
 from tests.support.windows import least_gap, most_in_window
 
 
@@ -175,8 +176,8 @@ async def test_busy_lane_says_why_and_until_when(ledger: Ledger, name: str) -> N
         },
     )
     member = await ledger.join(queue)
-    await block(queue, member, name)
     before = time.time()
+    await block(queue, member, name)
     busy = await permit(member)
     why, least = BLOCKS[name]
 
@@ -210,12 +211,12 @@ async def block(queue: JobQueue, member: Member, name: str) -> None:
 
 
 async def test_open_breaker_gives_no_permit_before_its_time_and_then_one(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api=HESITANT)
+    queue = await open_lanes(ledger, api=CALM)
     member = await ledger.join(queue)
     await add(queue, 2, lane=LANE)
     await end(member, *map(down, await claim_lanes(member)))
     assert isinstance(await permit(member), Busy)
-    await try_is_due(queue)
+    ledger.later(60)
     answers = await member.permits([ask(), ask(), ask()])
 
     assert [type(answer) for answer in answers] == [Permit, Busy, Busy]
@@ -280,7 +281,7 @@ async def test_freed_permit_wakes_whoever_waits_for_one(ledger: Ledger) -> None:
         pass
     await give_back(one_, [held], News.SUCCESS)
 
-    assert await ready.wait(2)
+    assert await ready.wait(PATIENCE)
 
 
 async def test_freed_permit_wakes_the_line_of_jobs(ledger: Ledger) -> None:
@@ -294,7 +295,7 @@ async def test_freed_permit_wakes_the_line_of_jobs(ledger: Ledger) -> None:
         pass
     await give_back(member, [held])
 
-    assert await ready.wait(2)
+    assert await ready.wait(PATIENCE)
     assert len(await claim_lanes(member)) == 1
 
 
@@ -372,7 +373,7 @@ async def test_permit_tells_the_time_a_request_may_take(ledger: Ledger) -> None:
 
 
 async def test_nobody_waits_inside_a_job_for_a_lane_in_trouble(ledger: Ledger) -> None:
-    queue = await open_lanes(ledger, api={"max_parallel": 2, **HESITANT}, own={})
+    queue = await open_lanes(ledger, api={"max_parallel": 2, **CALM}, own={})
     member = await ledger.join(queue)
     await add(queue, 2, lane="own")
     first, second = await claim_lanes(member)
@@ -382,7 +383,7 @@ async def test_nobody_waits_inside_a_job_for_a_lane_in_trouble(ledger: Ledger) -
     answer = await permit(member, patience=60.0)
     assert isinstance(answer, Busy)
     assert answer.give_up
-    await try_is_due(queue)
+    ledger.later(60)
     trial = await permitted(member)
     answer = await permit(member)
     assert isinstance(answer, Busy)

@@ -1,12 +1,14 @@
 """Questions, for whose answer somebody waits, share a lane with jobs."""
 
+import time
+
+from penstock.lanes.permit import WAITING_SECONDS
 from penstock.ports.lanes import Busy, News, Permit, Report, Returned
 from penstock.ports.queue import Topic
 from tests.conformance.lane_support import (
     CALM,
     LANE,
     claim_lanes,
-    claim_one_in_lane,
     end,
     give_back,
     info,
@@ -46,18 +48,23 @@ async def test_questions_do_not_take_the_last_slot_of_several(ledger: Ledger) ->
 async def test_the_only_slot_is_free_for_the_question_that_waits(ledger: Ledger) -> None:
     queue = await open_lanes(ledger, api={"max_parallel": 1})
     member = await ledger.join(queue)
-    await add(queue, 2, lane=LANE)
-    running = await claim_one_in_lane(member)
-    waits = await permit(member, question=True, patience=LONG)
-    assert waits == Busy(LANE, None, "all its slots are taken")
-    woken = queue.listen(Topic.READY)
-    try:
-        # The trip that ends the one job claims no other.
-        assert (await end(member, up(running))).leases == []
-        assert await woken.wait(LONG), "the question is told that the slot is free"
-    finally:
-        woken.close()
-    assert await claim_lanes(member) == []
+    await add(queue, 50, lane=LANE)
+    taken = await claim_lanes(member)
+    while taken:
+        (running,) = taken
+        before = time.monotonic()
+        waits = await permit(member, question=True, patience=LONG)
+        assert waits == Busy(LANE, None, "all its slots are taken")
+        woken = queue.listen(Topic.READY)
+        try:
+            # The trip that ends the one job claims no other.
+            assert (await end(member, up(running))).leases == []
+            assert await woken.wait(LONG), "the question is told that the slot is free"
+        finally:
+            woken.close()
+        taken = await claim_lanes(member)
+        late = time.monotonic() - before > WAITING_SECONDS  # on a busy machine: once more
+        assert taken == [] or late
     asked = await permitted(member, question=True)
     await give_back(member, [asked])
     assert len(await claim_lanes(member)) == 1

@@ -43,6 +43,7 @@ from tests.conformance.support import (
     settle,
     until,
 )
+from tests.support.waiting import PATIENCE
 
 ENDS: dict[str, Callable[[Lease], Settlement]] = {
     "completed": up,
@@ -281,6 +282,7 @@ async def test_slots_are_never_exceeded_while_members_come_and_go(
     most = 0
 
     async def work(number: int) -> None:
+        nonlocal most
         queue = await ledger.open()
         member = await ledger.join(queue)
         while not await finished():
@@ -290,6 +292,8 @@ async def test_slots_are_never_exceeded_while_members_come_and_go(
                 await ledger.leave(member)
                 member = await ledger.join(queue)
                 continue
+            if leases:
+                most = max(most, await in_flight(narrow))
             await asyncio.sleep(0.002)
             await end(member, *map(up, leases))
 
@@ -302,7 +306,7 @@ async def test_slots_are_never_exceeded_while_members_come_and_go(
     async def finished() -> bool:
         return len(await narrow.finished(ids_of(jobs))) == len(jobs)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(watch(), *(work(number) for number in range(3)))
     assert 1 <= most <= 2
     assert (await in_flight(narrow), await in_flight(narrow, "all")) == (0, 0)

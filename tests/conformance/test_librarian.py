@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -22,15 +23,16 @@ from penstock.ports.librarian import MAX_ROUNDS
 from tests.support.counter import Counter, counter_at
 from tests.support.librarians import PASSAGE
 from tests.support.processes import Farm
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
-SOON = 5.0
+TWO_MINUTES = 120.0
 
 
 @pytest.fixture(params=["local", "remote"])
 async def counter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Counter]:
     farm = Farm(tmp_path)
-    async with counter_at(farm, remote=request.param == "remote") as counter:
+    remote = request.param == "remote"
+    async with counter_at(farm, remote=remote, keepalive_seconds=TWO_MINUTES) as counter:
         yield counter
     await farm.close()
 
@@ -46,7 +48,7 @@ async def test_rounds_come_as_they_were_found(counter: Counter) -> None:
 async def test_round_is_there_before_the_next_one_is(counter: Counter) -> None:
     errand = counter.errand("round", "block")
     async with aclosing(counter.librarian.search(counter.asking(), errand)) as rounds:
-        async with asyncio.timeout(SOON):
+        async with asyncio.timeout(PATIENCE):
             assert (await anext(rounds)).number == 1
         assert counter.diary.notes("ended") == []
 
@@ -71,9 +73,15 @@ async def test_never_more_rounds_than_promised(counter: Counter) -> None:
 
 
 async def test_search_ends_when_its_time_is_up_with_what_has_come(counter: Counter) -> None:
-    began = time.monotonic()
-    assert len(await counter.ask("round", "wait", "round", seconds=0.8)) == 1
-    assert 0.5 < time.monotonic() - began < SOON
+    began, seconds = time.monotonic(), 0.0
+    for seconds in (0.8, 10.0):  # a busy machine may need more for the first round
+        began = time.monotonic()
+        with contextlib.suppress(Unavailable):
+            await counter.ask("round", "wait", "round", seconds=seconds)
+        if counter.came:
+            break
+    assert len(counter.came) == 1
+    assert seconds - 0.3 < time.monotonic() - began < seconds + PATIENCE
     await until(lambda: counter.diary.notes("ended"), "it to end by itself")
 
 
@@ -93,10 +101,12 @@ async def test_whoever_wants_no_more_ends_the_search(counter: Counter) -> None:
 
 
 async def test_cancelled_search_stops(counter: Counter) -> None:
-    task = asyncio.create_task(counter.ask("round", "block"))
+    asking = counter.asking(TWO_MINUTES)
+    search = counter.ask("round", "block", seconds=TWO_MINUTES, asking=asking)
+    task = asyncio.create_task(search)
     await until(lambda: counter.diary.notes("waits"), "it to search")
     task.cancel()
-    await until(lambda: counter.diary.notes("cancelled"), "it to stop", patience=SOON)
+    await until(lambda: counter.diary.notes("cancelled"), "it to stop")
     assert (await asyncio.gather(task, return_exceptions=True))[0].__class__ is (
         asyncio.CancelledError
     )
@@ -129,10 +139,12 @@ async def test_trouble_of_a_lane_is_told_as_that_of_the_lane(counter: Counter) -
 
 
 async def test_busy_lane_is_told_with_when_to_come_back(counter: Counter) -> None:
+    before = counter.app.queue.now()
     with pytest.raises(LaneBusy) as busy:
         await counter.ask("busy:llm.search")
     assert (busy.value.lane, busy.value.why) == ("llm.search", "its breaker is open")
-    assert 0 < busy.value.until - counter.app.queue.now() <= 7
+    assert before <= busy.value.until - 7 + 0.1
+    assert busy.value.until <= counter.app.queue.now() + 7
 
 
 async def test_errand_that_cannot_be_run_is_refused(counter: Counter) -> None:

@@ -23,6 +23,7 @@ from tests.conformance.support import (
     retry,
     settle,
 )
+from tests.support.waiting import PATIENCE
 
 WORDS = {
     "queued",
@@ -165,7 +166,7 @@ async def test_two_writers_leave_no_gap_and_lose_nothing(ledger: Ledger, queue: 
             seen.extend(await reader.changes("default", "paper", len(seen), 1000))
             await asyncio.sleep(0.002)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         *written, _ = await asyncio.gather(
             *(write(queues[n], members[n], n) for n in (0, 1)), read()
         )
@@ -199,5 +200,5 @@ async def test_change_and_row_are_stored_together(ledger: Ledger, queue: JobQueu
                     assert (await get(reader, change.job_id)).state == "completed"
             await asyncio.sleep(0.001)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(work(), check())

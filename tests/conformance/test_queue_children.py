@@ -27,6 +27,7 @@ from tests.conformance.support import (
     retry,
     settle,
 )
+from tests.support.waiting import PATIENCE
 
 MANY = 1200
 """More children than are cancelled in one transaction."""
@@ -256,7 +257,7 @@ async def test_child_that_races_the_cancel_of_its_parent_is_refused_or_cancelled
                 except ParentEnded:
                     return
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             fanning = [asyncio.create_task(fan_out()) for _ in range(3)]
             await asyncio.sleep(0.001 * n)
             await other.cancel(one(parent))

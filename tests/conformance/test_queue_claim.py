@@ -6,7 +6,16 @@ import time
 import pytest
 
 from penstock.model.job import JobState, Priority
-from penstock.ports.queue import UNKNOWN_LANE, Exchange, JobQueue, KindDefaults, Member, Topic, Want
+from penstock.ports.queue import (
+    UNKNOWN_LANE,
+    Exchange,
+    JobFilter,
+    JobQueue,
+    KindDefaults,
+    Member,
+    Topic,
+    Want,
+)
 from tests.conformance.support import (
     SHORTLY,
     End,
@@ -25,6 +34,7 @@ from tests.conformance.support import (
     settle,
     want,
 )
+from tests.support.waiting import PATIENCE
 
 
 async def test_claimed_job_is_leased_and_shown_as_running(queue: JobQueue, member: Member) -> None:
@@ -108,12 +118,13 @@ async def test_scheduled_job_is_claimed_when_due_and_not_before(
 ) -> None:
     at = time.time() + SHORTLY
     job = await add_one(queue, run_at=at)
-    early = await exchange(member, wanted=want())
-
-    assert early.leases == []
-    assert early.next_at == pytest.approx(at, abs=1e-3)
-    await clock_passes(at)
     due = await exchange(member, wanted=want())
+    if not due.leases:  # else it is due already, as is looked at below
+        assert due.next_at == pytest.approx(at, abs=1e-3)
+        await clock_passes(at)
+        due = await exchange(member, wanted=want())
+
+    assert time.time() >= at
     assert ids_of(due.leases) == [job.id]
     assert due.next_at is None
 
@@ -132,9 +143,13 @@ async def test_next_at_names_the_earliest_scheduled_job(queue: JobQueue, member:
 async def test_due_jobs_join_the_line_in_the_order_they_fell_due(
     queue: JobQueue, member: Member
 ) -> None:
-    start = time.time() + SHORTLY
-    second = await add_one(queue, run_at=start + 0.02)
-    first = await add_one(queue, run_at=start)
+    while True:
+        start = time.time() + SHORTLY
+        second = await add_one(queue, run_at=start + 0.02)
+        first = await add_one(queue, run_at=start)
+        if time.time() < start:
+            break
+        await queue.cancel(JobFilter())  # a busy machine: they were due when they came
     await clock_passes(start + 0.02)
 
     assert ids_of(await claim(member)) == [first.id, second.id]
@@ -192,7 +207,7 @@ async def test_queued_job_past_its_deadline_fails(queue: JobQueue, member: Membe
         assert [record.outcome for record in failed.history] == ["failed"]
         assert failed.finished_at is not None
         assert failed.finished_at >= now
-    assert await finished.wait(5)
+    assert await finished.wait(PATIENCE)
     changes = await queue.changes("default", "paper", 0, 10)
     assert [change.what for change in changes] == ["queued", "failed"]
 
@@ -249,7 +264,7 @@ async def test_membership_that_lapsed_claims_nothing_and_is_told(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     job = await add_one(queue)
-    rival = await ledger.join(queue, lease_seconds=60)
+    rival = await ledger.join(queue)
     ledger.lapse(member)
     await rival.upkeep()
 

@@ -19,6 +19,7 @@ from tests.conformance.support import (
     settle,
     until,
 )
+from tests.support.waiting import PATIENCE
 
 ALL = 10_000
 TASKS = ("paper", "book", "Übung 試験", "a.b-c_d=")
@@ -219,7 +220,7 @@ async def test_reader_that_keeps_up_with_many_writers_skips_nothing(
             await wakeup.wait(0.02)
         wakeup.close()
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(write(queues[n], members[n], n) for n in range(3)), read())
 
     assert seen == await readable(queue, total)

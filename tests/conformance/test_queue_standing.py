@@ -20,6 +20,7 @@ from tests.conformance.support import (
     until,
     want,
 )
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ async def test_no_more_than_it_has_room_for_and_the_others_are_told(
     assert await states(queue) == {"running": 2, "queued": 3}
     await arrived(taken, 2)
     assert [lease.id for lease in taken] == [job.id for job in jobs[:2]], "in order"
-    assert await wakeup.wait(5.0)
+    assert await wakeup.wait(PATIENCE)
     wakeup.close()
 
 

@@ -24,6 +24,7 @@ from tests.conformance.support import (
     retry,
     settle,
 )
+from tests.support.waiting import PATIENCE
 
 PAPER = ("default", "paper")
 LIVE = [JobState.QUEUED, JobState.RUNNING]
@@ -210,21 +211,26 @@ async def test_only_children_slip_in_while_a_task_is_stopped(
     other = await ledger.open()
 
     async def fan_out() -> None:
-        while not (over.is_set() and len(children) > 30):
+        last = False
+        while not last:
+            last = over.is_set() and len(children) > 30
             children.extend(ids_of(await bear(queue, member, search, 2)))
+            if len(children) > 300:  # enough, until there is one after the stop
+                await over.wait()
 
     async def intrude() -> None:
         while True:
+            await asyncio.sleep(0.001)
             try:
                 others.extend(ids_of(await add(other, 2, task="paper")))
             except TaskStopped:
                 return
 
-    over = asyncio.Event()
-    async with asyncio.timeout(30):
+    over, stopper = asyncio.Event(), await ledger.open()
+    async with asyncio.timeout(PATIENCE):
         tasks = [asyncio.create_task(fan_out()), asyncio.create_task(intrude())]
         await asyncio.sleep(0.02)
-        await (await ledger.open()).stop(*PAPER, running=False, whole=True)
+        await stopper.stop(*PAPER, running=False, whole=True)
         over.set()
         await asyncio.gather(*tasks)
 

@@ -22,6 +22,7 @@ from tests.conformance.support import (
     retry,
     settle,
 )
+from tests.support.waiting import PATIENCE
 
 
 async def all_of(queue: JobQueue, jobs: list[Job]) -> list[Job]:
@@ -52,7 +53,7 @@ async def test_jobs_of_a_killed_process_are_taken_back_at_once(
     assert "is gone (its process died); took back 5 jobs: " in said
     assert all(f"{job.id} ({job.kind})" in said for job in jobs)
 
-    assert await ready.wait(5)
+    assert await ready.wait(PATIENCE)
     started, waiting = jobs[:2], jobs[2:]
     for job in await all_of(queue, started):
         assert (job.state, job.attempts) == (JobState.QUEUED, 1), "its attempt is spent"
@@ -89,7 +90,7 @@ async def test_job_whose_attempts_are_spent_is_buried_when_its_process_dies(
     assert [(r.attempt, r.outcome) for r in dead.history] == [(1, "failed")]
     assert dead.finished_at is not None
     assert (unharmed.state, unharmed.attempts, unharmed.history) == (JobState.QUEUED, 0, [])
-    assert await finished.wait(5), "who waits for it is told"
+    assert await finished.wait(PATIENCE), "who waits for it is told"
     changes = await queue.changes("default", "paper", 2, 10)
     assert [(change.what, change.job_id) for change in changes] == [("failed", killer.id)]
 
@@ -274,7 +275,7 @@ async def test_leaving_twice_is_harmless(ledger: Ledger, queue: JobQueue) -> Non
 async def test_held_job_waits_for_the_thread_that_still_runs_it(
     ledger: Ledger, queue: JobQueue
 ) -> None:
-    member = await ledger.join(queue, lease_seconds=60)
+    member = await ledger.join(queue)
     job = await add_one(queue)
     lease = await claim_one(member)
     await settle(member, retry(lease))

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.model.ids import new_ids
+from penstock.model.job import Job
 from penstock.ports.queue import JobQueue, Member, Topic, Wakeup
 from tests.conformance.support import (
     End,
@@ -18,6 +19,7 @@ from tests.conformance.support import (
     completed,
     failed,
     finish_as,
+    get,
     handed_back,
     one,
     retry,
@@ -70,6 +72,13 @@ async def hears(listening: JobQueue, act: Act, *expected: Topic, only: bool = Fa
         wakeup.close()
 
 
+async def enqueued(queue: JobQueue, listening: JobQueue) -> Job:
+    """A job whose own wake-up, on a busy machine a late one, is not taken for what comes after."""
+    (job_id,) = new_ids(1)
+    await hears(listening, lambda: add_one(queue, ids=[job_id]), Topic.READY)
+    return await get(queue, job_id)
+
+
 async def test_new_job_wakes_the_ready(queue: JobQueue, listening: JobQueue) -> None:
     await hears(listening, lambda: add_one(queue), Topic.READY, only=True)
 
@@ -78,7 +87,7 @@ async def test_new_job_wakes_the_ready(queue: JobQueue, listening: JobQueue) -> 
 async def test_end_of_a_job_wakes_the_waiting(
     queue: JobQueue, listening: JobQueue, member: Member, end: End
 ) -> None:
-    await add_one(queue)
+    await enqueued(queue, listening)
     lease = await claim_one(member)
 
     await hears(listening, lambda: settle(member, end(lease)), Topic.FINISHED, only=True)
@@ -87,7 +96,7 @@ async def test_end_of_a_job_wakes_the_waiting(
 async def test_cancel_of_a_queued_job_wakes_the_waiting(
     queue: JobQueue, listening: JobQueue
 ) -> None:
-    job = await add_one(queue)
+    job = await enqueued(queue, listening)
 
     await hears(listening, lambda: queue.cancel(one(job)), Topic.FINISHED, only=True)
 
@@ -129,7 +138,7 @@ async def test_change_in_a_log_wakes_the_waiting(
 
 
 async def test_looking_wakes_nobody(queue: JobQueue, listening: JobQueue, member: Member) -> None:
-    await add_one(queue)
+    await enqueued(queue, listening)
 
     async def look() -> None:
         await queue.counts()
@@ -179,7 +188,7 @@ async def test_wait_without_news_ends_in_time(ledger: Ledger, queue: JobQueue) -
 
     assert not await wakeup.wait(0.05)
     assert not await wakeup.wait(0)
-    assert loop.time() - start < 1
+    assert loop.time() - start < SOON
 
 
 async def test_change_can_be_read_when_its_wakeup_comes(

@@ -41,7 +41,7 @@ def run(command: list[str], folder: Path, programs: Path = PROGRAMS) -> str:
                 stderr=printed,
             )
         try:
-            code = process.wait(110)
+            code = process.wait(250)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
@@ -96,7 +96,13 @@ def _lines(output: str) -> list[str]:
     return sorted(" ".join(line.split()) for line in _steady(output).splitlines() if line.strip())
 
 
+def without_pauses(output: str) -> str:
+    """Without what is said where the machine stood still while a job was at work."""
+    pause = r"has blocked the event loop for|has given the event loop back after"
+    return re.sub(rf"^.*({pause}).*\n", "", output, flags=re.MULTILINE)
+
+
 def _steady(output: str) -> str:
     """Without what differs from run to run."""
-    text = re.sub(r"\b[0-9a-f]{32}\b", "ID", output)
+    text = re.sub(r"\b[0-9a-f]{32}\b", "ID", without_pauses(output))
     return re.sub(r"\b\d+(\.\d+)?\b", "N", text).strip()

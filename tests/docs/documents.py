@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from tests.support.cli import Cli, wait_until
 from tests.support.research import ResearchSite
@@ -21,7 +22,7 @@ class Documents(ResearchSite):
         body = answer.body
         for plain, title in TITLES.items():
             body = body.replace(plain, title)
-        return Answer(answer.status, answer.delay, answer.headers, body, answer.hang)
+        return replace(answer, body=body)
 
 
 def serve(cli: Cli) -> str:

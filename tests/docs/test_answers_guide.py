@@ -35,7 +35,7 @@ def serve(cli: Cli) -> str:
     return str(re.findall(r"http://(\S+)", running.err)[0])
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_guide_to_answers_runs_as_written(cli: Cli) -> None:
     page = "".join(

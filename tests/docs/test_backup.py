@@ -49,7 +49,7 @@ def run(script: str, folder: Path, **environment: str) -> None:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
     )
     assert ran.returncode == 0, ran.stderr
 
@@ -66,7 +66,7 @@ class Place:
 
     def back_up(self) -> None:
         command = [sys.executable, str(RUN_BLOCKS), str(PAGE)]
-        subprocess.run(command, cwd=self.old, check=True, timeout=60)
+        subprocess.run(command, cwd=self.old, check=True, timeout=250)
 
     def restore(self) -> None:
         (self.old / "backup.db").rename(self.new / "jobs.db")
@@ -135,13 +135,13 @@ def app_at(url: str, folder: Path, embedder: EmbedderServer, runs: Runs) -> Pens
     app = Penstock(
         url,
         config_file=embedder.config(folder),
-        lease_seconds=1.0,
+        lease_seconds=8.0,
         blobs=str(folder / "jobs.db-blobs"),
         lanes=LANES,
     )
     _ = app.documents
 
-    @app.job("note", timeout=SOON)
+    @app.job("note", timeout=10 * SOON)
     async def note(ctx: JobContext, what: str) -> str:
         runs.append(what)
         if what == "doomed":

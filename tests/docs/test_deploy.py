@@ -244,7 +244,7 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
         (tmp_path / name.replace("@", "@1")).write_text(text)
     paths = [str(path) for path in tmp_path.iterdir()]
     verify = ["systemd-analyze", "verify", *paths]
-    checked = subprocess.run(verify, capture_output=True, text=True, timeout=60)
+    checked = subprocess.run(verify, capture_output=True, text=True, timeout=250)
     assert (checked.returncode, checked.stderr) == (0, "")
 
 

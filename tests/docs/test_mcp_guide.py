@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
-from tests.docs.documents import SERVER, serve
 
 from penstock.mcp.limits import MAX_CHARACTERS
 from penstock.mcp.resources import MAX_CHARACTERS as MAX_READ
@@ -21,6 +20,7 @@ from penstock.mcp.tools.ingest import TEXT_LIMIT
 from penstock.mcp.waiting import MAX_WAIT
 from penstock.research.service import MAX_QUERIES, MAX_RESULTS, MAX_SEARCHES
 from tests.docs.commands import run_console
+from tests.docs.documents import SERVER, serve
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
 
@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs" / "guide-mcp.md").read_text()
 SOURCE = ROOT / "src" / "penstock" / "mcp"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_guide_to_mcp_runs_as_written(cli: Cli) -> None:
     for language, text, line in blocks(PAGE):

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.documents import SERVER, serve
 
 from tests.docs.commands import run, run_console
+from tests.docs.documents import SERVER, serve
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
 
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "guide-research.md").read_text()
 RUN_BLOCKS = Path(__file__).parent / "run_blocks.py"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_guide_to_research_runs_as_written(cli: Cli) -> None:
     address = ""

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.adapters.postgres import database
+from penstock.adapters.postgres import wakeups as postgres_wakeups
+from penstock.adapters.postgres.documents import search as find
+from penstock.adapters.redis import connections
+from penstock.adapters.redis import wakeups as redis_wakeups
 from tests.support.answering import Study
 from tests.support.cli import Cli
 from tests.support.clinic import Clinic
-from tests.support.desk import TenantView
 from tests.support.disk import small_disk
 from tests.support.embedder import EmbedderServer
+from tests.support.handler_app import HandlerApp
 from tests.support.model_server import ModelServer
 from tests.support.processes import Farm
 from tests.support.reader import Reader
@@ -22,7 +27,16 @@ from tests.support.server import Answer, CountingServer
 from tests.support.serving import Host
 from tests.support.shelf import STORES, Shelf, shelf_in
 from tests.support.visits import Visits
+from tests.support.waiting import PATIENCE
 from tests.support.web import SLUICE, Web
+
+
+@pytest.fixture(autouse=True)
+def _patient_with_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of the machine is no outage, except where a test says so."""
+    for module in (connections, redis_wakeups):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setitem(connections._OPTIONS, "socket_connect_timeout", PATIENCE)
 
 
 @pytest.fixture
@@ -41,8 +55,8 @@ def server() -> Iterator[CountingServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> TenantView:
-    return TenantView(farm)
+def desk(farm: Farm) -> HandlerApp:
+    return HandlerApp(farm)
 
 
 @pytest.fixture
@@ -73,6 +87,22 @@ def model() -> Iterator[ModelServer]:
 def tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found on the PATH."""
     monkeypatch.setenv("PATH", f"{TESSERACT / 'bin'}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def patient_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL may take its time here: how soon a statement is given up is not the subject."""
+    for module, name in (
+        (database, "CONNECT_SECONDS"),
+        (database, "COMMAND_SECONDS"),
+        (database, "PING_SECONDS"),
+        (postgres_wakeups, "PING_TIMEOUT"),
+        (find, "STATEMENT_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, PATIENCE)
+    defaults = database.Pool.write.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "seconds", PATIENCE)
 
 
 @pytest.fixture

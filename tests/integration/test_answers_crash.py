@@ -62,7 +62,8 @@ async def test_killed_while_it_writes_the_text_starts_anew(
 ) -> None:
     study = Study(shelf_of(store), model)
     await study.filled()
-    model.script[ANSWER] = Reply("Water turns it [1]. And so it goes [1]. On and on.", pause=0.1)
+    text = "Water turns it [1]. And so it goes [1]. " * 10
+    model.script[ANSWER] = Reply(text, pause=0.1, stall_after=80)
     async with study.idle() as app:
         asked = await app.answers.ask(QUESTION)
         first = await study.farm.start("answering")

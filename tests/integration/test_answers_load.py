@@ -45,16 +45,16 @@ async def test_under_fifty_questions_each_phase_keeps_to_its_lane(
         asked = await asyncio.gather(
             *(app.answers.ask(f"How is overshot wheel {n} turned?") for n in range(MANY))
         )
-        answers = await asyncio.gather(
-            *(app.answers.wait(one.id, timeout=2 * SOON) for one in asked)
-        )
+        answers = await asyncio.gather(*(app.answers.wait(one.id, timeout=100.0) for one in asked))
         assert {(one.state, one.mode, one.notes) for one in answers} == {("completed", "model", ())}
         jobs = await app.jobs(kind="answers.*", limit=1000)
         assert {job.attempts for job in jobs if job.state == "completed"} == {1}
     for name, limit in LIMITS.items():
         assert len(model.asked(name)) == MANY
         assert model.most_at_once(name) <= limit
-    assert model.most_at_once() > max(LIMITS.values()), "phases run beside each other"
+    written, planned = model.asked(ANSWER), model.asked(PLAN)
+    last = max(one.span[1] for one in planned)
+    assert min(one.span[0] for one in written) < last, "phases run beside each other"
 
 
 async def test_phases_that_wait_for_their_lane_keep_no_worker(
@@ -71,7 +71,7 @@ async def test_phases_that_wait_for_their_lane_keep_no_worker(
 
     async with app.running():
         await add(app, ["wheel"])
-        asked = [await app.answers.ask(QUESTION, seconds=60.0) for _ in range(6)]
+        asked = [await app.answers.ask(QUESTION) for _ in range(6)]
         async with asyncio.timeout(SOON):
             while len(model.asked(ANSWER)) < LIMITS[ANSWER]:
                 await app.wait((await app.enqueue("noop")).id, SOON)
@@ -92,8 +92,8 @@ async def test_a_question_goes_before_bulk_work(bare_study: Study) -> None:
         done.append(number)
 
     async with app.running():
-        await app.enqueue_many("bulk", [{"number": n} for n in range(300)])
+        await app.enqueue_many("bulk", [{"number": n} for n in range(2000)])
         answer = await answered(app)
         assert answer.state == "completed"
-        assert len(done) < 250
+        assert len(done) < 1000
         await app.queue.cancel(JobFilter(kind="bulk"))

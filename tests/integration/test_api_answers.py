@@ -6,7 +6,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 
-from tests.support.answering import PLANNED, QUESTION, content
+from tests.support.answering import QUESTION, content
 from tests.support.asking import SSE, asking, check_cited, fill, over, settings
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
 from tests.support.serving import Host
@@ -84,16 +84,17 @@ async def test_a_model_plans_judges_and_writes_and_each_step_is_told(
 async def test_who_does_not_wait_is_given_the_id_and_the_answer_later(
     modelled: Host, model: ModelServer
 ) -> None:
-    model.script[PLAN] = Reply(PLANNED, delay=1.0)
     served = modelled.serve()
     async with served.client() as client:
         await fill(client)
+        assert (await client.post("/v1/lanes/llm.plan/pause")).status_code == 200
         paths = []
         for wait in (0, 0.2):
             asked = await client.post(f"/v1/answers?wait={wait}", json={"question": QUESTION})
             assert (asked.status_code, asked.json()["state"]) == (201, "running")
             assert asked.json()["next_poll"] > 0
             paths.append(asked.headers["location"])
+        assert (await client.post("/v1/lanes/llm.plan/resume")).status_code == 200
         path = paths[-1]
         assert (await over(client, path))["mode"] == "model"
         listed = (await client.get("/v1/answers?limit=1")).json()
@@ -133,7 +134,7 @@ async def test_a_question_that_is_given_up_ends_with_an_error_and_stays_so(
     async with served.client() as client:
         await fill(client)
         async with asking(client) as (path, coming):
-            await until(lambda: bool(model.asked(ANSWER)), "the model to be asked", 30)
+            await until(lambda: bool(model.asked(ANSWER)), "the model to be asked")
             cancelled = (await client.post(f"{path}/cancel")).json()
             assert (cancelled["state"], cancelled["next_poll"]) == ("cancelled", None)
             told = [one async for one in coming]
@@ -195,7 +196,7 @@ async def test_with_a_full_queue_nothing_is_asked(bare: Host) -> None:
             answer = await client.post("/v1/answers?wait=0", json={"question": "a"})
             return answer.status_code == 503 and answer.json()["code"] == "queue-full"
 
-        await until(full, "the queue to be seen as full", 20)
+        await until(full, "the queue to be seen as full")
         before = len((await client.get("/v1/answers")).json()["answers"])
         streamed = await client.post("/v1/answers", json={"question": "a"}, headers=SSE)
         assert streamed.status_code == 503
@@ -215,7 +216,7 @@ async def test_waits_end_with_the_answer_as_it_is_when_the_server_stops(bare: Ho
         async def waiting() -> bool:
             return "penstock_http_long_polls 2.0" in (await client.get("/metrics")).text
 
-        await until(waiting, "both to wait", 20)
+        await until(waiting, "both to wait")
         done = await asyncio.to_thread(served.stop)
         assert [(await one).json()["state"] for one in waits] == ["running", "running"]
     assert done.code == 0

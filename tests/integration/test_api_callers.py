@@ -72,13 +72,13 @@ async def test_a_revoked_key_is_good_for_nothing(host: Host) -> None:
 
 async def test_over_its_rate_a_key_is_told_when_to_come_back(host: Host) -> None:
     key, other = host.key("one"), host.key("two")
-    served = host.serve("--no-workers", require_key=True, requests_per_minute=20)
+    served = host.serve("--no-workers", require_key=True, requests_per_minute=2)
     async with served.client(key) as client, served.client(other) as second:
-        answers = [await client.get("/v1/jobs") for _ in range(4)]
-        assert [one.status_code for one in answers] == [200, 200, 429, 429]
-        assert answers[0].headers["ratelimit-policy"] == '"key";q=20;w=60'
-        assert answers[0].headers["ratelimit"].startswith('"key";r=1;')
-        assert 1 <= int(answers[2].headers["retry-after"]) <= 3
+        answers = [await client.get("/v1/jobs") for _ in range(3)]
+        assert [one.status_code for one in answers] == [200, 429, 429]
+        assert answers[0].headers["ratelimit-policy"] == '"key";q=2;w=60'
+        assert answers[0].headers["ratelimit"].startswith('"key";r=0;')
+        assert 1 <= int(answers[2].headers["retry-after"]) <= 30
         assert answers[2].headers["content-type"] == "application/problem+json"
         assert (await second.get("/v1/jobs")).status_code == 200
 
@@ -108,7 +108,7 @@ async def test_a_tenant_sees_only_its_own(host: Host) -> None:
     served = host.serve(require_key=True)
     async with served.client(ours) as mine, served.client(theirs) as other:
         job = (await mine.post("/v1/jobs", json={"kind": "fail"})).json()["id"]
-        await mine.get(f"/v1/jobs/{job}?wait=20")
+        await mine.get(f"/v1/jobs/{job}?wait=60")
         made = await mine.put("/v1/index/secret", json={"text": "The turbine's secret."})
         assert made.status_code == 200
         task = (await mine.post("/v1/tasks", json={"question": "What is it?"})).json()["task_id"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2 as httpx
 
 from tests.support.serving import Host, upload
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 TEXT = "The penstock carries water to the turbine. Ask kim@example.org for more."
 
@@ -17,7 +17,7 @@ async def finished(client: httpx.AsyncClient, where: str) -> dict[str, object]:
         document = (await client.get(where)).json()
         return None if document["state"] == "processing" else document
 
-    return await until(look, f"{where} to be finished", 30)
+    return await until(look, f"{where} to be finished")
 
 
 def originals(host: Host) -> list[Path]:
@@ -106,7 +106,7 @@ async def test_an_upsert_past_the_deadline_goes_on_as_a_job(host: Host) -> None:
         assert answer.status_code == 202
         job = answer.json()["job"]
         assert answer.headers["location"] == f"/v1/jobs/{job}"
-        assert (await client.get(f"/v1/jobs/{job}?wait=20")).json()["state"] == "completed"
+        assert (await client.get(f"/v1/jobs/{job}?wait=60")).json()["state"] == "completed"
         assert (await finished(client, "/v1/documents/slow"))["state"] == "completed"
 
 
@@ -201,7 +201,7 @@ async def test_uploads_over_the_limit_are_refused_and_leave_nothing(host: Host) 
         try:
             answer = await client.put("/v1/index/endless", content=endless())  # type: ignore[arg-type]
             assert answer.status_code == 413
-        except (httpx.ReadError, httpx.WriteError):  # cut off in the middle
+        except httpx.TransportError:  # cut off in the middle
             pass
         assert (await client.get("/v1/documents")).json()["documents"] == []
     assert originals(host) == []
@@ -214,10 +214,9 @@ async def test_a_caller_that_lies_about_the_length_leaves_nothing(host: Host) ->
     for length, body, said in ((10**12, b"", b" 413 "), (1000, b"too little", b" 408 ")):
         reader, writer = await asyncio.open_connection(address[0], int(address[1]))
         writer.write(head.format(f"l{length}", length).encode() + body)
-        line = await asyncio.wait_for(reader.readline(), 20)
+        line = await asyncio.wait_for(reader.readline(), PATIENCE)
         assert said in line
-        writer.close()
-        await writer.wait_closed()
+        writer.transport.abort()
     async with served.client() as client:
         assert (await client.get("/v1/documents")).json()["documents"] == []
     assert originals(host) == []

@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from tests.support.serving import Event, Host, events, upload
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.support.wire import Wire, request
 
 TEXT = "The penstock carries water to the turbine."
@@ -124,7 +124,7 @@ async def test_all_changes_of_a_tenant_in_one_stream(host: Host, again: str) -> 
         while sum(one.data.get("what") == "completed" for one in seen) < 4:
             headers = {"Last-Event-ID": seen[-1].id or ""}
             async with second.stream("GET", "/v1/events", headers=headers) as response:
-                seen.append(await asyncio.wait_for(anext(events(response)), 20))
+                seen.append(await asyncio.wait_for(anext(events(response)), PATIENCE))
         assert {one.name for one in seen} == {"change"}
         for task in {one.data["task"] for one in seen}:
             versions = [one.data["version"] for one in seen if one.data["task"] == task]
@@ -159,7 +159,7 @@ async def test_a_reader_that_does_not_read_hurts_nobody(host: Host) -> None:
             for n in range(30):
                 body = {"kind": "add", "task": "noise", "payload": {"a": n}}
                 await client.post("/v1/jobs", json=body)
-                assert (await asyncio.wait_for(anext(coming), 20)).data["version"] == n + 1
+                assert (await asyncio.wait_for(anext(coming), PATIENCE)).data["version"] == n + 1
         for _, writer in slow:
             writer.transport.abort()
         await until(lambda: _open(client, 0), "the streams to be closed")
@@ -175,7 +175,7 @@ async def test_streams_are_limited(host: Host) -> None:
 
 
 async def test_of_many_streams_at_once_no_more_are_opened_than_may_be(host: Host) -> None:
-    served = host.serve("--no-workers", max_streams=10)
+    served = host.serve("--no-workers", max_streams=10, head_seconds=120)
     wires = [await Wire.open(served.url) for _ in range(60)]
     async with served.client() as client:
         await client.post("/v1/documents", json={"text": TEXT, "id": "a"})

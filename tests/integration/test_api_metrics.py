@@ -46,7 +46,7 @@ def growing(figures: Figures) -> Iterator[tuple[str, frozenset[tuple[str, str]]]
 
 
 async def test_metrics_tell_of_real_work_and_never_go_backwards(host: Host) -> None:
-    host.others["lease_seconds"] = 0.6
+    host.others["lease_seconds"] = 9.0  # the tally is told three times in it
     served = host.serve()
     async with served.client() as client:
         await client.put("/v1/index/a", json={"text": "The turbine turns."})
@@ -74,12 +74,12 @@ async def test_metrics_tell_of_real_work_and_never_go_backwards(host: Host) -> N
             assert of(before, "penstock_job_run_seconds_count", kind=kind) == [1.0]
             assert of(before, "penstock_job_wait_seconds_count", kind=kind) == [1.0]
             [seconds] = of(before, "penstock_job_run_seconds_sum", kind=kind)
-            assert 0 < seconds < 30
+            assert 0 < seconds < 60
         for stage in ("parse", "mask", "chunk", "embed", "publish"):
             assert of(before, "penstock_job_stage_seconds_count", stage=stage) == [1.0], stage
         assert of(before, "penstock_processes") == [1.0]
         assert of(before, "penstock_process_degraded") == [0.0]
-        assert 0 <= of(before, "penstock_process_heartbeat_seconds")[0] < 10
+        assert 0 <= of(before, "penstock_process_heartbeat_seconds")[0] < 60
         assert of(before, "penstock_process_workers")[0] >= 1
         assert of(before, "penstock_dispatcher_trips_total")[0] >= 2
         assert of(before, "penstock_lane_breaker", lane="embedder", state="closed") == [1.0]

@@ -250,7 +250,7 @@ async def test_what_a_key_and_a_handler_say_stays_with_their_owner(host: Host) -
     as_a, as_b = ({"Authorization": f"Bearer {key}"} for key in (mine, other))
     body = {"kind": "fail", "payload": {"message": "my-very-own-words"}}
     job = (await wire.ask("POST", "/v1/jobs", body, as_a)).json["id"]
-    told = await wire.ask("GET", f"/v1/jobs/{job}?wait=20", headers=as_a)
+    told = await wire.ask("GET", f"/v1/jobs/{job}?wait=60", headers=as_a)
     assert b"my-very-own-words" in told.body
     for path in ("/v1/jobs", "/v1/dead-letters", "/v1/lanes", "/metrics", f"/v1/jobs/{job}"):
         assert b"my-very-own" not in (await wire.ask("GET", path, headers=as_b)).body, path

@@ -141,7 +141,7 @@ async def test_a_stream_can_be_read_by_the_page(site: Site) -> None:
     sent = {"Origin": PAGE, "Authorization": f"Bearer {await site.secret()}"}
     async with (
         site.listening() as address,
-        httpx.AsyncClient(base_url=address) as client,
+        httpx.AsyncClient(base_url=address, timeout=60) as client,
         client.stream("GET", "/v1/events", headers=sent) as stream,
     ):
         assert (stream.status_code, stream.headers[ALLOW]) == (200, PAGE)

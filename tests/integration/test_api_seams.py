@@ -9,7 +9,7 @@ from tests.support.postgres import new_url
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
 from tests.support.serving import Host, events, upload
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 TRIES = 10
 
@@ -26,7 +26,7 @@ async def test_an_upload_whose_job_cannot_be_queued_keeps_its_original(host: Hos
 
             async def accepted() -> bool:
                 """By the store; the queue has just been seen not to be full."""
-                await until(ready, "the server to be ready", 20)
+                await until(ready, "the server to be ready")
                 assert (await client.post("/v1/jobs", json={"kind": "add"})).status_code == 202
                 proxy.leave()
                 answer = await client.post("/v1/documents", files=upload(a_txt=b"A weir."))
@@ -38,7 +38,7 @@ async def test_an_upload_whose_job_cannot_be_queued_keeps_its_original(host: Hos
             for _ in range(TRIES):
                 if await accepted():
                     break
-            await until(ready, "the server to be ready", 20)
+            await until(ready, "the server to be ready")
             again = await client.post("/v1/documents", files=upload(a_txt=b"A weir."))
             assert again.status_code in (202, 503)
             document = await finished(client, "/v1/documents/a.txt")
@@ -81,5 +81,5 @@ async def test_a_stream_outlives_an_outage_in_which_its_key_cannot_be_looked_up(
                 body = {"kind": "add", "task": "t"}
                 return (await client.post("/v1/jobs", json=body)).status_code == 202
 
-            await until(stored, "the server to work again", 20)
-            assert (await asyncio.wait_for(anext(coming), 20)).name == "change"
+            await until(stored, "the server to work again")
+            assert (await asyncio.wait_for(anext(coming), PATIENCE)).name == "change"

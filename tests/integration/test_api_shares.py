@@ -55,6 +55,6 @@ async def test_a_tenant_that_opens_its_share_of_streams_leaves_room_for_others(s
             finally:
                 wire.close()
 
-        await until(room, "a stream that was closed to count no more", 30)
+        await until(room, "a stream that was closed to count no more")
         for wire in wires:
             wire.close()

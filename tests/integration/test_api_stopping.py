@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 
 import httpx2 as httpx
 
@@ -39,6 +38,7 @@ async def test_streams_and_jobs_survive_a_stop_and_a_start(host: Host) -> None:
     (host.cli.folder / "shop.py").write_text(
         (host.cli.folder / "shop.py").read_text().replace("max_workers=4, ", "")
     )
+    host.others["grace_seconds"] = 600.0  # it does not wait for its end
     served = host.serve()
     async with served.client() as client:
         body = {"kind": "hold", "task": "holding"}
@@ -53,17 +53,16 @@ async def test_streams_and_jobs_survive_a_stop_and_a_start(host: Host) -> None:
                 readers.create_task(client.get(f"/v1/jobs/{one}?wait=60", timeout=60))
                 for one in ids[:POLLS]
             ]
-            await until(lambda: running(client, JOBS), "all jobs to run", 30)
-            await until(lambda: polling(client, POLLS), "all polls to wait", 30)
-            begun = time.monotonic()
+            await until(lambda: running(client, JOBS), "all jobs to run")
+            await until(lambda: polling(client, POLLS), "all polls to wait")
+            await until(lambda: min(map(len, seen)) >= JOBS, "all streams to tell of all jobs")
             served.send(signal.SIGTERM)
             answers = await asyncio.gather(*polls)
             assert {one.status_code for one in answers} == {200}
             assert {one.json()["state"] for one in answers} == {"running"}
             (host.cli.folder / "gate").touch()
-        done = served.running.end(30)
+        done = served.running.end()
         assert done.code == 0, done.err
-        assert time.monotonic() - begun < 25
         assert "Traceback" not in done.err, done.err
     for mine in seen:
         assert mine[-1].name == "bye"
@@ -78,7 +77,7 @@ async def test_streams_and_jobs_survive_a_stop_and_a_start(host: Host) -> None:
         def whole(mine: list[Event] = seen[number]) -> bool:
             return [one.data.get("what") for one in mine].count("completed") == JOBS
 
-        await until(whole, "the end of every job", 20)
+        await until(whole, "the end of every job")
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
         versions = [one.data["version"] for one in seen[number]]
@@ -90,6 +89,7 @@ async def test_streams_and_jobs_survive_a_stop_and_a_start(host: Host) -> None:
 
 
 async def test_a_second_signal_ends_at_once(host: Host) -> None:
+    host.others["grace_seconds"] = 600.0
     served = host.serve()
     async with served.client() as client:
         job_id = (await client.post("/v1/jobs", json={"kind": "hold"})).json()["id"]
@@ -97,11 +97,8 @@ async def test_a_second_signal_ends_at_once(host: Host) -> None:
         served.send(signal.SIGTERM)
         served.running.said('"stopping"')
         await asyncio.sleep(0.1)  # signals closer than 0.05 s are taken for one
-        begun = time.monotonic()
         served.send(signal.SIGTERM)
-        done = served.running.end()
-        assert done.code == 130
-        assert time.monotonic() - begun < 10
+        assert served.running.end().code == 130
     job = await asyncio.to_thread(host.cli.job, job_id)
     assert (job.state, job.attempts) == ("queued", 0)
 
@@ -141,5 +138,5 @@ async def test_an_upsert_under_way_is_answered_with_its_job(host: Host) -> None:
         assert served.running.end().code == 0
     second = host.serve()
     async with second.client() as client:
-        job = (await client.get(f"/v1/jobs/{answer.json()['job']}?wait=20")).json()
+        job = (await client.get(f"/v1/jobs/{answer.json()['job']}?wait=60")).json()
         assert job["state"] == "completed"

@@ -20,7 +20,7 @@ NOBODY = "0" * 32
 
 @pytest.fixture
 def host(host: Host, library_site: ResearchSite) -> Host:
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | {"provider_seconds": 60.0, "page_seconds": 60.0}
     return host
 
 
@@ -216,7 +216,7 @@ async def test_what_is_asked_of_an_unknown_task_is_answered_at_once(host: Host) 
         ):
             answer = await client.post(f"/v1/tasks/{NOBODY}/{path}", json=body)
             assert (answer.status_code, answer.json()["code"]) == (404, "task-not-found"), path
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 60
 
 
 REFUSED: list[tuple[str, dict[str, object], str]] = [

@@ -8,11 +8,12 @@ from tests.integration.test_api_events import stream
 from tests.support.research import ResearchSite
 from tests.support.researching import add, finished, new_task, settings
 from tests.support.serving import Event, Host, events
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
 def host(host: Host, library_site: ResearchSite) -> Host:
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | {"provider_seconds": 60.0, "page_seconds": 60.0}
     return host
 
 
@@ -66,7 +67,7 @@ async def test_a_paused_task_keeps_its_stream_and_goes_on_in_it(host: Host) -> N
             coming = events(response)
             await client.post(f"/v1/tasks/{task_id}/stop", json={"mode": "graceful"})
             whats = []
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 while "stopped" not in whats:
                     whats.append((await anext(coming)).data["what"])
                 host.serve()
@@ -93,5 +94,5 @@ async def test_the_stream_of_a_tenant_tells_of_its_tasks_too(host: Host) -> None
     async with served.client() as client, client.stream("GET", "/v1/events") as response:
         coming = events(response)
         task_id = await new_task(client, "wheels")
-        first = await asyncio.wait_for(anext(coming), 20)
+        first = await asyncio.wait_for(anext(coming), PATIENCE)
         assert first.data["task"] == f"research:{task_id}"

@@ -11,7 +11,7 @@ import pytest
 from tests.support.research import ResearchSite
 from tests.support.researching import add, finished, new_task, settings
 from tests.support.serving import Host, Served
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.support.wire import Wire, request
 
 TASKS, CHANGES = 4, 15
@@ -20,7 +20,7 @@ LEFT, WAITS = 20, 50
 
 @pytest.fixture
 def host(host: Host, library_site: ResearchSite) -> Host:
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | {"provider_seconds": 60.0, "page_seconds": 60.0}
     return host
 
 
@@ -35,9 +35,9 @@ async def test_two_clients_are_woken_by_each_of_many_changes(host: Host) -> None
     took: list[float] = []
 
     async def told(server: Served, task_id: str, seen: list[int]) -> None:
-        async with server.client() as client:
+        async with server.client(timeout=300) as client:
             while True:
-                path = f"/v1/tasks/{task_id}?wait=30&since={seen[-1]}"
+                path = f"/v1/tasks/{task_id}?wait=300&since={seen[-1]}"
                 version = (await client.get(path)).json()["version"]
                 assert version > seen[-1], "the poll ended with its time, and no news"
                 seen.append(version)
@@ -67,7 +67,7 @@ async def test_two_clients_are_woken_by_each_of_many_changes(host: Host) -> None
         tasks = [await new_task(client) for _ in range(TASKS)]
         await asyncio.gather(*(change(client, task_id) for task_id in tasks))
     assert len(took) == TASKS * CHANGES
-    assert sorted(took)[len(took) // 2] < 1.0, "half of them were told by a wake-up, not by chance"
+    assert sorted(took)[len(took) // 2] < 20.0, "half of them were told by a wake-up, not by chance"
 
 
 async def test_a_poll_is_answered_by_any_change_and_at_once_where_there_was_one(host: Host) -> None:
@@ -76,10 +76,10 @@ async def test_a_poll_is_answered_by_any_change_and_at_once_where_there_was_one(
         task_id = await new_task(client)
 
         async def woken_by(doing: Any) -> Any:
-            waiting = asyncio.create_task(client.get(f"/v1/tasks/{task_id}?wait=60", timeout=60))
+            waiting = asyncio.create_task(client.get(f"/v1/tasks/{task_id}?wait=300", timeout=300))
             await until(lambda: polling(client, 1), "the poll to wait")
             await doing
-            return (await asyncio.wait_for(waiting, 20)).json()
+            return (await asyncio.wait_for(waiting, PATIENCE)).json()
 
         assert (await woken_by(add(client, task_id, "wheels")))["progress"] == "0/1"
         stop = client.post(f"/v1/tasks/{task_id}/stop", json={"mode": "graceful"})
@@ -88,20 +88,20 @@ async def test_a_poll_is_answered_by_any_change_and_at_once_where_there_was_one(
         resumed = await woken_by(client.post(f"/v1/tasks/{task_id}/resume"))
         assert resumed["status"] == "running"
         begun = time.monotonic()
-        late = await client.get(f"/v1/tasks/{task_id}?wait=60&since={paused['version']}")
+        late = await client.get(f"/v1/tasks/{task_id}?wait=300&since={paused['version']}")
         assert late.json()["version"] > paused["version"]
         quiet = await client.get(f"/v1/tasks/{task_id}?wait=0.1&since={late.json()['version']}")
         assert quiet.json()["version"] == late.json()["version"]
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < PATIENCE
     working = host.serve()
     async with working.client() as client:
         done = await finished(client, task_id)
         begun = time.monotonic()
-        again = await client.get(f"/v1/tasks/{task_id}?wait=60&since={done['version']}")
+        again = await client.get(f"/v1/tasks/{task_id}?wait=300&since={done['version']}")
         # The job that was the last may be settled a moment after the task is finished.
         same = again.json() | {"version": done["version"]}
         assert same == done, "what is finished has no change to wait for"
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < PATIENCE
 
 
 async def test_clients_that_hang_up_cancel_nothing(host: Host, library_site: ResearchSite) -> None:
@@ -137,12 +137,12 @@ async def test_a_server_that_stops_answers_all_who_wait_with_the_task_as_it_is(h
         begun = time.monotonic()
         served.send(signal.SIGTERM)
         answers = await asyncio.gather(*(wire.answer() for wire in wires))
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < PATIENCE
         assert {one.status for one in answers} == {200}
         assert {(one.json["status"], one.json["version"]) for one in answers} == {
             ("running", version)
         }
         for wire in wires:
             wire.close()
-    done = served.running.end(30)
+    done = served.running.end()
     assert (done.code, "Traceback" in done.err) == (0, False), done.err

@@ -5,11 +5,12 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
 from tests.support.serving import Host, Served
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.support.wire import Wire, first, request
 
 Dial = Callable[[Served], Awaitable[Wire]]
@@ -31,10 +32,15 @@ async def dial() -> AsyncIterator[Dial]:
         wire.close()
 
 
-async def closed(wire: Wire, patience: float = 20) -> bytes:
-    """What is still said before the server hangs up."""
-    async with asyncio.timeout(patience):
-        return await wire.reader.read()
+async def closed(wire: Wire) -> bytes:
+    """What is still said before the server hangs up. Where it has not read all that was sent, it
+    does so by a reset."""
+    said = b""
+    with suppress(ConnectionError):
+        async with asyncio.timeout(PATIENCE):
+            while part := await wire.reader.read(65536):
+                said += part
+    return said
 
 
 async def trickle(wire: Wire, data: bytes) -> None:
@@ -55,7 +61,7 @@ async def alive(dial: Dial, served: Served) -> None:
 
 @pytest.mark.parametrize("said", [b"", BARELY])
 async def test_a_connection_without_request_is_closed(host: Host, dial: Dial, said: bytes) -> None:
-    served = host.serve("--no-workers", head_seconds=0.5)
+    served = host.serve("--no-workers", head_seconds=2)
     wires = [await dial(served) for _ in range(20)]
     for wire in wires:
         wire.writer.write(said)
@@ -66,7 +72,7 @@ async def test_a_connection_without_request_is_closed(host: Host, dial: Dial, sa
 
 @pytest.mark.parametrize("piece", [b"X-More: and more\r\n", b"a"])
 async def test_a_head_that_trickles_is_given_up(host: Host, dial: Dial, piece: bytes) -> None:
-    served = host.serve("--no-workers", head_seconds=0.5)
+    served = host.serve("--no-workers", head_seconds=2)
     wire = await dial(served)
     wire.writer.write(BARELY)
     slowly = asyncio.create_task(trickle(wire, piece))
@@ -75,7 +81,7 @@ async def test_a_head_that_trickles_is_given_up(host: Host, dial: Dial, piece: b
 
 
 async def test_blank_lines_do_not_keep_a_connection_open(host: Host, dial: Dial) -> None:
-    served = host.serve("--no-workers", head_seconds=0.5)
+    served = host.serve("--no-workers", head_seconds=2)
     wire = await dial(served)
     assert (await wire.ask("GET", "/healthz")).status == 200
     slowly = asyncio.create_task(trickle(wire, b"\r\n"))
@@ -109,11 +115,20 @@ async def test_a_body_that_trickles_is_given_up(host: Host, dial: Dial) -> None:
 )
 async def test_a_head_that_is_too_large_is_refused(host: Host, dial: Dial, data: bytes) -> None:
     served = host.serve("--no-workers")
-    wire = await dial(served)
-    wire.writer.write(data)
-    status, headers = await wire.head()
-    assert (status, headers["content-type"]) == (431, "application/problem+json")
+    said = await asyncio.to_thread(refusal, served, data)
+    assert said.startswith(b"HTTP/1.1 431 ")
+    assert b"content-type: application/problem+json\r\n" in said
     await alive(dial, served)
+
+
+def refusal(served: Served, data: bytes) -> bytes:
+    """What comes back. An event loop that is still sending when the server hangs up may see that
+    before it has read what was said."""
+    name, port = served.url.removeprefix("http://").split(":")
+    with socket.create_connection((name, int(port)), timeout=PATIENCE) as caller:
+        with suppress(ConnectionError):
+            caller.sendall(data)
+        return caller.recv(65536)
 
 
 async def test_what_follows_a_body_has_a_limit_too(host: Host, dial: Dial) -> None:
@@ -191,12 +206,12 @@ async def test_with_too_many_connections_the_idle_make_room(host: Host, dial: Di
 
 
 async def test_thousands_of_idle_connections_keep_nobody_out(host: Host, dial: Dial) -> None:
-    served = host.serve("--no-workers", max_connections=500, head_seconds=60)
+    served = host.serve("--no-workers", max_connections=500, head_seconds=600)
     name, port = served.url.removeprefix("http://").split(":")
     crowd = [socket.create_connection((name, int(port))) for _ in range(2000)]
     begun = time.monotonic()
     await alive(dial, served)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < PATIENCE
     for one in crowd:
         one.close()
 
@@ -204,17 +219,18 @@ async def test_thousands_of_idle_connections_keep_nobody_out(host: Host, dial: D
 async def test_a_stream_whose_key_is_revoked_ends(host: Host, dial: Dial) -> None:
     secret = host.key("leaked")
     listed = await asyncio.to_thread(host.cli, "keys", "list", "--json")
+    admin = await asyncio.to_thread(host.key, "admin", scopes="admin")
     served = host.serve("--no-workers", require_key=True, heartbeat_seconds=0.2)
     wire = await dial(served)
     coming = wire.events("/v1/events", {"Authorization": f"Bearer {secret}"})
     reading = asyncio.create_task(first(coming))
-    async with served.client(secret) as client:
+    async with served.client(admin) as client:
 
-        async def counted() -> bool:
-            return (await client.get("/v1/jobs")).status_code == 200
+        async def is_open() -> bool:
+            return "penstock_http_streams 1.0" in (await client.get("/metrics")).text
 
-        await until(counted, "the key to be known")
+        await until(is_open, "the stream to be open")
         await asyncio.to_thread(host.cli, "keys", "revoke", listed.json[0]["id"])
-        async with asyncio.timeout(5 * 5.2):
+        async with asyncio.timeout(PATIENCE):
             name, data = await reading
         assert (name, data) == ("bye", {"why": "the key is good no more"})

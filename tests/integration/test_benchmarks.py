@@ -74,7 +74,7 @@ def test_a_real_run_measures_us_and_the_peer(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=110,
     )
     found = lines(tmp_path)
     assert {line["benchmark"] for line in found} == {
@@ -94,7 +94,7 @@ def test_a_real_run_measures_us_and_the_peer(tmp_path: Path) -> None:
 def test_an_outage_is_measured_beside_a_plain_poller(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--tiny", "--output", str(tmp_path)]
     done = subprocess.run(
-        [*command, "--only", "outage"], cwd=ROOT, capture_output=True, text=True, timeout=50
+        [*command, "--only", "outage"], cwd=ROOT, capture_output=True, text=True, timeout=110
     )
     tries = next(line for line in lines(tmp_path) if line["what"].startswith("tries"))
     assert tries["peer"]["median"] > tries["ours"]["median"], done.stderr
@@ -103,7 +103,7 @@ def test_an_outage_is_measured_beside_a_plain_poller(tmp_path: Path) -> None:
 def test_the_server_is_measured_by_a_process_of_its_own(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--tiny", "--output", str(tmp_path)]
     done = subprocess.run(
-        [*command, "--only", "http"], cwd=ROOT, capture_output=True, text=True, timeout=100
+        [*command, "--only", "http"], cwd=ROOT, capture_output=True, text=True, timeout=110
     )
     assert all("ours" in line for line in lines(tmp_path)), done.stderr
     told = {line["what"]: line["ours"] for line in lines(tmp_path)}

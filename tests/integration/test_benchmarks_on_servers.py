@@ -78,7 +78,7 @@ def test_a_run_without_peers_names_each_of_them(tmp_path: Path) -> None:
         env={**os.environ, "PENSTOCK_BENCH_PYTHON": str(tmp_path / "nothing")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
     )
     data = json.loads((tmp_path / "results.json").read_text())["head_of_line"]
     cells = [line["peers"]["SAQ"] for line in data["results"] if "peers" in line]

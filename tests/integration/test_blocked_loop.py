@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, JobState
-from tests.support.desk import error_of
+from tests.support.handler_app import error_of
 from tests.support.processes import Farm
 from tests.support.site import Site
 from tests.support.waiting import until
 
 NEVER = 3600.0
 """A lease that is renewed only where something is to be told."""
-TIMEOUT = 2.0
+TIMEOUT = 4.0
 
 
 def block(farm: Farm, end: float) -> str:
@@ -65,8 +65,8 @@ async def test_job_that_blocks_the_event_loop_is_named_and_its_timeout_holds(
     kind, message = error_of(done)
     assert kind == "JobTimeout"
     assert "blocked the event loop, at test_blocked_loop.py:" in message
-    (said,) = [one.getMessage() for one in caplog.records if "event loop for" in one.getMessage()]
-    assert f"job {job.id} (hog)" in said
+    every = [one.getMessage() for one in caplog.records if "event loop for" in one.getMessage()]
+    (said,) = [one for one in every if f"job {job.id} (hog)" in one]  # others may be the machine's
     assert "test_blocked_loop.py:" in said
     (one,) = [one for one in overview["attention"] if one["what"] == "event loop was blocked"]
     assert f"job {job.id} (hog)" in one["todo"]

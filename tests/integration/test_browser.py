@@ -98,7 +98,7 @@ async def test_results_that_a_script_brings_one_by_one_are_waited_for(
         </script>"""
     rows = results.rows(0).replace("\n", " ").replace("</div>", "</div><!>")
     results.faults["/link"] = Answer(headers=HTML, body=(script % rows).encode())
-    visits.use("link", wait_seconds=5.0)
+    visits.use("link", wait_seconds=30.0)
     assert titles(await visits.search(5)) == wheels(5)
 
 

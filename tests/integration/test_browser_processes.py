@@ -15,7 +15,7 @@ from penstock import JobState
 from penstock.errors import ConfigError
 from penstock.model.browser import BrowserConfig
 from penstock.research.providers import open_providers
-from tests.support.desk import error_of
+from tests.support.handler_app import error_of
 from tests.support.processes import Farm
 from tests.support.result_server import ResultServer
 from tests.support.server import Answer
@@ -37,7 +37,7 @@ def configure(farm: Farm, results: ResultServer, tabs: int = 1) -> None:
     }
     path = farm.folder / "penstock.yaml"
     path.write_text(yaml.safe_dump(config))
-    farm.settings["config_file"] = str(path)
+    farm.settings |= {"config_file": str(path), "lease_seconds": 30.0}
 
 
 @pytest.mark.parametrize("tabs", [1, 2])
@@ -68,12 +68,12 @@ async def test_killed_worker_leaves_no_browser_and_its_search_is_done_by_another
     async with farm.app("browsing") as app:
         job = await app.enqueue("browser.one", {"query": "wheels", "limit": 1})
         worker = await farm.start("browsing")
-        await until(lambda: results.hits, "the search", 30)
+        await until(lambda: results.hits, "the search")
         left = browsers(worker.pid)
         assert len(left) > 2
         await worker.kill()
         results.faults.clear()
-        await until(lambda: not any(map(psutil.Process.is_running, left)), "the browser to end", 30)
+        await until(lambda: not any(map(psutil.Process.is_running, left)), "the browser to end")
         await farm.start("browsing")
         assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
 
@@ -106,7 +106,7 @@ async def test_program_that_does_not_start_fails_the_search_and_not_the_worker(
     visits.use(browser={"executable": "/bin/false"})
     kind, message = error_of(await visits.search(1))
     assert (kind, message.partition(":")[0]) == ("BrowserLost", "Chromium does not start")
-    assert browsers() == []
+    await until(lambda: not browsers(), "the driver to end")
 
 
 async def test_keys_of_other_services_are_not_told_to_the_browser(

@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Thread
 
 from penstock import JobContext, JobState, Penstock
+from tests.support.waiting import PATIENCE
 
 
 async def test_job_cancelled_as_its_handler_returns_leaves_no_work(tmp_path: Path) -> None:
@@ -25,6 +26,6 @@ async def test_job_cancelled_as_its_handler_returns_leaves_no_work(tmp_path: Pat
 
     async with app, app.running():
         job = await app.enqueue("work")
-        cancelled = await app.wait(job.id, timeout=60)
+        cancelled = await app.wait(job.id, timeout=PATIENCE)
         assert (cancelled.state, cancelled.result) == (JobState.CANCELLED, None)
-        await app.drain(timeout=3)
+        await app.drain(timeout=PATIENCE)

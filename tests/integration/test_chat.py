@@ -8,7 +8,7 @@ import pytest
 from penstock import JobContext, JobState
 from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
-from tests.support.desk import SOON, TenantView, error_of
+from tests.support.handler_app import SOON, HandlerApp, error_of
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer, Reply
 from tests.support.phases import LANES, QUESTION, ask, phases
 from tests.support.processes import Farm
@@ -21,12 +21,12 @@ both = pytest.mark.parametrize("how", ["whole", "streamed"])
 
 
 @pytest.fixture
-def desk(farm: Farm) -> TenantView:
-    return TenantView(farm, lanes=LANES)
+def desk(farm: Farm) -> HandlerApp:
+    return HandlerApp(farm, lanes=LANES)
 
 
 @both
-async def test_model_is_asked_plainly(desk: TenantView, model: ModelServer, how: str) -> None:
+async def test_model_is_asked_plainly(desk: HandlerApp, model: ModelServer, how: str) -> None:
     model.script[PLAN] = "A pipe  to the\n turbine. "
     done = await desk.run(lambda ctx: ask(ctx, phases(model)[Phase.PLAN], how))
     assert done.result == "A pipe  to the\n turbine. "
@@ -46,7 +46,7 @@ async def test_model_is_asked_plainly(desk: TenantView, model: ModelServer, how:
 
 
 async def test_model_that_thinks_first_is_told_how_much(
-    desk: TenantView, model: ModelServer
+    desk: HandlerApp, model: ModelServer
 ) -> None:
     async def work(ctx: JobContext) -> None:
         answer = phases(model, reasoning=True)[Phase.ANSWER]
@@ -63,7 +63,7 @@ async def test_model_that_thinks_first_is_told_how_much(
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
 async def test_key_is_sent_and_seen_nowhere_else(
     farm: Farm,
-    desk: TenantView,
+    desk: HandlerApp,
     model: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -78,7 +78,7 @@ async def test_key_is_sent_and_seen_nowhere_else(
     async def work(ctx: JobContext) -> int:
         return len(await ask(ctx, answer, how))
 
-    done = await desk.run(work, patience=20)
+    done = await desk.run(work)
     assert {one.key for one in model.asked()} == {KEY}
     assert (done.state is JobState.COMPLETED) == (status in (200, 429))
     assert KEY not in str(done)
@@ -90,7 +90,7 @@ async def test_key_is_sent_and_seen_nowhere_else(
 
 @both
 async def test_password_in_the_address_is_in_no_error(
-    desk: TenantView, model: ModelServer, how: str
+    desk: HandlerApp, model: ModelServer, how: str
 ) -> None:
     url = model.url("/v1").replace("//", "//me:s3cret@")
     answer = phases(model, base_url=url)[Phase.ANSWER]
@@ -102,7 +102,7 @@ async def test_password_in_the_address_is_in_no_error(
 
 @both
 async def test_missing_key_is_said_before_anything_is_asked(
-    desk: TenantView, model: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
+    desk: HandlerApp, model: ModelServer, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.delenv("LLM_KEY", raising=False)
     answer = phases(model, key_variable="LLM_KEY")[Phase.ANSWER]
@@ -117,8 +117,8 @@ async def test_fifty_at_once_are_never_more_than_the_lane_takes(
     farm: Farm, model: ModelServer, how: str
 ) -> None:
     lanes = {**LANES, "llm.search": LaneConfig(min_interval_seconds=0.0, max_parallel=3)}
-    desk = TenantView(farm, lanes=lanes, max_workers=50)
-    model.script[SEARCH] = Reply("one two three", delay=0.02, pause=0.01)
+    desk = HandlerApp(farm, lanes=lanes, max_workers=50)
+    model.script[SEARCH] = Reply("one two three", delay=0.1, pause=0.01)
     search = phases(model)[Phase.SEARCH]
     desk.register(lambda ctx: ask(ctx, search, how), lane=None)
     async with desk.app, desk.app.running():
@@ -135,7 +135,7 @@ async def test_phases_do_not_wait_for_each_other(farm: Farm, model: ModelServer)
         **LANES,
         "llm.answer": LaneConfig(min_interval_seconds=0.0, max_parallel=1, parent="llm"),
     }
-    desk = TenantView(farm, lanes=lanes)
+    desk = HandlerApp(farm, lanes=lanes)
     model.script[ANSWER] = Reply("one two", stall_after=1)
     models = phases(model)
     hung = asyncio.Event()

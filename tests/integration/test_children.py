@@ -11,7 +11,7 @@ from penstock import Job, JobContext, JobState, ParentEnded, Penstock
 from penstock.cli import main
 from tests.support.processes import Farm
 from tests.support.site import Site
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 PAGE = {"origin": "http://localhost"}
 """As a browser says it of a form on the server's own page."""
@@ -44,7 +44,7 @@ async def test_child_has_the_earlier_deadline_of_its_parents_and_its_own(
 
     async with app, app.running():
         ends = None if parents is None else now + parents
-        done = await app.wait((await app.enqueue("parent", deadline=ends)).id, timeout=20)
+        done = await app.wait((await app.enqueue("parent", deadline=ends)).id, timeout=PATIENCE)
         child = await app.get(done.result)
     assert child.deadline == (None if expected is None else now + expected)
 
@@ -59,7 +59,7 @@ async def test_deadline_of_a_child_may_be_a_date(farm: Farm) -> None:
         return [(await ctx.enqueue("child", {"n": 1}, deadline=at)).id for at in dates]
 
     async with app, app.running():
-        done = await app.wait((await app.enqueue("parent", deadline=ends)).id, timeout=20)
+        done = await app.wait((await app.enqueue("parent", deadline=ends)).id, timeout=PATIENCE)
         deadlines = [(await app.get(child)).deadline for child in done.result]
     assert deadlines == [ends - 1, ends]
 
@@ -80,9 +80,9 @@ async def test_family_that_is_late_ends_at_the_deadline_of_the_parent(farm: Farm
         await asyncio.Event().wait()
 
     async with app, app.running():
-        job = await app.enqueue("parent", deadline=time.time() + 1.5)
-        done = await app.wait(job.id, timeout=20)
-        children = [await app.wait(one.id, timeout=20) for one in await children_of(app, job)]
+        job = await app.enqueue("parent", deadline=time.time() + 6)
+        done = await app.wait(job.id, timeout=PATIENCE)
+        children = [await app.wait(one.id, timeout=PATIENCE) for one in await children_of(app, job)]
     assert len(running) == 1
     assert len(children) == 2
     for one in (done, *children):
@@ -124,7 +124,7 @@ async def test_cancel_of_a_parent_ends_its_children_and_workers_live_on(farm: Fa
         await until(lambda: len(begun) == 2, "two children to run")
         assert (await app.cancel(job.id)).state is JobState.CANCELLED
         family = await children_of(app, job)
-        await app.drain(timeout=20)
+        await app.drain(timeout=PATIENCE)
         (outlived,) = [one for one in await children_of(app, job) if one.kind == "free"]
     assert {one.state for one in family if one.kind == "child"} == {JobState.CANCELLED}
     assert (outlived.state, outlived.result) == (JobState.COMPLETED, "done")
@@ -169,7 +169,7 @@ async def test_children_go_with_their_parent_by_whatever_way_it_is_cancelled(
                 case _:
                     words = ["jobs", "cancel", job.id, "--queue", farm.url]
                     assert await asyncio.to_thread(main, words) == 0
-        await app.drain(timeout=20)
+        await app.drain(timeout=PATIENCE)
         (one,) = await children_of(app, job)
         states = (await app.get(job.id)).state, one.state
     assert states == (JobState.CANCELLED, JobState.CANCELLED)
@@ -193,7 +193,7 @@ async def test_cancelled_handler_that_goes_on_can_enqueue_no_more(farm: Farm) ->
         job = await app.enqueue("stubborn")
         await begun.wait()
         await app.cancel(job.id)
-        await asyncio.wait_for(told.wait(), 20)
+        await asyncio.wait_for(told.wait(), PATIENCE)
         assert await children_of(app, job) == []
 
 

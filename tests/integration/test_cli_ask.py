@@ -74,7 +74,7 @@ def test_what_is_not_found_is_said_and_is_no_failure(cli: Cli) -> None:
 def test_text_comes_as_the_model_writes_it(modelled: Cli, model: ModelServer) -> None:
     model.script[ANSWER] = Reply(f"{MANY_WORDS} It is known. And more [1].", pause=0.05)
     running = modelled.start("ask", QUESTION)
-    wait_until(lambda: "Word 3" in running.out, "some of the text", 30)
+    wait_until(lambda: "Word 3" in running.out, "some of the text")
     assert "And more" not in running.out, "before the end"
     done = running.end()
     assert done.code == 0
@@ -105,7 +105,7 @@ def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
 ) -> None:
     model.script[ANSWER] = Reply(MANY_WORDS, pause=0.05)
     running = modelled.start("ask", QUESTION)
-    wait_until(lambda: "Word 1" in running.out, "some of the text", 30)
+    wait_until(lambda: "Word 1" in running.out, "some of the text")
     running.send(signal.SIGINT)
     done = running.end()
     assert done.code == 130
@@ -115,13 +115,13 @@ def test_ctrl_c_leaves_it_to_others_and_says_how_to_read_it(
     assert listed["state"] == "running"
     assert f"penstock answers show {listed['answer_id']}" in done.err
     worker = modelled.start("worker")
-    wait_until(lambda: len(model.asked(ANSWER)) > 1, "the model to be asked again", 30)
+    wait_until(lambda: len(model.asked(ANSWER)) > 1, "the model to be asked again")
 
     def over() -> bool:
         found = modelled("answers", "show", listed["answer_id"], "--json").json
         return bool(found["state"] == "completed" and found["mode"] == "model")
 
-    wait_until(over, "the answer to be made", 30)
+    wait_until(over, "the answer to be made")
     model.script[PLAN] = Reply(hang=True)
     running = modelled.start("ask", QUESTION, "--json")
     running.said('"asked"')
@@ -139,7 +139,7 @@ def test_one_that_is_cancelled_elsewhere_ends_with_code_1(
 ) -> None:
     model.script[ANSWER] = Reply(hang=True)
     running = modelled.start("ask", QUESTION)
-    wait_until(lambda: bool(model.asked(ANSWER)), "the model to be asked", 30)
+    wait_until(lambda: bool(model.asked(ANSWER)), "the model to be asked")
     [listed] = modelled("answers", "list", "--json").json
     assert modelled("answers", "cancel", listed["answer_id"]).out == "cancelled\n"
     done = running.end()

@@ -81,7 +81,7 @@ def test_what_is_wrong_with_a_file_is_said_and_the_rest_is_done(cli: Cli) -> Non
     assert "save it without a password" in done.out
     assert "raise the setting document_bytes" in done.out
     assert "completed  good.txt" in done.out
-    assert done.err == ""
+    assert [line for line in done.err.splitlines() if "waiting for" not in line] == []
     assert states(cli) == {
         "locked.pdf": "failed",
         "noise.bin": "failed",
@@ -163,7 +163,8 @@ def test_addresses_are_fetched_by_the_workers_within_limits(cli: Cli) -> None:
     assert f"to fetch it again: penstock documents retry 'http://{at}/gone'" in done.out
     assert f"failed     {refused}  127.0.0.1:9 is not fetched: the port is neither" in done.out
     assert "name it in the setting fetch_allow" in done.out
-    assert [one["event"] for one in again if one["event"] != "progress"] == [
+    busy = ("progress", "waiting")  # the latter where the machine is slow
+    assert [one["event"] for one in again if one["event"] not in busy] == [
         *("accepted", "unchanged", "summary"),
     ]
     assert {one["stage"] for one in again if one["event"] == "progress"} <= {"fetch"}

@@ -71,7 +71,7 @@ def test_list_shows_no_payloads_and_results(cli: Cli) -> None:
 
 def test_list_says_what_a_job_waits_for(cli: Cli) -> None:
     cli.enqueue("nobody.knows")
-    cli.enqueue("add", delay=3000)
+    cli.enqueue("add", delay=3020)
     later, unknown = cli("jobs", "list").out.splitlines()[1:]
     assert later.endswith("due in 50 min")
     assert unknown.endswith("waits for a worker process that handles kind 'nobody.knows'")

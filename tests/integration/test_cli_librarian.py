@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.support.cli import Cli, wait_until
+from tests.support.waiting import PATIENCE
 
 WITHOUT = (
     "import sys; sys.modules[{!r}] = None; from penstock.cli import main;"
@@ -23,7 +24,7 @@ def test_without_its_extra_it_says_what_to_install(module: str, cli: Cli) -> Non
         env=cli.environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 2

@@ -6,7 +6,9 @@ import time
 
 from tests.support.cli import Cli, wait_until
 
-FAST = {"PENSTOCK_LEASE_SECONDS": "0.6", "PENSTOCK_GRACE_SECONDS": "10"}
+BRIEF = {"PENSTOCK_LEASE_SECONDS": "0.6"}
+LONG = {"PENSTOCK_LEASE_SECONDS": "12", "PENSTOCK_GRACE_SECONDS": "60"}
+"""What it says of itself is news within 4 s, and good for 8 more."""
 
 
 def test_counts_per_kind_and_state(cli: Cli) -> None:
@@ -70,7 +72,7 @@ def test_what_needs_attention_is_the_same_for_programs(cli: Cli) -> None:
 
 
 def test_worker_processes_are_shown(cli: Cli) -> None:
-    worker = cli.worker("--kinds", "hold", "--max-workers", "3", environment=FAST)
+    worker = cli.worker("--kinds", "hold", "--max-workers", "3", environment=LONG)
     cli.enqueue("hold")
 
     def busy() -> bool:
@@ -99,15 +101,13 @@ def test_worker_processes_are_shown(cli: Cli) -> None:
 
 
 def test_a_process_that_stopped_renewing_is_gone(cli: Cli) -> None:
-    worker = cli.worker("--kinds", "add", environment=FAST)
+    worker = cli.worker("--kinds", "add", environment=BRIEF)
     worker.send(signal.SIGKILL)
     worker.end()
     cli.enqueue("add")
-    begun = time.monotonic()
     wait_until(
         lambda: cli("status", "--json").json["processes"][0]["state"] == "gone", "its lease to end"
     )
-    assert time.monotonic() - begun < 8
     assert cli("status", "--json").json["unhandled_kinds"] == ["add"]
     assert " gone " in cli("status").out
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.waiting import PATIENCE
 
 
 def test_drain_does_everything_and_ends(cli: Cli) -> None:
@@ -135,6 +136,6 @@ def test_the_installed_command_finds_modules_in_the_current_folder(cli: Cli) -> 
         env=environment,
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert cli.job(job_id).state == "completed"

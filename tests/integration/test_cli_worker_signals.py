@@ -10,6 +10,8 @@ from tests.support.waiting import PATIENCE
 
 APART = 0.1
 """Seconds between two signals; those closer than 0.05 s are taken for one."""
+SEEN = 2.0
+"""Seconds until a worker has surely seen a signal, where a blocked event loop cannot say so."""
 
 
 def start_job(cli: Cli, kind: str, *arguments: str) -> tuple[Running, str]:
@@ -26,7 +28,7 @@ def test_an_idle_worker_stops_at_once(cli: Cli, number: signal.Signals) -> None:
     worker.send(number)
     done = worker.end()
     assert done.code == 0
-    assert done.err.splitlines()[1:] == ["stopping", "stopped"]
+    assert done.err.splitlines()[1:] == ["stopping", "stopped"], done.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -59,7 +61,7 @@ def test_a_second_signal_ends_at_once(cli: Cli) -> None:
     begun = time.monotonic()
     worker.send(signal.SIGTERM)
     done = worker.end()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20, "the grace is 25 s"
     assert done.code == 130
     assert "ending at once" in done.err
     job = cli.job(job_id)
@@ -73,7 +75,7 @@ def test_one_signal_delivered_twice_is_one(cli: Cli) -> None:
     worker.send(signal.SIGTERM)  # it passes that on as it would its own
     done = worker.end()
     assert done.code == 0
-    assert done.err.splitlines()[1:] == ["stopping", "stopped"]
+    assert done.err.splitlines()[1:] == ["stopping", "stopped"], done.err
 
 
 @pytest.mark.parametrize("kind", ["stubborn", "freeze"])
@@ -81,40 +83,47 @@ def test_a_second_signal_ends_whatever_the_job_does(cli: Cli, kind: str) -> None
     """One ignores its cancellation, the other blocks the event loop."""
     worker, job_id = start_job(cli, kind)
     worker.send(signal.SIGTERM)
-    time.sleep(APART)  # a blocked event loop cannot say that it has seen the signal
+    time.sleep(SEEN)
     begun = time.monotonic()
     worker.send(signal.SIGTERM)
     assert worker.end().code == 130
-    assert time.monotonic() - begun < 8, "2 s, and some more on a busy machine"
+    assert time.monotonic() - begun < 20, "2 s, and not the grace of 25 s"
     assert cli.job(job_id).state in ("queued", "running")
 
 
 @pytest.mark.alone
 def test_a_third_signal_does_not_wait_at_all(cli: Cli) -> None:
-    worker, _ = start_job(cli, "freeze")
-    for _ in range(2):
+    """Not the 2 s of the second, at least once in some tries: a worker that stands still meanwhile
+    takes two signals for one."""
+    for _ in range(4):
+        (cli.folder / "started").unlink(missing_ok=True)
+        worker, _ = start_job(cli, "freeze")
+        worker.send(signal.SIGINT)
+        time.sleep(SEEN)
         worker.send(signal.SIGINT)
         time.sleep(APART)
-    worker.send(signal.SIGINT)
-    begun = time.monotonic()
-    assert worker.end().code == 130
-    assert time.monotonic() - begun < 1.5
+        worker.send(signal.SIGINT)
+        begun = time.monotonic()
+        assert worker.end().code == 130
+        if time.monotonic() - begun < 1.5:
+            return
+    pytest.fail("it waited each time")
 
 
 @pytest.mark.parametrize("kind", ["block", "executor"])
 def test_a_thread_that_does_not_return_does_not_keep_the_process(cli: Cli, kind: str) -> None:
     worker, job_id = start_job(cli, kind, "--grace", "0")
     worker.send(signal.SIGTERM)
-    assert worker.end(timeout=20).code == 0
+    assert worker.end(timeout=40).code == 0, "the thread takes 60 s"
     job = cli.job(job_id)
     assert (job.state, job.attempts) == ("queued", 0)
 
 
 def test_json_says_what_a_stop_waits_for(cli: Cli) -> None:
-    worker, _ = start_job(cli, "hold", "--json", "--grace", "9")
+    worker, _ = start_job(cli, "hold", "--json", "--grace", "50")
     worker.send(signal.SIGTERM)
     worker.said("stopping")
     (cli.folder / "gate").touch()
     events = worker.end().lines
     assert [event["event"] for event in events] == ["started", "stopping", "stopped"]
-    assert events[1] == {"event": "stopping", "grace_seconds": 9.0, "running": 1}
+    assert events[1] == {"event": "stopping", "grace_seconds": 50.0, "running": 1}

@@ -3,9 +3,9 @@
 import signal
 from collections import Counter
 
-from penstock import JobState, Penstock
+from penstock import Job, JobState, Penstock
 from tests.support.processes import Farm, Held, WorkerProcess
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 JOBS = 2000
 KILLS = 4
@@ -15,15 +15,25 @@ async def count(app: Penstock, state: JobState) -> int:
     return sum(kind.states.get(state, 0) for kind in await app.counts())
 
 
-async def freeze_while_prefetching(farm: Farm, worker: WorkerProcess) -> Held:
-    """Stop `worker` at a moment when it runs jobs and holds others it claimed ahead."""
+async def enqueue(app: Penstock, count: int) -> list[Job]:
+    return await app.enqueue_many("work", [{"n": n, "seconds": 0.01} for n in range(count)])
+
+
+async def freeze_while_prefetching(
+    farm: Farm, app: Penstock, worker: WorkerProcess, jobs: list[Job]
+) -> Held:
+    """Stop `worker` at a moment when it runs jobs and holds others it claimed ahead, and more are
+    queued. Those who work on may have done all by then: there are more for the next try."""
 
     async def caught() -> Held | None:
         await farm.freeze(worker)
         held = farm.held(worker)
-        if held.started and held.waiting:
+        left = await count(app, JobState.QUEUED)
+        if held.started and held.waiting and left:
             return held
         worker.send(signal.SIGCONT)
+        if left < JOBS / 10:
+            jobs.extend(await enqueue(app, JOBS // 2))
         return None
 
     return await until(caught, "jobs that run and jobs claimed ahead")
@@ -32,11 +42,14 @@ async def freeze_while_prefetching(farm: Farm, worker: WorkerProcess) -> Held:
 async def test_every_job_is_recorded_once_though_a_worker_is_killed_again_and_again(
     farm: Farm,
 ) -> None:
+    farm.settings["lease_seconds"] = (
+        600.0  # who is frozen, or stands still by itself, keeps its jobs
+    )
     crashes: Counter[str] = Counter()
     only_prefetched: set[str] = set()
     async with farm.app() as app:
-        jobs = await app.enqueue_many("work", [{"n": n, "seconds": 0.01} for n in range(JOBS)])
-        victim = await farm.start(lease_seconds=60.0)  # it is frozen while others look at it
+        jobs = await enqueue(app, JOBS)
+        victim = await farm.start()
         await farm.start()
         for kill in range(1, KILLS + 1):
             done = kill * JOBS // (KILLS + 2)
@@ -45,14 +58,13 @@ async def test_every_job_is_recorded_once_though_a_worker_is_killed_again_and_ag
                 return await count(app, JobState.COMPLETED) >= done
 
             await until(enough, f"{done} jobs to be done")
-            held = await freeze_while_prefetching(farm, victim)
-            assert await count(app, JobState.QUEUED) > 0, "killed too late to show anything"
+            held = await freeze_while_prefetching(farm, app, victim, jobs)
             crashes.update(held.started)
             only_prefetched |= held.waiting
             await victim.kill()
-            victim = await farm.start(lease_seconds=60.0)
-        await app.drain(timeout=60)
-        rows = await app.jobs(limit=JOBS + 1)
+            victim = await farm.start()
+        await app.drain(timeout=PATIENCE)
+        rows = await app.jobs(limit=len(jobs) + 1)
 
     assert {job.id for job in rows} == {job.id for job in jobs}
     assert {job.state for job in rows} == {JobState.COMPLETED}
@@ -74,7 +86,7 @@ async def test_every_job_is_recorded_once_though_a_worker_is_killed_again_and_ag
 async def test_what_a_killed_worker_held_is_taken_over_long_before_its_lease_ends(
     farm: Farm,
 ) -> None:
-    farm.settings["lease_seconds"] = 60.0
+    farm.settings["lease_seconds"] = 600.0
     gate = farm.folder / "gate"
     async with farm.app() as app:
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
@@ -83,7 +95,7 @@ async def test_what_a_killed_worker_held_is_taken_over_long_before_its_lease_end
         await victim.kill()
         gate.touch()
         await farm.start()
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
         rows = [await app.get(job.id) for job in jobs]
     assert [job.attempts for job in rows] == [2] * 4
     assert farm.side.runs() == {job.id: 2 for job in jobs}
@@ -111,7 +123,7 @@ async def test_jobs_with_a_crash_on_their_record_follow_each_other_without_a_pau
     farm: Farm,
 ) -> None:
     # No look at the queue without a reason: the next one must be taken when the last one ends.
-    farm.settings.update(poll_seconds=60.0, lease_seconds=60.0)
+    farm.settings.update(poll_seconds=600.0, lease_seconds=600.0)
     gate = farm.folder / "gate"
     async with farm.app() as app:
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
@@ -121,5 +133,5 @@ async def test_jobs_with_a_crash_on_their_record_follow_each_other_without_a_pau
         gate.touch()
         await farm.start()
         for job in jobs:
-            done = await app.wait(job.id, timeout=60)
+            done = await app.wait(job.id, timeout=PATIENCE)
             assert (done.state, done.attempts) == (JobState.COMPLETED, 2)

@@ -15,6 +15,7 @@ from penstock.adapters.redis.address import parse
 from penstock.model.ids import new_id
 from tests.support.processes import Farm
 from tests.support.servers import redis_url
+from tests.support.waiting import PATIENCE, until
 
 COUNT = 200
 SECRET = "the-secret"
@@ -61,9 +62,9 @@ async def test_damaged_rows_are_dead_letters_and_all_others_run(
         with caplog.at_level(logging.DEBUG):
             async with app.running():
                 for n in sorted(set(range(COUNT)) - bad):
-                    assert (await app.wait(jobs[n].id, 30)).state is JobState.COMPLETED
+                    assert (await app.wait(jobs[n].id, PATIENCE)).state is JobState.COMPLETED
                 for n in sorted(bad):
-                    dead = await app.wait(jobs[n].id, 30)
+                    dead = await app.wait(jobs[n].id, PATIENCE)
                     assert dead.error is not None
                     assert (dead.state, dead.error["type"]) == (JobState.FAILED, "DamagedRow")
         assert ran == set(range(COUNT)) - bad
@@ -75,7 +76,7 @@ async def test_damaged_rows_are_dead_letters_and_all_others_run(
         left = 0 if column == "history" else len(bad)
         assert await app.redrive() == len(bad)
         async with app.running():
-            await app.drain(30)
+            await app.drain(PATIENCE)
         assert await app.discard() == left
 
 
@@ -88,7 +89,7 @@ async def test_payload_that_is_no_json_fails_alone(farm: Farm, stored: bytes) ->
         jobs = await app.enqueue_many("work", payloads())
         damage(farm, "payload", stored, [jobs[7].id])
         async with app.running():
-            await app.drain(30)
+            await app.drain(PATIENCE)
         assert ran == set(range(COUNT)) - {7}
         (dead,) = await app.dead_letters()
         assert dead.id == jobs[7].id
@@ -99,11 +100,13 @@ async def test_unreadable_deadline_row_holds_up_no_other(farm: Farm) -> None:
     app = farm.bare()
     register(app, set())
     async with app:
-        jobs = await app.enqueue_many("work", payloads(), deadline=time.time() + 0.05)
+        deadline = time.time() + 2
+        jobs = await app.enqueue_many("work", payloads(), deadline=deadline)
         damage(farm, "history", b"[{", [jobs[3].id])
+        await until(lambda: time.time() > deadline, "their time to be over")
         async with app.running():
             for job in jobs:
-                assert (await app.wait(job.id, 30)).state.finished
+                assert (await app.wait(job.id, PATIENCE)).state.finished
 
 
 @pytest.mark.parametrize("flavour", ["redis", "valkey"])
@@ -122,7 +125,7 @@ async def test_damaged_payload_on_redis_fails_alone(flavour: str) -> None:
             server.hset(f"{tag}:payloads", seq, NO_TEXT)
         assert len(await app.jobs(limit=COUNT)) == COUNT
         async with app.running():
-            await app.drain(30)
+            await app.drain(PATIENCE)
         (dead,) = await app.dead_letters()
         assert dead.error is not None
         assert (dead.id, dead.error["type"]) == (jobs[7].id, "DamagedRow")

@@ -22,6 +22,7 @@ from tests.support.embedder import EmbedderServer
 from tests.support.gcs_server import GcsServer
 from tests.support.server import Answer, CountingServer
 from tests.support.servers import free_port
+from tests.support.waiting import PATIENCE
 
 KEY = "sk-do-not-show-this"
 
@@ -139,7 +140,7 @@ def test_documents_of_another_model_are_a_warning(clinic: Clinic, embedder: Embe
         documents = app.documents
         async with app.running():
             await documents.add(page)
-            await app.drain(timeout=30)
+            await app.drain(timeout=PATIENCE)
 
     page = clinic.folder / "sluice.txt"
     page.write_text("A sluice is a gate.")
@@ -210,7 +211,7 @@ def case(folder: Path) -> Case:
 
 async def test_a_check_that_hangs_or_fails_hides_no_other(tmp_path: Path) -> None:
     async def hangs(case: Case) -> list[Diagnosis]:
-        await in_thread(time.sleep, 30)
+        await in_thread(time.sleep, 60)
         return []
 
     async def fails(case: Case) -> list[Diagnosis]:
@@ -222,7 +223,7 @@ async def test_a_check_that_hangs_or_fails_hides_no_other(tmp_path: Path) -> Non
     began = time.monotonic()
     checks = [Check("a", hangs), Check("b", fails), Check("c", is_fine)]
     a, b, c = await run(case(tmp_path), checks, seconds=0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert (a.status, a.found) == ("broken", "no answer within 0.2 s")
     assert (b.status, b.found) == ("broken", "could not be looked at: ZeroDivisionError: oh")
     assert c.status == "ok"

@@ -11,6 +11,7 @@ import pytest
 from penstock import JobContext, Penstock, PermanentError
 from penstock.api.attention import QueueOutlook, needs_attention
 from penstock.cli import main
+from penstock.doctor import http_server as serving
 from penstock.doctor import queue as work
 from penstock.doctor.finding import Diagnosis
 from penstock.ports.lanes import LaneInfo
@@ -21,6 +22,7 @@ from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer, as_json
 from tests.support.servers import free_port
 from tests.support.serving import Host
+from tests.support.waiting import PATIENCE
 
 KEY = "sk-do-not-show-this"
 
@@ -144,7 +146,10 @@ def test_providers_without_key_or_contact_are_told(clinic: Clinic) -> None:
 # The server, and what goes on
 
 
-def test_a_port_of_another_program_is_broken(clinic: Clinic) -> None:
+def test_a_port_of_another_program_is_broken(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "ANSWER_SECONDS", 0.5)  # it never answers
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         clinic.config(f"server: {{port: {port}}}\n")
@@ -184,7 +189,7 @@ def test_new_dead_letters_and_lonely_kinds_are_warnings(clinic: Clinic) -> None:
 
         async with app.running():
             job = await app.enqueue("doomed")
-            await app.wait(job.id, timeout=30)
+            await app.wait(job.id, timeout=PATIENCE)
             await app.enqueue("nobody")
             report = await asyncio.to_thread(clinic.ask, "sqlite:///jobs.db")
         report.says("dead letters", "warning", "doomed: PermanentError", "dead-letters groups")

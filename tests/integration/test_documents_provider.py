@@ -12,7 +12,7 @@ from penstock import Job, JobContext, JobState, Penstock
 from penstock.model.finding import Finding
 from penstock.research.merge import merge
 from penstock.research.providers import open_providers
-from tests.support.desk import error_of
+from tests.support.handler_app import error_of
 from tests.support.shelf import SOON, Shelf, completed
 
 MILLS = "Water wheels turn millstones by way of wooden gears. " * 20

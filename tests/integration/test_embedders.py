@@ -27,6 +27,7 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.embedder import Embedder
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer, as_json
+from tests.support.waiting import PATIENCE
 
 TEXTS = ["one", "two"]
 
@@ -52,7 +53,7 @@ def server() -> Iterator[CountingServer]:
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=10) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client:
         yield client
 
 

@@ -17,7 +17,7 @@ from tests.conformance.support import BACKENDS
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import PATIENCE, look_on, until
-from tests.support.windows import least_gap, most_at_once, most_in_window
+from tests.support.windows import most_at_once
 
 QUEUES = ["sqlite", "postgres", "redis"]
 FREE: dict[str, Any] = {"min_interval_seconds": 0.0, "max_parallel": 100}
@@ -91,11 +91,12 @@ async def test_requests_in_a_slow_lane_are_each_made_once(
                 await ask
 
     slow = {"min_interval_seconds": 0.2, "max_parallel": 2}
+    begun = time.monotonic()
     async with (app := app_with(farm, work, lanes={"slow": slow})), app.running():
         assert ended_well(await run(app))
         await slots_free(app)
     assert len(server.arrivals("/slow")) == 8
-    assert max(server.arrivals("/slow")) - min(server.arrivals("/slow")) > 6 * 0.2
+    assert max(server.arrivals("/slow")) - begun > 7 * 0.2
 
 
 async def test_two_requests_to_one_host_just_work(farm: Farm, server: CountingServer) -> None:
@@ -118,23 +119,26 @@ async def test_lane_of_three_seconds_and_one_at_a_time_serves_a_job_to_its_end(
             await ctx.http.get(server.url("/page"), lane="scholar")
 
     lane = {"min_interval_seconds": 1.5, "max_parallel": 1}
+    begun = time.monotonic()
     async with (app := app_with(farm, work, lanes={"scholar": lane})), app.running():
         assert ended_well(await run(app))
+    # Each is at least so long after the first was asked for; one may be slow to arrive.
     assert len(server.arrivals("/page")) == 3
-    assert least_gap(server.arrivals("/page")) >= 1.45
+    for n, arrived in enumerate(server.arrivals("/page")):
+        assert arrived - begun > 1.5 * n
 
 
 @pytest.mark.parametrize("queue", QUEUES)
 async def test_a_hundred_at_once_take_the_time_that_the_rate_says(
     queue: str, tmp_path: Path
 ) -> None:
-    farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path))
+    farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path), lease_seconds=60.0)
     starts: list[float] = []
     asked = 0
 
     async def one(ctx: JobContext) -> None:
         async with ctx.lanes.permit("fast"):
-            starts.append(time.time())
+            starts.append(time.monotonic())
 
     async def work(ctx: JobContext) -> None:
         await asyncio.gather(*(one(ctx) for _ in range(100)))
@@ -150,13 +154,13 @@ async def test_a_hundred_at_once_take_the_time_that_the_rate_says(
             return await permits(requests)
 
         member.permits = counted  # type: ignore[method-assign]
+        begun = time.monotonic()
         done = await run(app)
     assert ended_well(done)
     assert len(starts) == 100
-    # A start may be noted late, and the next one on time.
-    assert most_in_window(starts, 0.9) <= 100
-    assert 0.95 < max(starts) - min(starts) < 10, "the rate, and what a busy machine adds"
-    assert asked < 1000, "those behind do not ask again with each that is served"
+    assert all(at - begun > 0.0099 * n for n, at in enumerate(starts)), "not before their turn"
+    assert max(starts) - begun < 30, "the rate, and what a busy machine adds"
+    assert asked < 2500, "those behind do not ask again with each that is served"
 
 
 async def test_own_lane_is_given_to_no_more_requests_than_it_has_slots(
@@ -210,9 +214,10 @@ async def test_two_jobs_that_want_each_others_lane_both_finish(queue: str, tmp_p
         await asyncio.sleep(0.05)
         inside[lane] -= 1
 
-    app = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path)).bare(lanes={"a": ONE, "b": ONE})
+    farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path), lease_seconds=60.0)
+    app = farm.bare(lanes={"a": ONE, "b": ONE})
 
-    @app.job("cross", lane=lambda payload: payload["own"], timeout=20)
+    @app.job("cross", lane=lambda payload: payload["own"], timeout=PATIENCE)
     async def cross(ctx: JobContext, own: str, other: str, first: bool) -> None:
         if first:
             await both.wait()
@@ -238,8 +243,8 @@ async def test_waiting_does_not_count_toward_the_timeout(
         for _ in range(4):
             await ctx.http.get(server.url("/slow"), lane="slow")
 
-    slow = {"min_interval_seconds": 0.5, "max_parallel": 1}
-    app = app_with(farm, work, lanes={"slow": slow}, timeout=1.0, max_retries=0)
+    slow = {"min_interval_seconds": 1.5, "max_parallel": 1}
+    app = app_with(farm, work, lanes={"slow": slow}, timeout=4.0, max_retries=0)
     async with app, app.running():
         done = await run(app)
         assert ended_well(done), done.error
@@ -346,7 +351,7 @@ async def test_job_that_waits_holds_no_worker(farm: Farm, work: Any) -> None:
             free = await app.enqueue("noop")
             assert (await app.wait(free.id, timeout=PATIENCE)).state is JobState.COMPLETED
         await end_well(app, jobs)
-        assert len(engine.workers) == 1
+        await until(lambda: len(engine.workers) == 1, "the worker that was lent to end")
 
 
 async def test_jobs_that_have_waited_run_no_more_at_a_time_than_there_are_workers(
@@ -360,7 +365,7 @@ async def test_jobs_that_have_waited_run_no_more_at_a_time_than_there_are_worker
             pass
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.03)
         running -= 1
 
     some = {"min_interval_seconds": 0.01, "max_parallel": 20}
@@ -447,10 +452,10 @@ async def test_jobs_in_line_and_requests_that_wait_both_get_their_turns(
         line = await app.enqueue_many("in_line", [None] * 100)  # a request has its turn after ~5
         other = await app.enqueue("outside")
         async with app.running():
-            await app.wait(other.id, timeout=PATIENCE)
-            meanwhile = order.count("line")
-            for job in line:
+            for job in (other, *line):
                 await app.wait(job.id, timeout=PATIENCE)
+    last = max(n for n, who in enumerate(order) if who == "permit")
+    meanwhile = order[:last].count("line")
     assert meanwhile < len(line), "the line did not go first throughout"
     assert meanwhile >= 3, "nor did the requests"
 
@@ -514,7 +519,7 @@ async def test_own_time_limit_around_a_permit_leaves_the_job_its_slot_and_its_wo
     async with app, app.running() as engine:
         async with taken(app, engine):
             assert (await run(app)).result is True
-        assert len(engine.workers) == 1
+        await until(lambda: len(engine.workers) == 1, "the worker that was lent to end")
         await slots_free(app)
 
 
@@ -533,12 +538,15 @@ async def test_job_that_tries_a_lane_in_trouble_makes_its_requests_one_after_ano
                 ask.cancel()
             await asyncio.gather(*asks, return_exceptions=True)
 
-    own = {**FREE, "breaker_first_seconds": 0.3, "breaker_cap_seconds": 0.3}
+    own = {**FREE, "breaker_first_seconds": 1.0, "breaker_cap_seconds": 1.0}
     async with (app := app_with(farm, work, "own", lanes={"own": own})), app.running():
         jobs = await app.enqueue_many("work", [None] * 2)
 
         async def is_open() -> bool:
-            return any(lane.breaker == "open" for lane in await app.lane_infos())
+            """And no request is under way."""
+            states = {(await app.get(job.id)).state for job in jobs}
+            lanes = [lane for lane in await app.lane_infos() if lane.breaker == "open"]
+            return states == {JobState.QUEUED} and bool(lanes)
 
         await until(is_open, "the breaker to open")
         server.answers["/own"] = Answer(200, delay=0.05)

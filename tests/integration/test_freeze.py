@@ -9,19 +9,19 @@ from tests.support.processes import Farm
 from tests.support.waiting import PATIENCE, until
 
 LEASE = 3.0
-"""Also on a busy machine only a process that stands still goes so long without renewing it."""
+"""Of a process that stands still."""
 
 
 @pytest.fixture(autouse=True)
 def _lease(farm: Farm) -> None:
-    farm.settings["lease_seconds"] = LEASE
+    farm.settings["lease_seconds"] = 600.0
 
 
 async def test_what_a_thawed_process_has_to_say_about_lost_jobs_is_refused(farm: Farm) -> None:
     gate = farm.folder / "gate"
     async with farm.app() as app:
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
-        frozen = await farm.start()
+        frozen = await farm.start(lease_seconds=LEASE)
         await until(lambda: len(farm.side.notes()) == 4, "four jobs to run")
         await farm.freeze(frozen)
         gate.touch()
@@ -53,9 +53,9 @@ async def test_a_late_outcome_that_reaches_the_queue_is_refused_and_said_so(farm
     gate = farm.folder / "gate"
     async with farm.app() as app:
         job = await app.enqueue("gated", {"gate": str(gate)})
-        # Its first renewal would be due in 20 s: so it hears of its loss from the queue, when
+        # Its first renewal would be due in 200 s: so it hears of its loss from the queue, when
         # it brings its outcome.
-        slow = await farm.start(lease_seconds=60.0)
+        slow = await farm.start()
         await until(farm.side.notes, "the job to run")
         lapse = "UPDATE processes SET lease_until = 1 WHERE pid = ?"
         await farm.freeze(slow)
@@ -76,7 +76,7 @@ async def test_a_process_frozen_alone_finishes_its_jobs_when_it_thaws(farm: Farm
     gate = farm.folder / "gate"
     async with farm.app() as app:
         jobs = await app.enqueue_many("gated", [{"gate": str(gate)}] * 4)
-        frozen = await farm.start()
+        frozen = await farm.start(lease_seconds=LEASE)
         await until(lambda: len(farm.side.notes()) == 4, "four jobs to run")
         await farm.freeze(frozen)
 
@@ -96,9 +96,10 @@ async def test_a_process_frozen_alone_finishes_its_jobs_when_it_thaws(farm: Farm
 async def test_a_handler_that_blocks_the_event_loop_for_two_leases_is_run_once(
     farm: Farm,
 ) -> None:
+    lease = 8.0  # a machine that stands still for 5 s does not end it
     async with farm.app() as app:
-        job = await app.enqueue("blocking", {"seconds": 2 * LEASE})
-        first = await farm.start(kinds=["blocking"])
+        job = await app.enqueue("blocking", {"seconds": 2 * lease})
+        first = await farm.start(kinds=["blocking"], lease_seconds=lease)
         await until(farm.side.notes, "the job to run")
         second = await farm.start(kinds=["blocking"])
         done = await app.wait(job.id, timeout=PATIENCE)

@@ -14,14 +14,14 @@ from penstock import (
     Unavailable,
 )
 from penstock.model.lane import LaneConfig
-from tests.support.desk import TenantView, error_of
+from tests.support.handler_app import HandlerApp, error_of
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import until
 
 
 async def test_answer_comes_with_its_body_read_and_decoded(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     body = gzip.compress(b'{"n": 1}')
     server.answers["/a"] = Answer(headers={"content-encoding": "gzip", "x-kept": "1"}, body=body)
@@ -37,7 +37,7 @@ async def test_answer_comes_with_its_body_read_and_decoded(
 
 
 async def test_what_a_server_wants_remembered_is_not_sent_by_the_next_job(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(headers={"set-cookie": "session=of-the-first; Path=/"})
 
@@ -54,7 +54,7 @@ async def test_read_is_tried_again_briefly_with_a_permit_each(
     farm: Farm, server: CountingServer, fault: Answer
 ) -> None:
     lanes = {"api": LaneConfig(min_interval_seconds=0.0, max_parallel=1, requests_per_day=100)}
-    desk = TenantView(farm, lanes=lanes)
+    desk = HandlerApp(farm, lanes=lanes)
     server.answers["/"] = fault
 
     async def heal() -> None:
@@ -73,7 +73,7 @@ async def test_read_is_tried_again_briefly_with_a_permit_each(
     assert desk.use_of("api") == 3
 
 
-async def test_read_is_not_tried_for_ever(desk: TenantView, server: CountingServer) -> None:
+async def test_read_is_not_tried_for_ever(desk: HandlerApp, server: CountingServer) -> None:
     server.answers["/"] = Answer(503)
 
     async def work(ctx: JobContext) -> None:
@@ -86,7 +86,7 @@ async def test_read_is_not_tried_for_ever(desk: TenantView, server: CountingServ
 
 @pytest.mark.parametrize("fault", [Answer(503), Answer(500), Answer(reset=True)])
 async def test_write_is_never_tried_again(
-    desk: TenantView, server: CountingServer, fault: Answer
+    desk: HandlerApp, server: CountingServer, fault: Answer
 ) -> None:
     server.answers["/"] = fault
 
@@ -100,7 +100,7 @@ async def test_write_is_never_tried_again(
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 async def test_other_writes_are_never_tried_again(
-    desk: TenantView, server: CountingServer, method: str
+    desk: HandlerApp, server: CountingServer, method: str
 ) -> None:
     server.answers["/"] = Answer(503)
 
@@ -113,7 +113,7 @@ async def test_other_writes_are_never_tried_again(
 
 @pytest.mark.parametrize("status", [400, 404, 409, 422])
 async def test_4xx_is_the_end_and_says_nothing_of_the_lane(
-    desk: TenantView, server: CountingServer, status: int
+    desk: HandlerApp, server: CountingServer, status: int
 ) -> None:
     server.answers["/"] = Answer(status)
 
@@ -135,7 +135,7 @@ REFUSAL = b'{"error": {"message": "maximum context length is 8192 tokens"}, "api
     ("status", "how"), [(400, "whole"), (400, "streamed"), (401, "whole"), (500, "whole")]
 )
 async def test_error_carries_what_the_server_said(
-    desk: TenantView, server: CountingServer, status: int, how: str
+    desk: HandlerApp, server: CountingServer, status: int, how: str
 ) -> None:
     headers = {"x-request-id": "r1", "set-cookie": "session=word"}
     server.answers["/"] = Answer(status, headers=headers, body=REFUSAL)
@@ -167,7 +167,7 @@ async def test_error_carries_what_the_server_said(
 
 
 async def test_body_of_an_error_is_kept_up_to_4_kib(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(404, body="é".encode() * 100_000)
 
@@ -182,7 +182,7 @@ async def test_body_of_an_error_is_kept_up_to_4_kib(
 
 
 async def test_line_of_the_handler_is_kept_where_a_request_fails(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(400)
 
@@ -197,7 +197,7 @@ async def test_line_of_the_handler_is_kept_where_a_request_fails(
 
 
 async def test_body_over_the_limit_is_refused_whatever_its_length_is_said_to_be(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     bomb = gzip.compress(b"0" * 5_000_000)
     server.answers["/bomb"] = Answer(headers={"content-encoding": "gzip"}, body=bomb)
@@ -217,7 +217,7 @@ async def test_body_over_the_limit_is_refused_whatever_its_length_is_said_to_be(
     assert all("over 100,000 bytes" in said for said in done.result)
 
 
-async def test_body_at_the_limit_is_read(desk: TenantView, server: CountingServer) -> None:
+async def test_body_at_the_limit_is_read(desk: HandlerApp, server: CountingServer) -> None:
     server.answers["/"] = Answer(body=b"0" * 1000)
 
     async def work(ctx: JobContext) -> int:
@@ -238,7 +238,7 @@ async def test_body_at_the_limit_is_read(desk: TenantView, server: CountingServe
     ],
 )
 async def test_address_that_is_none_is_the_end_of_the_job(
-    desk: TenantView, server: CountingServer, url: str
+    desk: HandlerApp, server: CountingServer, url: str
 ) -> None:
     async def work(ctx: JobContext) -> None:
         await ctx.http.get(url)

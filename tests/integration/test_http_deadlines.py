@@ -3,19 +3,18 @@
 import asyncio
 import time
 
-import pytest
-
 from penstock import JobContext, JobState
 from penstock.model.lane import LaneConfig
-from tests.support.desk import LANES, TenantView, error_of
+from tests.support.handler_app import LANES, HandlerApp, error_of
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 
-pytestmark = pytest.mark.alone
+IN_TIME = 30.0
+"""Nothing else would end these before minutes have passed."""
 
 
 async def test_hanging_server_ends_the_job_at_its_timeout(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
 
@@ -26,11 +25,11 @@ async def test_hanging_server_ends_the_job_at_its_timeout(
     done = await desk.run(work, timeout=0.5)
     assert done.state is JobState.FAILED
     assert error_of(done)[0] in ("Unavailable", "JobTimeout")
-    assert 0.4 <= time.monotonic() - start <= 2.0
+    assert 0.4 <= time.monotonic() - start <= IN_TIME
 
 
 async def test_hanging_server_ends_the_job_at_its_deadline(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
 
@@ -38,14 +37,14 @@ async def test_hanging_server_ends_the_job_at_its_deadline(
         await ctx.http.get(server.url("/"))
 
     start = time.monotonic()
-    done = await desk.run(work, deadline=0.5, max_retries=3)
+    done = await desk.run(work, deadline=3.0, max_retries=3)
     assert done.state is JobState.FAILED
-    assert time.monotonic() - start <= 2.0
-    assert len(server.hits) == 1
+    assert time.monotonic() - start <= IN_TIME
+    assert len(server.hits) <= 1, "none, if the machine stood still until then"
 
 
 async def test_body_that_trickles_in_does_not_outlive_the_timeout(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     """Each part comes in time; all of them do not."""
 
@@ -69,7 +68,7 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
         start = time.monotonic()
         done = await desk.run(work, timeout=0.5)
         assert done.state is JobState.FAILED
-        assert time.monotonic() - start <= 2.0
+        assert time.monotonic() - start <= IN_TIME
     finally:
         trickler.close()
         for task, writer in handlers:
@@ -79,7 +78,7 @@ async def test_body_that_trickles_in_does_not_outlive_the_timeout(
 
 async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingServer) -> None:
     lane = LaneConfig(min_interval_seconds=0.0, max_parallel=5, timeout_seconds=0.3)
-    desk = TenantView(farm, lanes={"api": lane})
+    desk = HandlerApp(farm, lanes={"api": lane})
     server.answers["/"] = Answer(hang=True)
 
     async def work(ctx: JobContext) -> float:
@@ -88,13 +87,13 @@ async def test_lane_timeout_bounds_every_request(farm: Farm, server: CountingSer
         return 0.0
 
     start = time.monotonic()
-    done = await desk.run(work, timeout=30.0)
+    done = await desk.run(work, timeout=600.0)
     assert done.state is JobState.FAILED
-    assert time.monotonic() - start <= 2.0
+    assert time.monotonic() - start <= IN_TIME
 
 
 async def test_later_requests_get_only_what_is_left_of_the_time(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/slow"] = Answer(delay=0.3)
     server.answers["/hang"] = Answer(hang=True)
@@ -106,11 +105,11 @@ async def test_later_requests_get_only_what_is_left_of_the_time(
     start = time.monotonic()
     done = await desk.run(work, timeout=0.6)
     assert done.state is JobState.FAILED
-    assert 0.5 <= time.monotonic() - start <= 2.0
+    assert 0.5 <= time.monotonic() - start <= IN_TIME
 
 
 async def test_time_that_runs_out_between_requests_is_a_timeout_and_not_the_end(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     """The job's own timeout has passed, not its deadline: another run may be quicker."""
 
@@ -121,7 +120,7 @@ async def test_time_that_runs_out_between_requests_is_a_timeout_and_not_the_end(
             time.sleep(0.01)  # noqa: ASYNC251 (so that nobody can interrupt it before)
         await ctx.http.get(server.url("/"))
 
-    done = await desk.run(work, timeout=0.2, max_retries=2)
+    done = await desk.run(work, timeout=1.0, max_retries=2)
     assert (done.state, done.attempts) == (JobState.COMPLETED, 2)
 
 
@@ -129,13 +128,13 @@ async def test_request_in_another_lane_ends_at_the_timeout_of_that_lane(
     farm: Farm, server: CountingServer
 ) -> None:
     lanes = {**LANES, "brief": LaneConfig(min_interval_seconds=0.0, timeout_seconds=0.3)}
-    desk = TenantView(farm, lanes=lanes)
+    desk = HandlerApp(farm, lanes=lanes)
     server.answers["/"] = Answer(hang=True)
 
     async def work(ctx: JobContext) -> None:
         await ctx.http.post(server.url("/"), lane="brief")
 
     start = time.monotonic()
-    done = await desk.run(work, timeout=30.0)
+    done = await desk.run(work, timeout=600.0)
     assert error_of(done)[0] == "Unavailable"
-    assert time.monotonic() - start <= 3.0
+    assert time.monotonic() - start <= IN_TIME

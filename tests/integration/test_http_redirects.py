@@ -3,12 +3,12 @@
 import pytest
 
 from penstock import JobContext, JobState
-from tests.support.desk import TenantView, error_of
+from tests.support.handler_app import HandlerApp, error_of
 from tests.support.server import CountingServer, redirect
 
 
 async def test_credentials_do_not_follow_a_redirect_to_another_host(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/from"] = redirect(server.url("/to", host="localhost"))
     secret = {"Authorization": "Bearer secret", "Cookie": "session=secret"}
@@ -23,7 +23,7 @@ async def test_credentials_do_not_follow_a_redirect_to_another_host(
 
 
 async def test_redirect_goes_where_it_says_without_the_query_of_the_first_request(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     """A key may stand there, and the new address has a query of its own."""
     server.answers["/from"] = redirect(server.url("/to?page=2", host="localhost"))
@@ -38,7 +38,7 @@ async def test_redirect_goes_where_it_says_without_the_query_of_the_first_reques
     ]
 
 
-async def test_redirect_loop_ends(desk: TenantView, server: CountingServer) -> None:
+async def test_redirect_loop_ends(desk: HandlerApp, server: CountingServer) -> None:
     server.answers["/a"], server.answers["/b"] = redirect("/b"), redirect("/a")
 
     async def work(ctx: JobContext) -> None:
@@ -52,7 +52,7 @@ async def test_redirect_loop_ends(desk: TenantView, server: CountingServer) -> N
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 async def test_write_that_is_redirected_is_followed_by_a_read(
-    desk: TenantView, server: CountingServer, status: int
+    desk: HandlerApp, server: CountingServer, status: int
 ) -> None:
     server.answers["/from"] = redirect("/to", status)
 
@@ -64,7 +64,7 @@ async def test_write_that_is_redirected_is_followed_by_a_read(
 
 
 async def test_307_repeats_the_write_where_it_points(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/from"] = redirect("/to", 307)
 

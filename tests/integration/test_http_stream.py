@@ -3,12 +3,12 @@
 import pytest
 
 from penstock import JobContext
-from tests.support.desk import TenantView, error_of
+from tests.support.handler_app import HandlerApp, error_of
 from tests.support.server import Answer, CountingServer, redirect
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
-async def test_parts_are_there_before_the_end(desk: TenantView, server: CountingServer) -> None:
+async def test_parts_are_there_before_the_end(desk: HandlerApp, server: CountingServer) -> None:
     server.answers["/"] = Answer(parts=[b"one", b"two"], stalls=True)
 
     async def work(ctx: JobContext) -> str:
@@ -19,7 +19,7 @@ async def test_parts_are_there_before_the_end(desk: TenantView, server: Counting
 
 
 async def test_permit_is_held_until_the_block_ends(
-    desk: TenantView, server: CountingServer
+    desk: HandlerApp, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(parts=[b"one"], stalls=True)
 
@@ -51,13 +51,14 @@ async def test_permit_is_held_until_the_block_ends(
     ],
 )
 async def test_trouble_is_raised_as_what_it_means(
-    desk: TenantView, server: CountingServer, answer: Answer, error: str, message: str
+    desk: HandlerApp, server: CountingServer, answer: Answer, error: str, message: str
 ) -> None:
     server.answers["/"] = answer
+    silence = 0.2 if answer.stalls else PATIENCE
 
     async def work(ctx: JobContext) -> None:
         url = server.url("/").replace("//", "//me:s3cret@")
-        async with ctx.http.stream("GET", url, max_bytes=100, silence=0.2) as parts:
+        async with ctx.http.stream("GET", url, max_bytes=100, silence=silence) as parts:
             async for _ in parts:
                 pass
 

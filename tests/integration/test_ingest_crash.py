@@ -11,13 +11,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.support.apps.documents import FETCH_STEPS, STEPS
 
 from penstock import JobState, Penstock
 from penstock.adapters.sqlite.database import sql
 from penstock.documents.jobs import EMBED, PARSE
 from penstock.model.document import DocumentState
 from penstock.ports.queue import JobFilter
+from tests.support.apps.documents import FETCH_STEPS, STEPS
 from tests.support.embedder import EmbedderServer
 from tests.support.server import Answer, CountingServer
 from tests.support.shelf import LANE, SOON, Shelf, completed, failed, shelf_in
@@ -290,5 +290,5 @@ async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) ->
         (job,) = await app.jobs()
     async with shelf.running() as app:
         await completed(app, "a")
-        assert (await app.get(job.id)).state is JobState.COMPLETED
+        assert (await app.wait(job.id, SOON)).state is JobState.COMPLETED
         assert len(await app.jobs(kind=PARSE)) == 1

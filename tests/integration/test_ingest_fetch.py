@@ -1,6 +1,7 @@
 """`corpus.add_url`: documents by their address, accepted at once and fetched by the workers."""
 
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -123,7 +124,8 @@ async def test_original_is_kept_only_where_originals_are(
 async def test_slow_fetch_never_overwrites_what_came_after_it(
     web: Web, site: CountingServer, what: str
 ) -> None:
-    site.answers["/slow"] = Answer(delay=1.0, body=b"long ago")
+    gate = threading.Event()
+    site.answers["/slow"] = Answer(until=gate.is_set, body=b"long ago")
     async with web.running() as app:
         await app.documents.add_url(site.url("/slow"), id="a")
         await until(lambda: site.at("/slow"), "the request")
@@ -134,6 +136,7 @@ async def test_slow_fetch_never_overwrites_what_came_after_it(
                 await app.documents.add_url(site.url("/a"), id="a")
             case _:
                 await app.documents.delete("a")
+        gate.set()
         await app.drain(SOON)
         (late,) = [job for job in await app.jobs(kind=FETCH) if job.result == {"late": True}]
         assert late.state is JobState.COMPLETED

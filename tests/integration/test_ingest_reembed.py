@@ -10,7 +10,7 @@ from penstock.documents.embed_batches import MOST
 from penstock.documents.reembed import REEMBED
 from penstock.ports.queue import JobFilter
 from tests.support.embedder import identity
-from tests.support.shelf import SOON, Shelf, completed
+from tests.support.shelf import LANE, SOON, Shelf, completed
 from tests.support.waiting import until
 
 NEW_NAME = "toy-2"
@@ -21,6 +21,8 @@ TEXT = "\n\n".join(f"Section {n}. " + f"word{n} stands here " * 10 for n in rang
 @pytest.fixture
 async def filled(shelf: Shelf) -> Shelf:
     """Three documents of two tenants, found by the old model; then another is configured."""
+    # Nothing here takes too long, and what is asked for twice is counted.
+    shelf.farm.settings["lanes"] = {"embedder": {**LANE, "timeout_seconds": SOON}}
     async with shelf.running() as app:
         await app.documents.add(TEXT.encode(), id="long")
         await app.documents.add(b"some text", id="short")
@@ -123,6 +125,7 @@ async def test_of_two_processes_that_differ_the_last_one_started_has_its_way(
     # Either process may claim a job that only the other can do, any number of times.
     monkeypatch.setattr(reembed, "LATER_SECONDS", 0.05)
     monkeypatch.setattr(pipeline, "OTHER_SECONDS", 0.05)
+    filled.farm.settings["lease_seconds"] = SOON
     old = filled.embedder.config(filled.farm.folder)
     async with filled.running(config_file=old) as before:
         await before.documents.add(b"an early text", id="early")

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from penstock.model.document import Document
 from tests.support import scans
 from tests.support.scans import MODEL, VisionServer, picture, saved
 from tests.support.shelf import LANE, SOON, Shelf, completed, failed, found
-from tests.support.waiting import until
+from tests.support.waiting import look_on, until
 
 EMAIL, PHONE = "canary.jane@example.com", "010-9876-5432"
 RAW = (EMAIL, PHONE, PHONE.replace("-", ""), "canary", "123-456789")
@@ -172,7 +173,8 @@ async def test_scan_waits_out_a_model_that_is_away(
     looked_at: Shelf, vision: VisionServer, fault: str
 ) -> None:
     vision.fault = fault
-    looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 1.0
+    if fault == "hang":
+        looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 2.0
     async with looked_at.running() as app:
         for name, page in zip("ab", PICTURES, strict=False):
             await app.documents.add(saved(page, "PNG"), id=name)
@@ -284,7 +286,7 @@ async def test_long_document_takes_several_runs_and_no_attempt(
     looked_at: Shelf, vision: VisionServer
 ) -> None:
     vision.delay = 2.0
-    looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 9.0
+    looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = 20.0
     many = [picture(f"Picture {number}") for number in range(6)]
     vision.texts = [f"Page {number}." for number in range(6)]
     async with looked_at.running(max_retries=0) as app:
@@ -298,11 +300,17 @@ async def test_long_document_takes_several_runs_and_no_attempt(
 
 
 async def test_two_requests_at_a_time_at_most(looked_at: Shelf, vision: VisionServer) -> None:
-    vision.delay = 0.2
+    gate = vision.gate = threading.Event()
+    looked_at.farm.settings["lanes"]["llm.ingest"]["timeout_seconds"] = SOON
     async with looked_at.running(max_workers=10) as app:
         for name in "abcdef":
             await app.documents.add(saved(picture(f"The page {name}"), "PNG"), id=name)
         vision.texts = [f"Page {name}" for name in "abcdef"]
+        await until(lambda: len(vision.requests) == 2, "two requests", SOON)
+        await look_on(0.3)
+        assert len(vision.requests) == 2
+        vision.gate, vision.delay = None, 0.2
+        gate.set()
         for name in "abcdef":
             await completed(app, name)
     spans = vision.spans(scans.PATH)
@@ -332,7 +340,7 @@ async def test_change_of_who_reads_makes_a_document_worth_another_look(
 async def test_scan_job_that_was_cancelled_fails_its_document(
     looked_at: Shelf, vision: VisionServer
 ) -> None:
-    vision.delay = 5.0
+    vision.fault = "hang"
     async with looked_at.running() as app:
         await app.documents.add(saved(PICTURES[0], "PNG"), id="a")
         await until(lambda: vision.requests, "the request", SOON)
@@ -350,6 +358,7 @@ async def test_document_that_takes_long_is_not_taken_for_lost(
         await until(lambda: vision.requests, "the request", SOON)
         looked_at.farm.execute("UPDATE documents SET accepted_at = accepted_at - 3600")
         await completed(app, "a")
+        await app.drain(SOON)
         assert [job.state for job in await app.jobs(kind=SCAN)] == [JobState.COMPLETED]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from penstock import JobContext, JobState
-from tests.support.desk import TenantView
+from tests.support.handler_app import HandlerApp
 from tests.support.processes import Farm
 
 SOON = 60.0
 
 
-async def test_last_progress_message_before_the_end_is_stored(desk: TenantView) -> None:
+async def test_last_progress_message_before_the_end_is_stored(desk: HandlerApp) -> None:
     async def work(ctx: JobContext) -> None:
         for n in range(1, 10):
             await ctx.progress(n / 10, f"{n}/10 pages")
@@ -24,7 +24,7 @@ async def test_last_progress_message_before_the_end_is_stored(desk: TenantView) 
 
 
 async def test_log_lines_are_kept_with_the_job_and_told_to_the_process(
-    desk: TenantView, caplog: pytest.LogCaptureFixture
+    desk: HandlerApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)  # what is kept does not depend on it
 
@@ -74,7 +74,7 @@ async def test_sync_handler_and_every_run_of_a_job_can_log(farm: Farm) -> None:
     ]
 
 
-async def test_task_group_of_a_handler_is_stored_with_its_members(desk: TenantView) -> None:
+async def test_task_group_of_a_handler_is_stored_with_its_members(desk: HandlerApp) -> None:
     async def child() -> None:
         raise ValueError("inner problem")
 

@@ -16,7 +16,7 @@ from penstock.intake.run import KafkaIntake, redrive_all
 from penstock.model.document import DocumentState
 from penstock.model.intake import KafkaConfig
 from penstock.ports.queue import JobFilter
-from tests.support.kafka import Cluster, Value, drained, raw, reading
+from tests.support.kafka import PATIENCE, Cluster, Value, drained, raw, reading
 from tests.support.waiting import until
 
 
@@ -199,7 +199,7 @@ async def test_message_whose_reader_died_half_way_is_carried_out_by_the_next(
     app = new_app(url)
     intake = KafkaIntake(app, cluster.config(topic))
     print_of = hashlib.sha256(raw(said) or b"").hexdigest()
-    async with app, asyncio.timeout(30):
+    async with app, asyncio.timeout(PATIENCE):
         begun = time.monotonic()
         dead = ("default", ROUTE, "id:one", print_of, "dead", "made")
         await app.access.begin(*dead, lease_seconds=1.0)
@@ -262,7 +262,7 @@ async def test_member_without_a_partition_drains_at_once(cluster: Cluster, url: 
         idle = await drained(new_app(url), cluster.config(topic))
         assert idle.reader.lines == {}
         cluster.send(topic, jobs(1))
-        await until(lambda: intake.tally.stored == 1, "what the other reads", 30)
+        await until(lambda: intake.tally.stored == 1, "what the other reads", PATIENCE)
 
 
 async def test_only_what_is_accepted_is_carried_out(cluster: Cluster, url: str) -> None:
@@ -330,11 +330,11 @@ async def make_again(cluster: Cluster, url: str) -> None:
     app = new_app(url)
     async with reading(app, cluster.config(topic)) as intake:
         cluster.send(topic, jobs(5))
-        await until(lambda: intake.tally.stored == 5, "the first messages", 30)
+        await until(lambda: intake.tally.stored == 5, "the first messages", PATIENCE)
         cluster.mock.delete(topic)
         cluster.mock.create(topic, 1)
         cluster.send(topic, jobs(3))
-        await until(lambda: intake.tally.stored == 8, "those of the new topic", 30)
+        await until(lambda: intake.tally.stored == 8, "those of the new topic", PATIENCE)
         assert intake.tally.duplicates == 0
     again = await drained(new_app(url), cluster.config(topic))
     assert (again.tally.stored, again.tally.dead_letters) == (0, 0)
@@ -354,14 +354,15 @@ async def test_full_queue_pauses_partitions_until_there_is_room(
 
     async with reading(app, cluster.config(topic, max_queued=40)) as intake:
         paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
-        await until(lambda: "messages wait" in caplog.text, "a full queue", 30)
-        await until(paused, "a pause", 30)
+        await until(lambda: "messages wait" in caplog.text, "a full queue", PATIENCE)
+        await until(paused, "a pause", PATIENCE)
         # The count does not know of one that the other partition stores at that moment.
-        await until(lambda: intake.tally.stored >= 40, "what there is room for", 30)
+        await until(lambda: intake.tally.stored >= 40, "what there is room for", PATIENCE)
         assert intake.tally.stored <= 41
         async with app.running():
-            await until(lambda: intake.tally.stored == count, "the rest", 60)
-        assert not any(line.paused for line in intake.reader.lines.values())
+            await until(lambda: intake.tally.stored == count, "the rest", PATIENCE)
+        going_on = lambda: not any(line.paused for line in intake.reader.lines.values())  # noqa: E731
+        await until(going_on, "the pauses to end", PATIENCE)
     assert cluster.committed(topic, 2) == [count // 2] * 2
     async with app:
         assert len(await app.jobs(kind="noop", limit=1000)) == count
@@ -374,7 +375,7 @@ async def test_topic_that_is_not_there_is_not_waited_for_by_what_should_end(
     with pytest.raises(IntakeError, match="no-such-topic"):
         await drained(new_app(url), config)
     with pytest.raises(IntakeError, match=r"no-such-topic\.dead"):
-        await asyncio.wait_for(redrive_all(config, asyncio.Event()), 30)
+        await asyncio.wait_for(redrive_all(config, asyncio.Event()), PATIENCE)
 
 
 @pytest.mark.parametrize(

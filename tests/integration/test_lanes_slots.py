@@ -44,25 +44,23 @@ async def test_slot_that_belongs_to_nobody_is_freed_and_told(
     assert slots(farm) == []
 
 
-@pytest.mark.alone
 async def test_slots_of_a_killed_process_are_used_by_others_at_once(farm: Farm) -> None:
     farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
     async with farm.app("laned") as app:
         await app.enqueue_many("hold", [{"lane": "three", "gate": str(farm.gate)}] * 6)
-        victim = await farm.start("laned", lease_seconds=60.0)
+        victim = await farm.start("laned", lease_seconds=600.0)
         await until(lambda: len(farm.side.notes()) == 3, "three jobs to run")
-        other = await farm.start("laned", lease_seconds=60.0)
+        other = await farm.start("laned", lease_seconds=600.0)
         await victim.kill()
-        killed = time.monotonic()
 
         def whole() -> bool:
             return sum(note.pid == other.pid for note in farm.side.notes()) == 3
 
+        # Without waiting for the lease.
         await until(whole, "three jobs to run elsewhere", patience=SOON)
-        assert time.monotonic() - killed < 2.0, "without waiting for the lease"
         assert (await lane_info(app, "three")).in_flight == 3
         farm.gate.touch()
-        await app.drain(timeout=10)
+        await app.drain(timeout=SOON)
     assert slots(farm) == []
 
 
@@ -70,28 +68,27 @@ async def test_permits_of_a_killed_process_are_free_at_once(farm: Farm) -> None:
     farm.settings["lanes"] = {"two": {"min_interval_seconds": 0.0, "max_parallel": 2}}
     async with farm.app("laned") as app:
         await app.enqueue_many("permit", [{"lane": "two", "gate": str(farm.gate)}] * 2)
-        victim = await farm.start("laned", lease_seconds=60.0)
+        victim = await farm.start("laned", lease_seconds=600.0)
         await until(lambda: len(farm.side.notes()) == 2, "both permits to be taken")
-        await farm.start("laned", lease_seconds=60.0)
+        await farm.start("laned", lease_seconds=600.0)
         await victim.kill()
         farm.gate.touch()
         await app.enqueue_many("permit", [{"lane": "two"}] * 4)
-        await app.drain(timeout=10)
+        await app.drain(timeout=SOON)
         jobs = await app.jobs(states=["completed"])
     assert len(jobs) == 6
     assert slots(farm) == []
 
 
-@pytest.mark.alone
 async def test_slots_of_a_frozen_process_are_free_within_the_lease_and_not_before(
     farm: Farm,
 ) -> None:
     farm.settings["lanes"] = {"three": {"min_interval_seconds": 0.0, "max_parallel": 3}}
     async with farm.app("laned") as app:
         await app.enqueue_many("hold", [{"lane": "three", "gate": str(farm.gate)}] * 6)
-        frozen = await farm.start("laned")
+        frozen = await farm.start("laned", lease_seconds=6.0)
         await until(lambda: len(farm.side.notes()) == 3, "three jobs to run")
-        other = await farm.start("laned")
+        other = await farm.start("laned", lease_seconds=600.0)
         await farm.freeze(frozen)
         since = time.monotonic()
 
@@ -99,9 +96,9 @@ async def test_slots_of_a_frozen_process_are_free_within_the_lease_and_not_befor
             return sum(note.pid == other.pid for note in farm.side.notes())
 
         await until(lambda: elsewhere() == 3, "the limit to be whole again", patience=SOON)
-        assert 0.5 <= time.monotonic() - since <= 1.5 + 1.0
+        assert time.monotonic() - since >= 1.0, "it was renewed 2 s ago at most"
         farm.gate.touch()
-        await app.drain(timeout=10)
+        await app.drain(timeout=SOON)
         frozen.send(signal.SIGCONT)
         await until(lambda: "joining again" in frozen.log, "the thawed process to notice")
         assert slots(farm) == [], "nor does it bring its old slots with it"
@@ -117,9 +114,10 @@ async def test_cancelling_waiters_at_random_points_loses_no_slot(farm: Farm) -> 
     )
     dice = random.Random(3)
     most = running = 0
+    full = asyncio.Event()
 
     @app.job("wait", lane=lambda payload: "own" if payload["n"] % 3 == 0 else "narrow")
-    async def wait(ctx: JobContext, n: int) -> None:
+    async def wait(ctx: JobContext, n: int, until_full: bool = False) -> None:
         """In its own lane or, every third, in the narrow one from outside."""
         nonlocal most, running
         if n % 3:
@@ -129,6 +127,10 @@ async def test_cancelling_waiters_at_random_points_loses_no_slot(farm: Farm) -> 
             running += 1
             most = max(most, running)
             try:
+                if until_full:
+                    if running == 3:
+                        full.set()
+                    await full.wait()
                 await asyncio.sleep(dice.random() * 0.05)
             finally:
                 running -= 1
@@ -138,16 +140,16 @@ async def test_cancelling_waiters_at_random_points_loses_no_slot(farm: Farm) -> 
         for job in dice.sample(jobs, len(jobs)):
             await asyncio.sleep(dice.random() * 0.008)
             await app.cancel(job.id)
-        await app.drain(timeout=10)
+        await app.drain(timeout=SOON)
         states = {job.state for job in await app.jobs(limit=400)}
         assert states <= {JobState.COMPLETED, JobState.CANCELLED}
         await until(lambda: slots(farm) == [], "every slot to be given back", patience=SOON)
         assert (await lane_info(app, "narrow")).in_flight == 0
         assert most <= 3
-        more = await app.enqueue_many("wait", [{"n": 0}] * 30)
+        more = await app.enqueue_many("wait", [{"n": 0, "until_full": True}] * 30)
         for job in more:
-            assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
-    assert most == 3, "the lane still grants all it has"
+            assert (await app.wait(job.id, timeout=SOON)).state is JobState.COMPLETED
+    assert most == 3, "the lane still grants all it has, and no more"
 
 
 async def test_stopping_hands_back_what_waits_for_its_start_and_frees_its_slots(

@@ -29,15 +29,15 @@ async def two_members(
     """`app` running, and a second member that takes over from it when its lease is made to
     run out. Renewals are far apart, so that it happens when the test wants it to."""
     app.job("work")(work)
-    other = farm.bare(lease_seconds=60.0)
+    other = farm.bare(lease_seconds=600.0)
     other.job("other")(work)
     async with app.running() as orchestrator, other.running():
         mine = next(p.id for p in await app.processes() if "work" in p.kinds)
 
         async def lapse() -> None:
-            farm.execute("UPDATE processes SET lease_until = 1 WHERE id = ?", mine)
-
             async def ended() -> bool:
+                # Again and again: it may be renewed at any time, because its status has changed.
+                farm.execute("UPDATE processes SET lease_until = 1 WHERE id = ?", mine)
                 return mine not in {p.id for p in await app.processes()}
 
             await until(ended, "the membership to be ended by the other member")
@@ -59,7 +59,7 @@ async def does_new_work(app: Penstock, orchestrator: JobOrchestrator) -> None:
 async def test_a_job_taken_back_while_its_old_run_still_cleans_up_is_recorded_once(
     farm: Farm,
 ) -> None:
-    app = farm.bare(max_workers=3, lease_seconds=60.0)
+    app = farm.bare(max_workers=3, lease_seconds=600.0)
     runs: list[int] = []
     leave, cleaned_up = asyncio.Event(), asyncio.Event()
 
@@ -88,7 +88,7 @@ async def test_a_job_taken_back_while_its_old_run_still_cleans_up_is_recorded_on
 
 
 async def test_counters_of_a_new_membership_start_again(farm: Farm) -> None:
-    app = farm.bare(lease_seconds=60.0)
+    app = farm.bare(lease_seconds=600.0)
     async with two_members(farm, app) as (orchestrator, lapse):
         for _ in range(5):
             await app.wait((await app.enqueue("work")).id, timeout=SOON)
@@ -101,7 +101,7 @@ async def test_counters_of_a_new_membership_start_again(farm: Farm) -> None:
 async def test_joining_again_outlasts_a_queue_that_cannot_be_reached(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = farm.bare(lease_seconds=60.0, reconnect_first_seconds=0.01)
+    app = farm.bare(lease_seconds=600.0, reconnect_first_seconds=0.01)
     failures = 0
     async with two_members(farm, app) as (orchestrator, lapse):
         queue = app.queue
@@ -155,7 +155,7 @@ async def test_a_sign_off_that_fails_closes_no_file_twice(
 async def test_stopping_while_joining_again_ends_cleanly(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = farm.bare(lease_seconds=60.0)
+    app = farm.bare(lease_seconds=600.0)
     async with two_members(farm, app) as (orchestrator, lapse):
         queue = app.queue
         assert isinstance(queue, SqliteQueue)
@@ -180,7 +180,7 @@ async def test_stopping_while_joining_again_ends_cleanly(
 
 async def test_a_process_does_not_take_its_own_jobs_for_lost(farm: Farm) -> None:
     # Its renewal is late (the machine slept, the file was locked), and nobody took over.
-    app = farm.bare(lease_seconds=60.0)
+    app = farm.bare(lease_seconds=600.0)
     leave = asyncio.Event()
     runs: list[int] = []
 

@@ -28,7 +28,7 @@ async def test_run_is_good_for_both_claims(farm: Farm) -> None:
         farm.execute(FORGET)
         await until(lambda: _is_running(farm), "the job to be leased again")
         gate.set()
-        done = await app.wait(job.id, timeout=30.0)
+        done = await app.wait(job.id, timeout=60.0)
 
     assert (done.state, done.result, done.attempts) == (JobState.COMPLETED, "done", 1)
     assert runs == [job.id], "it was here already"
@@ -49,7 +49,7 @@ async def test_job_enqueued_anew_with_the_same_id_gets_its_own_result(farm: Farm
         job = await app.enqueue("work", {"name": "lost"})
         await until(lambda: runs, "the job to run")
         farm.execute(FORGET + """, payload = '{"name":"new"}', enqueued_at = enqueued_at + 1""")
-        done = await app.wait(job.id, timeout=30.0)
+        done = await app.wait(job.id, timeout=60.0)
         gate.set()
 
     assert (done.state, done.result) == (JobState.COMPLETED, "new")

@@ -16,7 +16,7 @@ from tests.support.servers import postgres_copy, postgres_wheel
 from tests.support.some import some_of
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+PATIENCE = 100.0
 
 
 @pytest.mark.parametrize(

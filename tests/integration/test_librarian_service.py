@@ -7,7 +7,6 @@ import datetime
 import random
 import signal
 import socket
-import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +32,7 @@ from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
 from tests.support.waiting import look_on, until
 
-SOON = 10.0
+SOON = 60.0
 GARBAGE = random.Random(1).randbytes(2000)
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -53,16 +52,18 @@ async def channel(counter: Counter) -> AsyncIterator[grpc.aio.Channel]:
 
 
 async def test_deadline_travels_as_what_is_left(counter: Counter) -> None:
-    await counter.ask("round", seconds=8.0)
+    await counter.ask("round", seconds=50.0)
     (began,) = counter.diary.notes("began")
-    assert 5 < began["left"] < began["remaining"] <= 8, "and the last word is given time to arrive"
+    assert 10 < began["left"] < began["remaining"] <= 50, (
+        "and the last word is given time to arrive"
+    )
 
 
 async def test_job_that_ends_sooner_than_the_errand_counts(counter: Counter) -> None:
-    began = time.monotonic()
-    assert len(await counter.ask("round", "block", asking=counter.asking(1.0))) == 1
-    assert time.monotonic() - began < SOON
-    assert counter.diary.notes("began")[0]["remaining"] <= 1.0
+    async with asyncio.timeout(SOON):
+        asked = counter.ask("round", "block", seconds=600.0, asking=counter.asking(4.0))
+        assert len(await asked) == 1
+    assert counter.diary.notes("began")[0]["remaining"] <= 4.0
     await until(lambda: counter.diary.notes("cancelled"), "the search to be ended")
 
 
@@ -70,12 +71,12 @@ async def test_request_that_a_search_makes_ends_with_the_deadline(
     counter: Counter, server: CountingServer
 ) -> None:
     server.answers["/"] = Answer(hang=True)
-    began = time.monotonic()
-    asked = counter.ask(f"ask:{server.url('/slow')}", asking=counter.asking(1.0))
-    (outcome,) = await asyncio.gather(asked, return_exceptions=True)
+    slow = f"ask:{server.url('/slow')}"
+    async with asyncio.timeout(SOON):
+        asked = counter.ask(slow, seconds=600.0, asking=counter.asking(4.0))
+        (outcome,) = await asyncio.gather(asked, return_exceptions=True)
     # Whichever side looks at its clock first.
     assert outcome == [] or (isinstance(outcome, Unavailable) and outcome.lane == "model")
-    assert time.monotonic() - began < SOON
     await until(lambda: _given_back(counter), "the permit to be given back")
     assert len(server.hits) == 1
 
@@ -233,14 +234,15 @@ def certificate(folder: Path, name: str) -> tuple[str, str]:
 
 async def test_over_tls_only_who_trusts_the_certificate_asks(farm: Farm) -> None:
     public, private = certificate(farm.folder, "desk.example")
-    keys = {"tls_certificate": public, "tls_key": private}
+    keys: dict[str, Any] = {"tls_certificate": public, "tls_key": private}
     async with counter_at(farm, remote=True, **keys) as counter:
         with pytest.raises(Unavailable):  # in plain text
             await counter.ask("round", seconds=3.0)
         trusting = counter.config(tls_authority=public, tls_name="desk.example")
-        for config, rounds in ((trusting, 1), (counter.config(tls_authority=public), 0)):
+        stranger = counter.config(tls_authority=public)
+        for config, rounds, seconds in ((trusting, 1, SOON), (stranger, 0, 3.0)):
             librarian = RemoteLibrarian(config, counter.app.queue.now)
-            found = librarian.search(counter.asking(), counter.errand("round", seconds=3.0))
+            found = librarian.search(counter.asking(), counter.errand("round", seconds=seconds))
             try:
                 assert len([turn async for turn in found]) == rounds
             except Unavailable:

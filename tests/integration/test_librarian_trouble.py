@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -26,7 +25,7 @@ from tests.support.processes import Farm, WorkerProcess
 from tests.support.server import CountingServer
 from tests.support.waiting import until
 
-SOON = 10.0
+SOON = 60.0
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def service(counter: Counter) -> WorkerProcess:
 
 def elsewhere(counter: Counter, port: int, **options: Any) -> Counter:
     """The same, but another place is asked."""
-    config = LibrarianConfig(address=f"127.0.0.1:{port}", keepalive_seconds=0.5, **options)
+    config = LibrarianConfig(address=f"127.0.0.1:{port}", **options)
     counter.librarian = RemoteLibrarian(config, counter.app.queue.now)
     return counter
 
@@ -87,7 +86,8 @@ async def test_after_a_restart_it_is_asked_again(counter: Counter) -> None:
 
 
 async def test_frozen_in_the_middle_is_noticed_long_before_the_deadline(counter: Counter) -> None:
-    task = await in_the_middle(counter, seconds=60.0, asking=counter.asking(60.0))
+    elsewhere(counter, counter.port, keepalive_seconds=2.0)
+    task = await in_the_middle(counter, seconds=600.0, asking=counter.asking(600.0))
     await service(counter).freeze()
     try:
         await asyncio.wait_for(task, SOON)
@@ -100,7 +100,7 @@ async def test_frozen_until_the_deadline_ends_with_what_has_come(farm: Farm) -> 
     async with counter_at(farm, remote=True) as counter:
         config = counter.config(keepalive_seconds=60.0)  # so that nobody notices
         counter.librarian = RemoteLibrarian(config, counter.app.queue.now)
-        task = asyncio.create_task(counter.ask("round", "block", seconds=1.5))
+        task = asyncio.create_task(counter.ask("round", "block", seconds=5.0))
         await until(lambda: counter.came, "a round to come")
         await service(counter).freeze()
         try:
@@ -120,10 +120,9 @@ async def test_frozen_before_it_has_said_a_word_is_lost(counter: Counter) -> Non
 
 async def test_nobody_there_opens_the_breaker_after_two_have_found_it(counter: Counter) -> None:
     await service(counter).kill()
-    began = time.monotonic()
-    await lost(counter, "round")
-    await lost(counter, "round")
-    assert time.monotonic() - began < SOON
+    async with asyncio.timeout(SOON):
+        await lost(counter, "round", seconds=600.0)
+        await lost(counter, "round", seconds=600.0)
 
     async def is_open() -> bool:
         return (await counter.lane()).breaker == "open"
@@ -153,9 +152,8 @@ async def test_port_that_accepts_and_says_nothing_is_lost_by_the_deadline(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         elsewhere(counter, silent.getsockname()[1])
-        began = time.monotonic()
-        await lost(counter, "round", seconds=1.0)
-        assert time.monotonic() - began < SOON
+        async with asyncio.timeout(SOON):
+            await lost(counter, "round", seconds=1.0)
 
 
 async def test_something_else_on_the_port_is_lost(counter: Counter, server: CountingServer) -> None:

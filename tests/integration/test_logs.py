@@ -66,7 +66,7 @@ async def test_no_secret_and_no_personal_data_is_in_logs_traces_or_metrics(
             spans = {"process fails", "process asks", "process fails.thread"} <= collector.names
             return metrics if done and spans else None
 
-        metrics = await until(told, "everything to be told", 30.0)
+        metrics = await until(told, "everything to be told")
     done = served.stop()
     assert done.code == 0
     logged = entries(done.err)
@@ -102,4 +102,5 @@ def test_log_format_is_a_setting(host: Host) -> None:
     done = host.cli(
         "worker", "shop:app", "--drain", "--json", environment={"PENSTOCK_LOG_FORMAT": "json"}
     )
-    assert [one["kind"] for one in entries(done.err)] == ["fail", "fail"]
+    told = [one for one in entries(done.err) if "event loop" not in one["message"]]
+    assert [one["kind"] for one in told] == ["fail", "fail"]

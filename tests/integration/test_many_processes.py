@@ -10,16 +10,26 @@ from pathlib import Path
 
 from penstock import JobState
 from tests.support.processes import ROOT, Farm
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
+
+NO_LAPSE = 60.0
+"""Seconds of a lease where a process that the machine forgets for a while is to keep its jobs."""
 
 
 async def test_four_processes_share_the_work_and_do_each_job_once(farm: Farm) -> None:
+    farm.settings["lease_seconds"] = NO_LAPSE
     async with farm.app() as app:
         workers = await asyncio.gather(*(farm.start(max_workers=2) for _ in range(4)))
-        jobs = await app.enqueue_many("work", [{"n": n, "seconds": 0.01} for n in range(800)])
-        await app.drain(timeout=14)
-        rows = await app.jobs(limit=1000)
-    assert len(rows) == 800
+        payloads = [{"n": n, "seconds": 0.01} for n in range(800)]
+        jobs = await app.enqueue_many("work", payloads)
+        await app.drain(timeout=PATIENCE)
+        if len(shares := Counter(note.pid for note in farm.side.notes())) < 4 or (
+            min(shares.values()) < 20
+        ):  # one of them had not the time; it has when the others have as much again
+            jobs += await app.enqueue_many("work", payloads)
+            await app.drain(timeout=PATIENCE)
+        rows = await app.jobs(limit=2000)
+    assert len(rows) == len(jobs)
     assert {(job.state, job.attempts, len(job.history)) for job in rows} == {
         (JobState.COMPLETED, 1, 0)
     }
@@ -59,6 +69,7 @@ async def test_each_process_takes_its_own_kinds_and_the_rest_says_what_it_waits_
 
 
 async def test_processes_come_and_go_under_load(farm: Farm) -> None:
+    farm.settings["lease_seconds"] = NO_LAPSE
     async with farm.app() as app:
         jobs = await app.enqueue_many("work", [{"n": n, "seconds": 0.01} for n in range(1000)])
         steady = await farm.start(max_workers=2)
@@ -74,16 +85,21 @@ async def test_processes_come_and_go_under_load(farm: Farm) -> None:
             else:
                 passing.send(signal.SIGTERM)
                 assert await passing.exit() == 0
-        await app.drain(timeout=14)
+        await app.drain(timeout=PATIENCE)
         rows = await app.jobs(limit=1001)
-        assert [p.pid for p in await app.processes()] == [steady.pid]
+
+        async def left() -> bool:
+            return [p.pid for p in await app.processes()] == [steady.pid]
+
+        await until(left, "the others to be forgotten")
     assert {job.id for job in rows} == {job.id for job in jobs}
     assert {job.state for job in rows} == {JobState.COMPLETED}
     runs = farm.side.runs()
     assert all(1 <= runs[job.id] <= job.attempts <= 2 for job in rows)
-    # Only what the killed process was running, or had run and not yet stored.
+    # Only what the killed process was running, or had run and not yet stored: all that it had
+    # claimed ahead at most, on a machine that is slow to store.
     lost = [job for job in rows if job.attempts == 2]
-    assert len(lost) <= 50
+    assert len(lost) <= 102
     assert all([r.error.type for r in job.history] == ["WorkerLost"] for job in lost)
     assert all(job.history == [] for job in rows if job.attempts == 1)
 
@@ -95,7 +111,7 @@ async def test_a_parent_that_dies_after_enqueueing_makes_no_second_children(farm
         assert await victim.exit() == -signal.SIGKILL
         await farm.start("family")
         done = await app.wait(parent.id, timeout=60)
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
         children = await app.jobs(kind="child")
     assert (done.state, done.attempts) == (JobState.COMPLETED, 2)
     assert farm.side.runs("parent") == {parent.id: 2}
@@ -153,6 +169,7 @@ async def test_the_command_line_worker_drains_beside_another_process(farm: Farm)
         "from tests.support.side import Side\n"
         f"app = build({farm.url!r}, Side(Path({str(farm.side.path)!r})), durable=False)\n"
     )
+    farm.settings["lease_seconds"] = NO_LAPSE
     penstock = Path(sys.executable).with_name("penstock")
     path = os.pathsep.join(filter(None, [str(ROOT), str(farm.folder), os.getenv("PYTHONPATH")]))
     async with farm.app() as app:
@@ -173,6 +190,7 @@ async def test_the_command_line_worker_drains_beside_another_process(farm: Farm)
 
 
 async def test_processes_that_start_together_on_a_new_file_all_get_to_work(farm: Farm) -> None:
+    farm.settings["lease_seconds"] = NO_LAPSE
     workers = await asyncio.gather(*(farm.start(max_workers=1) for _ in range(6)))
     async with farm.app() as app:
         assert {p.pid for p in await app.processes()} == {worker.pid for worker in workers}

@@ -1,7 +1,7 @@
 """Questions by way of MCP: answered with citations in one call, or by an id later."""
 
 import asyncio
-import time
+import threading
 from typing import Any
 
 import pytest
@@ -10,9 +10,9 @@ from mcp.client import Client
 from tests.support.agents import WAYS, Agents, call, over_http, refused, text_of
 from tests.support.answering import DOCUMENTS, QUESTION, content
 from tests.support.asking import MANY_WORDS, NAMES, settings
-from tests.support.model_server import ANSWER, ModelServer, Reply
+from tests.support.model_server import ANSWER, Asked, ModelServer, Reply
 from tests.support.serving import Host
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.timeout(120)
 NOBODY = "0" * 32
@@ -83,12 +83,17 @@ async def test_what_a_model_reads_is_fenced_and_complete(agents: Agents) -> None
 async def test_what_takes_longer_is_told_by_its_id_and_progress_by_phase(
     modelled: Agents, model: ModelServer
 ) -> None:
-    model.script[ANSWER] = Reply(MANY_WORDS, pause=0.05)
+    asked_for = threading.Event()
+
+    def later(asked: Asked) -> Reply:
+        """Not before somebody waits for it."""
+        assert asked_for.wait(PATIENCE)
+        return Reply(MANY_WORDS, pause=0.05)
+
+    model.script[ANSWER] = later
     async with modelled.connect("http-new") as client:
         await fill(client)
-        begun = time.monotonic()
         told = await call(client, "ask", question=QUESTION, wait=0)
-        assert time.monotonic() - begun < 10
         assert (told["state"], told["text"], told["cited"]) == ("running", "", [])
         text = text_of(await client.call_tool("get_answer", {"answer_id": told["answer_id"]}))
         assert f'get_answer(answer_id="{told["answer_id"]}", wait=50)' in text
@@ -96,6 +101,7 @@ async def test_what_takes_longer_is_told_by_its_id_and_progress_by_phase(
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             heard.append((progress, message))
+            asked_for.set()
 
         result = await client.call_tool(
             "get_answer",
@@ -117,7 +123,7 @@ async def test_a_call_that_is_given_up_cancels_nothing(
     async with over_http(served) as client, served.client() as plain:
         await fill(client)
         asking = asyncio.create_task(client.call_tool("ask", {"question": QUESTION}))
-        await until(lambda: bool(model.asked(ANSWER)), "the model to be asked", 30)
+        await until(lambda: bool(model.asked(ANSWER)), "the model to be asked")
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         [listed] = (await plain.get("/v1/answers")).json()["answers"]

@@ -51,7 +51,7 @@ async def test_conformance_is_as_expected(revision: str, host: Host) -> None:
         env={**os.environ, "PATH": f"{get_inspector.BIN}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=540,
         check=False,
     )
     passed: set[str] = set()

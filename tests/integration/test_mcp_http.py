@@ -21,9 +21,11 @@ from tests.support.agents import (
 )
 from tests.support.cli import Cli
 from tests.support.serving import Host, Served, as_headers
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 SEARCH: dict[str, Any] = {"name": "search_documents", "arguments": {"query": "mill"}}
+RATE = 200
+"""Requests a minute."""
 
 
 async def post(
@@ -66,7 +68,7 @@ async def test_pages_of_other_sites_and_other_names_are_refused(host: Host) -> N
 
 async def test_a_key_is_asked_for_and_its_scopes_and_rate_are_kept(host: Host) -> None:
     keys = {scope: host.key(scope, scopes=scope) for scope in ("read", "write", "admin")}
-    served = host.serve("--no-workers", require_key=True, requests_per_minute=200)
+    served = host.serve("--no-workers", require_key=True, requests_per_minute=RATE)
     message = envelope("tools/list")
     async with served.client() as client:
         for wrong in ({}, {"Authorization": "Bearer pk_wrong"}):
@@ -88,7 +90,10 @@ async def test_a_key_is_asked_for_and_its_scopes_and_rate_are_kept(host: Host) -
                     assert said == f"this needs the scope {scope}; the key has {name}"
     async with served.client(keys["read"]) as client:
         answers = await asyncio.gather(*(post(client, message) for _ in range(50)))
-    assert answers[0].headers["ratelimit-policy"] == '"key";q=200;w=60'
+        while {answer.status_code for answer in answers} == {200}:  # they came too slowly
+            answers += await asyncio.gather(*(post(client, message) for _ in range(50)))
+            assert len(answers) < 5 * RATE
+    assert answers[0].headers["ratelimit-policy"] == f'"key";q={RATE};w=60'
     over = [answer for answer in answers if answer.status_code != 200]
     assert {(answer.status_code, answer.json()["code"]) for answer in over} == {
         (429, "rate-limited")
@@ -100,12 +105,12 @@ async def test_a_tenant_reaches_only_its_own(host: Host) -> None:
     ours, theirs = host.key("a", tenant="a"), host.key("b", tenant="b", scopes="read write admin")
     served = host.serve(require_key=True)
     async with over_http(served, key=ours) as mine, over_http(served, "old", key=theirs) as other:
-        made = await call(mine, "ingest", text="The turbine's secret.", wait=30)
+        made = await call(mine, "ingest", text="The turbine's secret.", wait=50)
         assert made["state"] == "completed"
         assert (await call(other, "search_documents", query="turbine"))["passages"] == []
         async with served.client(ours) as client:
             job = (await client.post("/v1/jobs", json={"kind": "fail"})).json()["id"]
-            await client.get(f"/v1/jobs/{job}?wait=20")
+            await client.get(f"/v1/jobs/{job}?wait=50")
         assert (await call(other, "list_dead_letters"))["dead_letters"] == []
         assert (await call(other, "redrive", ids=[job]))["count"] == 0
         assert (await call(other, "redrive", everything=True))["count"] == 0
@@ -202,7 +207,7 @@ async def sent(served: Served, head: bytes, body: bytes) -> bytes:
     address, _, port = served.url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(address, int(port))
     writer.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + body)
-    line = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
+    line = await asyncio.wait_for(reader.readuntil(b"\r\n"), PATIENCE)
     writer.close()
     return line
 
@@ -259,9 +264,9 @@ def test_without_its_extra_the_server_says_what_to_install(cli: Cli) -> None:
     ) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["address"]
-        answer = httpx.post(f"{url}/mcp", json={})
+        answer = httpx.post(f"{url}/mcp", json={}, timeout=PATIENCE)
         assert (answer.status_code, answer.json()["code"]) == (501, "not-installed")
         assert "penstock[mcp]" in answer.json()["detail"]
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        assert httpx.get(f"{url}/readyz", timeout=PATIENCE).status_code == 200
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0

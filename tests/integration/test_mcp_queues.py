@@ -11,7 +11,7 @@ from tests.support.agents import HttpWire, begin, call, ended, over_http
 from tests.support.answering import DOCUMENTS, QUESTION
 from tests.support.asking import NAMES
 from tests.support.research import ResearchSite
-from tests.support.researching import settings
+from tests.support.researching import PATIENT, settings
 from tests.support.serving import Host
 
 pytestmark = pytest.mark.timeout(120)
@@ -24,7 +24,7 @@ def host(
 ) -> Host:
     queue, store = request.param
     host.cli.environment["PENSTOCK_QUEUE"] = BACKENDS[queue].url(tmp_path)
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | PATIENT
     if queue != store:
         host.others["store"] = BACKENDS[store].url(tmp_path)
     host.others["blobs"] = str(tmp_path / "blobs")

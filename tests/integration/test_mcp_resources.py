@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from penstock.mcp.resources import LISTED, MAX_CHARACTERS
 from tests.support.agents import ERAS, WAYS, Agents, call, over_http, refused
 from tests.support.research import ResearchSite
-from tests.support.researching import settings
+from tests.support.researching import PATIENT, settings
 from tests.support.serving import Host
 from tests.support.some import some_of
 
@@ -51,7 +51,7 @@ async def missing(client: Client, uri: str) -> str:
 async def test_tasks_and_pages_can_be_picked_and_read(
     way: str, host: Host, library_site: ResearchSite
 ) -> None:
-    host.others |= settings(library_site)
+    host.others |= settings(library_site) | PATIENT
     async with Agents(host).connect(way) as client:
         task_id = (await call(client, "create_task", question="How do wheels turn?"))["task_id"]
         await call(client, "queue_searches", task_id=task_id, queries=["wheels"])

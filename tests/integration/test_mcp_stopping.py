@@ -20,8 +20,8 @@ from tests.support.serving import Host
 from tests.support.waiting import until
 
 WAITS = 20
-SOON = 15.0
-"""Far less than the waits asked for."""
+SOON = 40.0
+"""Less than the 50 s after which a wait is answered in any case."""
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -40,7 +40,7 @@ async def test_waits_end_with_the_state_when_the_server_stops(era: str, host: Ho
         async def waiting() -> bool:
             return f"penstock_http_long_polls {WAITS}.0" in (await plain.get("/metrics")).text
 
-        await until(waiting, "all to wait", 30)
+        await until(waiting, "all to wait")
         begun = time.monotonic()
         served.send(signal.SIGTERM)
         told = await asyncio.gather(*waits)

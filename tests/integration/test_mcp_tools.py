@@ -22,7 +22,7 @@ async def test_a_text_is_stored_found_and_cited(way: str, agents: Agents) -> Non
     agents.host.others |= OPERATOR_TOOLS
     async with agents.connect(way) as client:
         assert client.protocol_version == ERAS[way.partition("-")[2]]
-        told = await call(client, "ingest", text=SLUICE, title="Mills", wait=30)
+        told = await call(client, "ingest", text=SLUICE, title="Mills", wait=50)
         assert (told["state"], told["searchable"], told["chunks"]) == ("completed", True, 1)
         found = await call(client, "search_documents", query="when is the sluice opened?")
         [passage] = found["passages"]
@@ -101,7 +101,7 @@ async def test_documents_are_listed_and_read_by_id_wherever_they_are(agents: Age
         for collection in ("mills", "notes"):
             text = f"{SLUICE} In {collection}."
             await call(
-                client, "ingest", text=text, title=collection, collection=collection, wait=30
+                client, "ingest", text=text, title=collection, collection=collection, wait=50
             )
         listed = await call(client, "list_documents", limit=1)
         assert [one["collection"] for one in listed["documents"]] == ["notes"]
@@ -168,7 +168,7 @@ async def test_passages_are_cut_with_a_cursor_and_none_is_missing(agents: Agents
     words = "The turbine turns by night and by day, and nobody has ever seen it stop. " * 30
     async with agents.connect("http-new") as client:
         texts = [f"Turbine {number}. {words}" for number in range(12)]
-        await asyncio.gather(*(call(client, "ingest", text=text, wait=30) for text in texts))
+        await asyncio.gather(*(call(client, "ingest", text=text, wait=50) for text in texts))
         seen: list[tuple[str, int]] = []
         cursor: str | None = None
         calls = 0

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from penstock.errors import ConfigError, ParserError
 from tests.support import scans
 from tests.support.documents import ENGLISH, JAPANESE, KOREAN
 from tests.support.scans import noise, picture, saved
-from tests.support.waiting import until
+from tests.support.waiting import PAUSE, until
 
 ALL = "eng+jpn+kor"
 pytestmark = pytest.mark.usefixtures("tesseract")
@@ -41,14 +40,17 @@ def reading(child: psutil.Process) -> psutil.Process | None:
     return None
 
 
+def found(pool: ParserPool) -> psutil.Process | None:
+    with suppress(psutil.NoSuchProcess):
+        for pid in pool.pids:
+            if (one := reading(psutil.Process(pid))) is not None:
+                return one
+    return None
+
+
 async def started(pool: ParserPool) -> psutil.Process:
     """Tesseract, once a child has started it on a picture."""
-
-    def found() -> psutil.Process | None:
-        readers = (reading(psutil.Process(pid)) for pid in pool.pids)
-        return next((one for one in readers if one is not None), None)
-
-    return await until(found, "tesseract", 30)
+    return await until(lambda: found(pool), "tesseract")
 
 
 async def gone(process: psutil.Process) -> None:
@@ -102,15 +104,25 @@ async def test_a_language_that_is_missing_is_named_and_not_left_out() -> None:
 
 
 async def test_tesseract_is_killed_when_a_picture_takes_too_long() -> None:
-    async with ParserPool(size=1, limits=ParseLimits(seconds=3)) as pool:
+    async def seen_within(seconds: float) -> psutil.Process | None:
+        """Tesseract, if it was started before the time of its picture was over."""
+        pool._limits = ParseLimits(seconds=seconds)
         reading = asyncio.create_task(pool.ocr(slow(), 1, ALL))
-        tesseract = await started(pool)
-        began = time.monotonic()
+        tesseract = None
+        while tesseract is None and not reading.done():
+            await asyncio.sleep(PAUSE)
+            tesseract = found(pool)
         with pytest.raises(ParserError) as caught:
             await reading
         assert caught.value.reason == "slow"
-        assert time.monotonic() - began < 15
+        return tesseract
+
+    async with ParserPool(size=1) as pool:
+        # A busy machine may take longer to start it at all.
+        tesseract = await seen_within(3) or await seen_within(20)
+        assert tesseract is not None
         await gone(tesseract)
+        pool._limits = ParseLimits()
         assert await pool.ocr(saved(picture("Next."), "PNG"), 1, "eng") == "Next."
 
 
@@ -167,7 +179,7 @@ async def test_tesseract_does_not_outlive_the_process_that_asked() -> None:
     parent.stdin.close()
     child = psutil.Process(int(await parent.stdout.readline()))
 
-    tesseract = await until(lambda: reading(child), "tesseract", 30)
+    tesseract = await until(lambda: reading(child), "tesseract")
     parent.kill()
     await parent.wait()
 
@@ -191,7 +203,7 @@ async def test_a_page_with_more_text_than_allowed_is_refused() -> None:
 
 
 async def test_damaged_pictures_end_as_an_error() -> None:
-    async with ParserPool(size=1, limits=ParseLimits(seconds=20, scans=5)) as pool:
+    async with ParserPool(size=1, limits=ParseLimits(scans=5)) as pool:
         for how in ("PNG", "JPEG", "TIFF"):
             data = saved(picture(ENGLISH), how)
             for part in (10, 50, len(data) // 2):

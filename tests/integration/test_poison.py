@@ -7,7 +7,7 @@ import pytest
 
 from penstock import JobState
 from tests.support.processes import Farm
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 HARMLESS = 200
 
@@ -33,7 +33,7 @@ async def test_a_job_that_kills_its_process_is_the_only_dead_letter(
 
         supervisor = asyncio.create_task(keep_a_worker_running())
         try:
-            await app.drain(timeout=20)
+            await app.drain(timeout=PATIENCE)
         finally:
             supervisor.cancel()
             await asyncio.gather(supervisor, return_exceptions=True)

@@ -9,9 +9,12 @@ import pytest
 from asyncpg import ConnectionDoesNotExistError, InterfaceError
 
 from penstock import JobContext, JobState, Penstock
+from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Database
 from tests.support.postgres import Psql, new_url, psql
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 
 
 async def connections(mine: Psql) -> Counter[str]:
@@ -151,3 +154,36 @@ async def test_poll_only_notices_what_another_process_enqueues_and_finishes() ->
         for _ in range(3):
             job = await other.enqueue("work")
             assert (await other.wait(job.id, timeout=60)).state is JobState.COMPLETED
+
+
+async def test_only_the_first_connection_asks_the_server_for_its_types() -> None:
+    database = Database(parse(new_url()))
+    asked: list[str] = []
+
+    async def numbers() -> None:
+        connection = await database.connect("test")
+        connection.add_query_logger(lambda record: asked.append(record.query))
+        try:
+            assert await connection.fetchval("SELECT $1::int[] || 3", [1, 2]) == [1, 2, 3]
+        finally:
+            await connection.close()
+
+    await numbers()
+    asked.clear()
+    await numbers()
+    assert asked == ["SELECT $1::int[] || 3"]
+
+
+async def test_types_of_one_database_are_not_taken_for_those_of_another() -> None:
+    """Names and numbers of enums and composites are each database's own."""
+    database = Database(parse(new_url()))
+    for members in (("sun", "moon"), ("rain", "snow")):
+        connection = await database.connect("test")
+        try:
+            async with connection.transaction():
+                await connection.execute(f"CREATE TYPE weather AS ENUM {members}")
+                found = await connection.fetchval(f"SELECT ARRAY['{members[0]}']::weather[]")
+                assert found == [members[0]]
+                await connection.execute("DROP TYPE weather")
+        finally:
+            await connection.close()

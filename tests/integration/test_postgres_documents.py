@@ -37,6 +37,7 @@ from tests.conformance.document_support import (
 )
 from tests.support.postgres import Psql, documents_at, new_url, psql
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 ROOT = Path(__file__).parents[2]
 
 

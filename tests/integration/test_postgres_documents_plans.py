@@ -20,6 +20,7 @@ from penstock.retrieval.query import weight
 from tests.conformance.document_support import MODEL, TENANT, add, find, ref_of, vector_of, wanted
 from tests.support.postgres import Psql, documents_at, new_url, psql
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 CHUNKS = 8_000
 
 FILL = """

@@ -18,6 +18,7 @@ from tests.conformance.document_support import (
 )
 from tests.support.postgres import Psql, documents_at, new_url, psql
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 TENANTS, EACH = 20, 100
 """So many have chunks that are all nearer to the question than those of who asks."""
 FAR = 300

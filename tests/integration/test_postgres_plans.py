@@ -40,6 +40,7 @@ from tests.conformance.support import (
 )
 from tests.support.postgres import Psql, new_url, psql
 
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 BACKLOG = 20_000
 TABLES = "jobs|lanes|lines|slots|changes"
 

@@ -19,7 +19,9 @@ from penstock import (
 from penstock.errors import JobNotFound
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
-from tests.support.waiting import look_on, until
+from tests.support.waiting import PATIENCE, look_on, until
+
+pytestmark = pytest.mark.usefixtures("patient_postgres")
 
 
 async def test_job_is_there_when_the_callers_transaction_is_committed() -> None:
@@ -36,7 +38,7 @@ async def test_job_is_there_when_the_callers_transaction_is_committed() -> None:
             with pytest.raises(JobNotFound):
                 await app.get(job.id)
             assert not await ready.wait(0.1), "nobody is woken before there is anything to see"
-        assert await ready.wait(5)
+        assert await ready.wait(PATIENCE)
         assert (await app.get(job.id)).payload == {"order": "o1"}
         assert [(await app.get(one.id)).id for one in many] == [one.id for one in many]
         assert [change.what for change in await app.changes("paper")] == ["queued"] * 3
@@ -92,6 +94,7 @@ async def test_stop_waits_for_a_transaction_that_has_stored_a_job_and_cancels_it
         assert (await app.get(job.id)).state is JobState.CANCELLED
 
 
+@pytest.mark.timeout(240)
 async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -111,7 +114,7 @@ async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
                 for _ in itertools.count():
                     await app.enqueue_many("flawed", [{"n": n} for n in range(4)], task=task)
 
-        async with app.running(), app.running(), asyncio.timeout(60):
+        async with app.running(), app.running(), asyncio.timeout(200):
             for n in range(10):
                 feeding = [asyncio.create_task(feed(f"paper-{n}")) for _ in range(3)]
                 await app.changes(f"paper-{n}", since=60, wait=30)
@@ -123,6 +126,7 @@ async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
     assert "deadlock" not in caplog.text
 
 
+@pytest.mark.timeout(240)
 async def test_cancels_of_families_never_wait_in_a_circle(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -143,7 +147,7 @@ async def test_cancels_of_families_never_wait_in_a_circle(
             if n % 2:
                 raise ValueError
 
-        async with app.running(), app.running(), asyncio.timeout(90):
+        async with app.running(), app.running(), asyncio.timeout(200):
             for n in range(6):
                 parents = await app.enqueue_many("parent", [{}] * 3, task=f"paper-{n}")
                 await app.changes(f"paper-{n}", since=40, wait=30)
@@ -172,7 +176,7 @@ async def test_child_in_a_transaction_is_stored_before_its_parent_can_be_cancell
 
         async with app.running():
             job = await app.enqueue("parent")
-            await asyncio.wait_for(begun.wait(), 20)
+            await asyncio.wait_for(begun.wait(), PATIENCE)
             cancelling = asyncio.create_task(app.cancel(job.id))
             await look_on(0.2)
             assert not cancelling.done()
@@ -201,9 +205,9 @@ async def test_child_of_a_run_that_is_over_spoils_no_transaction() -> None:
 
         async with app.running():
             job = await app.enqueue("stubborn")
-            await asyncio.wait_for(begun.wait(), 20)
+            await asyncio.wait_for(begun.wait(), PATIENCE)
             await app.cancel(job.id)
-            await asyncio.wait_for(told.wait(), 20)
+            await asyncio.wait_for(told.wait(), PATIENCE)
         assert {one.kind for one in await app.jobs()} == {"stubborn", "bill"}
 
 

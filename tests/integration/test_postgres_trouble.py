@@ -35,11 +35,11 @@ from tests.support.postgres import new_url, psql
 from tests.support.processes import Farm
 from tests.support.proxy import Proxy
 from tests.support.servers import PostgresServer
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
-RECOVERY = 2.0 * 5
-"""Work resumes within 2 s; tests allow five times that."""
-NOTICED = 30.0
+RECOVERY = 40.0
+"""Work resumes within 2 s, on a machine that has nothing else to do: `make bench` asks for that."""
+NOTICED = 60.0
 """A server that says nothing is noticed after a command's time limit of 5 s."""
 
 
@@ -172,13 +172,15 @@ async def test_listener_hears_again_after_its_connection_was_cut(server: Postgre
     with Proxy(new_url(server.url)) as proxy:
         async with Penstock(proxy.url) as app:
             ready = app.queue.listen(Topic.READY)
-            assert await ready.wait(10), "woken when it begins to hear: something may be there"
+            assert await ready.wait(PATIENCE), (
+                "woken when it begins to hear: something may be there"
+            )
             proxy.drop()
-            assert await ready.wait(10), "and when it hears again"
+            assert await ready.wait(PATIENCE), "and when it hears again"
             while await ready.wait(0.2):
                 pass
             await app.enqueue("work")
-            assert await ready.wait(10)
+            assert await ready.wait(PATIENCE)
 
 
 async def test_process_frozen_in_a_transaction_holds_up_others_for_seconds_only() -> None:
@@ -297,7 +299,7 @@ async def test_user_without_rights_is_told_which_are_missing() -> None:
             async with Penstock(limited) as app:
                 app.job("work")(_nothing)
                 async with app.running():
-                    await app.drain(timeout=20)
+                    await app.drain(timeout=PATIENCE)
         finally:
             await mine.execute(f"DROP OWNED BY {role}")
             await mine.execute(f"DROP ROLE {role}")

@@ -14,7 +14,7 @@ from penstock.model.finding import Finding
 from penstock.model.lane import LaneConfig
 from penstock.ports.provider import SearchProvider
 from penstock.research.providers.paged import SPARE_PAGES
-from tests.support.desk import TenantView, error_of
+from tests.support.handler_app import HandlerApp, error_of
 from tests.support.processes import Farm
 from tests.support.provider_server import PATHS, ProviderServer, Work
 from tests.support.server import Answer, redirect
@@ -30,12 +30,12 @@ def server() -> Iterator[ProviderServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> TenantView:
-    return TenantView(farm, lanes=dict.fromkeys([*NAMES, "fetch", "host:*"], QUICK))
+def desk(farm: Farm) -> HandlerApp:
+    return HandlerApp(farm, lanes=dict.fromkeys([*NAMES, "fetch", "host:*"], QUICK))
 
 
 async def search(
-    desk: TenantView,
+    desk: HandlerApp,
     provider: SearchProvider,
     limit: int,
     query: str = "water wheels",
@@ -124,7 +124,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_rows_become_findings_with_all_that_the_provider_tells(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(0)]
     done = await search(desk, server.provider(name), 5)
@@ -139,7 +139,7 @@ async def test_rows_become_findings_with_all_that_the_provider_tells(
     [("openalex", 3), ("semantic_scholar", 3), ("crossref", 3), ("arxiv", 3), ("searxng", 24)],
 )
 async def test_pages_are_followed_to_the_end_each_with_a_permit(
-    desk: TenantView, server: ProviderServer, name: str, requests: int
+    desk: HandlerApp, server: ProviderServer, name: str, requests: int
 ) -> None:
     server.works = [Work(number) for number in range(230)]
     done = await search(desk, server.provider(name), 300)
@@ -152,7 +152,7 @@ async def test_pages_are_followed_to_the_end_each_with_a_permit(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_no_more_than_the_limit_is_brought_and_asked_for(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(number) for number in range(50)]
     assert titles(await search(desk, server.provider(name), 7)) == works(7)
@@ -162,7 +162,7 @@ async def test_no_more_than_the_limit_is_brought_and_asked_for(
 
 
 async def test_limit_over_a_page_is_spread_evenly_so_that_nothing_is_asked_for_in_vain(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(number) for number in range(500)]
     assert titles(await search(desk, server.provider("openalex"), 150)) == works(150)
@@ -171,7 +171,7 @@ async def test_limit_over_a_page_is_spread_evenly_so_that_nothing_is_asked_for_i
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_nothing_found_is_one_empty_page(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     done = await search(desk, server.provider(name), 10)
     assert done.result == [{"findings": [], "skipped": 0, "next": None}]
@@ -179,7 +179,7 @@ async def test_nothing_found_is_one_empty_page(
 
 
 async def test_provider_of_a_thousand_results_is_not_asked_for_more(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(number) for number in range(1200)]
     assert titles(await search(desk, server.provider("semantic_scholar"), 1200)) == works(999)
@@ -187,7 +187,7 @@ async def test_provider_of_a_thousand_results_is_not_asked_for_more(
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "arxiv"])
 async def test_rows_of_no_use_are_counted_and_made_up_for(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(number) for number in range(40)]
     server.spoilt = [None, 5, [], {}, {"title": "no address"}]
@@ -198,7 +198,7 @@ async def test_rows_of_no_use_are_counted_and_made_up_for(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_provider_that_gives_nothing_of_use_is_not_asked_for_ever(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.works = [Work(number, " ") for number in range(300)]
     done = await search(desk, server.provider(name), 10)
@@ -208,7 +208,7 @@ async def test_provider_that_gives_nothing_of_use_is_not_asked_for_ever(
 
 
 async def test_page_that_comes_again_ends_the_search(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     """Some instances of SearXNG know no second page, and give the first for it."""
     server.works = [Work(number % 10) for number in range(100)]
@@ -218,7 +218,7 @@ async def test_page_that_comes_again_ends_the_search(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_titles_and_queries_of_every_script_arrive(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     title = "水車の研究 — 물레방아 <&> Châtelet 𝔸"
     server.works = [Work(0, title)]
@@ -230,14 +230,14 @@ async def test_titles_and_queries_of_every_script_arrive(
 
 
 async def test_text_that_no_store_takes_is_replaced(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(0, "half \ud800 of \x00 it")]
     assert titles(await search(desk, server.provider("openalex"), 1)) == ["half ? of \ufffd it"]
 
 
 async def test_words_that_are_operators_elsewhere_are_words(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     await search(desk, server.provider("arxiv"), 1, query='Wheels ANDNOT ti:"mills" (a-b)')
     (asked,) = server.asked("arxiv")
@@ -246,7 +246,7 @@ async def test_words_that_are_operators_elsewhere_are_words(
 
 
 async def test_hyphens_are_kept_from_a_provider_that_finds_nothing_with_them(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     await search(desk, server.provider("semantic_scholar"), 1, query="water-wheel")
     assert [asked["query"] for asked in server.asked("semantic_scholar")] == ["water wheel"]
@@ -262,7 +262,7 @@ async def test_hyphens_are_kept_from_a_provider_that_finds_nothing_with_them(
     ],
 )
 async def test_what_cannot_be_asked_is_refused_before_it_costs_a_request(
-    desk: TenantView, server: ProviderServer, name: str, query: str, limit: int, message: str
+    desk: HandlerApp, server: ProviderServer, name: str, query: str, limit: int, message: str
 ) -> None:
     done = await search(desk, server.provider(name), limit, query=query)
     kind, said = error_of(done)
@@ -277,14 +277,14 @@ async def test_two_pages_of_a_lane_slower_than_jobs_wait_come_in_one_run(
     slow = replace(QUICK, min_interval_seconds=1.5, max_parallel=1)
     server.works = [Work(number) for number in range(200)]
     done = await search(
-        TenantView(farm, lanes={"openalex": slow}), server.provider("openalex"), 200
+        HandlerApp(farm, lanes={"openalex": slow}), server.provider("openalex"), 200
     )
     assert titles(done) == works(200)
     assert (done.attempts, done.releases) == (1, 0)
 
 
 async def test_search_goes_on_where_an_error_ended_it(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     server.works = [Work(number) for number in range(200)]
     server.faults["openalex"] = Answer(404)
@@ -310,7 +310,7 @@ async def test_search_goes_on_where_an_error_ended_it(
 
 @pytest.mark.parametrize("name", ["openalex", "semantic_scholar", "crossref"])
 async def test_key_comes_from_the_environment_and_is_in_no_log_and_no_error(
-    desk: TenantView,
+    desk: HandlerApp,
     server: ProviderServer,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -336,7 +336,7 @@ async def test_key_comes_from_the_environment_and_is_in_no_log_and_no_error(
 
 
 async def test_key_that_is_not_set_is_named(
-    desk: TenantView, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+    desk: HandlerApp, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("A_KEY", raising=False)
     done = await search(desk, server.provider("openalex", "A_KEY"), 1)
@@ -346,7 +346,7 @@ async def test_key_that_is_not_set_is_named(
 
 @pytest.mark.parametrize("name", ["openalex", "semantic_scholar", "crossref"])
 async def test_key_does_not_follow_a_redirect_to_another_host(
-    desk: TenantView, server: ProviderServer, name: str, monkeypatch: pytest.MonkeyPatch
+    desk: HandlerApp, server: ProviderServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_KEY", "s3cret")
     server.faults[name] = redirect(server.url("/elsewhere", host="localhost"))

@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Job, JobContext, JobState
 from penstock.model.lane import LaneConfig
-from tests.support.desk import TenantView, error_of
+from tests.support.handler_app import HandlerApp, error_of
 from tests.support.processes import Farm
 from tests.support.provider_server import PATHS, ProviderServer, arxiv_feed
 from tests.support.server import Answer
@@ -28,11 +28,11 @@ def server() -> Iterator[ProviderServer]:
 
 
 @pytest.fixture
-def desk(farm: Farm) -> TenantView:
-    return TenantView(farm, lanes=dict.fromkeys(NAMES, QUICK))
+def desk(farm: Farm) -> HandlerApp:
+    return HandlerApp(farm, lanes=dict.fromkeys(NAMES, QUICK))
 
 
-async def search(desk: TenantView, server: ProviderServer, name: str, **options: Any) -> Job:
+async def search(desk: HandlerApp, server: ProviderServer, name: str, **options: Any) -> Job:
     provider = server.provider(name)
 
     async def work(ctx: JobContext) -> list[Any]:
@@ -61,7 +61,7 @@ BOMB = b'<!DOCTYPE feed [<!ENTITY a "private">]><feed>&a;</feed>'
     ids=["empty", "html", "cut", "deep", "null", "list", "types", "bytes", "bomb"],
 )
 async def test_answer_in_another_form_ends_the_job_at_once_and_is_not_quoted(
-    desk: TenantView, server: ProviderServer, name: str, body: bytes
+    desk: HandlerApp, server: ProviderServer, name: str, body: bytes
 ) -> None:
     server.faults[name] = Answer(body=body)
     done = await search(desk, server, name, max_retries=3)
@@ -73,7 +73,7 @@ async def test_answer_in_another_form_ends_the_job_at_once_and_is_not_quoted(
 
 
 async def test_query_that_arxiv_does_not_take_is_an_error_and_no_finding(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     entry = (
         "<entry><id>http://arxiv.org/api/errors#incorrect_id_format_for_x</id>"
@@ -85,7 +85,7 @@ async def test_query_that_arxiv_does_not_take_is_an_error_and_no_finding(
 
 
 async def test_searxng_without_json_is_told_what_to_set(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     server.faults["searxng"] = Answer(403)
     kind, message = error_of(await search(desk, server, "searxng"))
@@ -94,7 +94,7 @@ async def test_searxng_without_json_is_told_what_to_set(
 
 
 async def test_silence_of_all_engines_is_not_taken_for_nothing_found(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     silent = {"results": [], "unresponsive_engines": [["brave", "timeout"], ["bing", "CAPTCHA"]]}
     server.faults["searxng"] = Answer(body=json.dumps(silent).encode())
@@ -104,7 +104,7 @@ async def test_silence_of_all_engines_is_not_taken_for_nothing_found(
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_provider_that_says_when_to_come_back_is_left_alone_until_then(
-    desk: TenantView, server: ProviderServer, name: str
+    desk: HandlerApp, server: ProviderServer, name: str
 ) -> None:
     server.faults[name] = Answer(429, headers={"retry-after": "1"})
     provider = server.provider(name)
@@ -135,7 +135,7 @@ async def test_provider_that_says_when_to_come_back_is_left_alone_until_then(
     ],
 )
 async def test_failures_of_the_server_are_those_of_any_request(
-    desk: TenantView, server: ProviderServer, answer: Answer, kind: str
+    desk: HandlerApp, server: ProviderServer, answer: Answer, kind: str
 ) -> None:
     server.faults["crossref"] = answer
     assert error_of(await search(desk, server, "crossref"))[0] == kind
@@ -147,7 +147,7 @@ async def test_failures_of_the_server_are_those_of_any_request(
     ids=["no answer", "half an answer"],
 )
 async def test_answer_that_does_not_come_ends_with_the_time_of_the_job(
-    desk: TenantView, server: ProviderServer, answer: Answer
+    desk: HandlerApp, server: ProviderServer, answer: Answer
 ) -> None:
     server.faults["openalex"] = answer
     done = await search(desk, server, "openalex", timeout=0.5)
@@ -155,7 +155,7 @@ async def test_answer_that_does_not_come_ends_with_the_time_of_the_job(
 
 
 async def test_answer_without_end_is_cut_off(
-    desk: TenantView, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+    desk: HandlerApp, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.research.providers.paged.MAX_BYTES", 100_000)
     server.faults["openalex"] = Answer(body=b" " * 10_000, endless=True)
@@ -165,7 +165,7 @@ async def test_answer_without_end_is_cut_off(
 
 
 async def test_answer_that_is_slow_but_comes_is_read(
-    desk: TenantView, server: ProviderServer
+    desk: HandlerApp, server: ProviderServer
 ) -> None:
     server.delays["semantic_scholar"] = 0.3
     done = await search(desk, server, "semantic_scholar")

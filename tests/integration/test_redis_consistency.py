@@ -61,7 +61,7 @@ class Chaos:
 
     async def member(self) -> Member:
         while len(self._members) < 2:
-            self._members.append(await self._queue.join(KINDS, 10, 60.0))
+            self._members.append(await self._queue.join(KINDS, 10, 600.0))
         return self._random.choice(self._members)
 
     async def enqueue(self) -> None:
@@ -246,6 +246,7 @@ def check(url: str) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["redis", "valkey"])
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(4))
 async def test_indexes_say_what_the_rows_say(flavour: str, seed: int) -> None:
     url = f"{redis_url(flavour)}?namespace={new_id()}"

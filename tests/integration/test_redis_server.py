@@ -19,7 +19,7 @@ from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Outcome, Settlement, Topic, Want
 from tests.conformance.support import claim, completed, exchange, failed, new_jobs, settle, want
 from tests.support.servers import RedisServer, redis_url
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 FLAVOURS = pytest.mark.parametrize("flavour", ["redis", "valkey"])
 
@@ -198,7 +198,7 @@ async def test_process_makes_at_most_five_connections(flavour: str) -> None:
     lanes = {name: {"min_interval_seconds": 0, "max_parallel": 50} for name in names}
     with server(flavour) as private, client(private.url) as admin:
         app = Penstock(private.url, max_workers=10, upkeep_seconds=0.05, lanes=lanes)
-        most = 0
+        most, named = 0, set[str]()
 
         @app.job("work", lane="api")
         async def work(ctx: Any) -> None:
@@ -207,17 +207,20 @@ async def test_process_makes_at_most_five_connections(flavour: str) -> None:
 
         def others() -> int:
             clients = [one for one in admin.client_list() if one["cmd"] != "client|list"]
-            assert all(one["name"] == "penstock" for one in clients)
+            # One that is being made has no name yet.
+            assert {one["name"] for one in clients} <= {"", "penstock"}
+            named.update(one["name"] for one in clients)
             return len(clients)
 
         async with app.running():
             jobs = await asyncio.gather(*(app.enqueue("work") for _ in range(100)))
-            waits = [asyncio.ensure_future(app.wait(job.id, timeout=30)) for job in jobs]
+            waits = [asyncio.ensure_future(app.wait(job.id, timeout=PATIENCE)) for job in jobs]
             while not all(wait.done() for wait in waits):
                 await asyncio.gather(app.counts(), app.jobs(limit=5), app.lane_infos())
                 most = max(most, others())
             await asyncio.gather(*waits)
         assert 4 <= most <= 5
+        assert "penstock" in named
         await until(lambda: others() == 0, "the connections to be closed")
 
 
@@ -228,11 +231,13 @@ async def test_wakeups_come_back_after_their_connection_was_killed() -> None:
         with client(url) as admin:
             for one in admin.client_list(_type="pubsub"):
                 admin.client_kill(one["addr"])
-        assert await ready.wait(5), "it rings after a reconnect: something may have been missed"
+        assert await ready.wait(PATIENCE), (
+            "it rings after a reconnect: something may have been missed"
+        )
         while await ready.wait(0.1):
             pass
         await app.enqueue("work")
-        assert await ready.wait(5)
+        assert await ready.wait(PATIENCE)
 
 
 async def end_everything(queue: RedisQueue) -> None:
@@ -312,8 +317,12 @@ async def test_slot_that_belongs_to_nobody_is_freed_and_said(
 
 
 async def commands_of_a_claim(queue: RedisQueue, member: Any, wanted: Want) -> tuple[int, int]:
-    """How many commands the server ran for one claim, and how many jobs it gave."""
+    """How many commands the server ran for one claim, and how many jobs it gave. The best of three:
+    between the claims the server is asked whether it is there, now and then."""
+    return min([await _commands_of_a_claim(queue, member, wanted) for _ in range(3)])
 
+
+async def _commands_of_a_claim(queue: RedisQueue, member: Any, wanted: Want) -> tuple[int, int]:
     def commands() -> int:
         with client(queue.url) as admin:
             stats = admin.info("commandstats")

@@ -11,6 +11,7 @@ from penstock.adapters.redis import durability
 from penstock.adapters.redis.connections import Connections
 from penstock.errors import QueueError, QueueUnusable
 from tests.support.servers import RedisServer
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -29,7 +30,10 @@ def waits(server: RedisServer) -> int:
         return int(asked.info("commandstats").get("cmdstat_waitaof", {}).get("calls", 0))
 
 
-async def test_enqueues_wait_for_the_disk_and_do_so_together(valkey: RedisServer) -> None:
+async def test_enqueues_wait_for_the_disk_and_do_so_together(
+    valkey: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durability, "SYNC_SECONDS", PATIENCE / 2)  # however slow the disk is
     async with Penstock(valkey.url) as app:
         await app.enqueue("noop")
         assert waits(valkey) == 0

@@ -11,7 +11,7 @@ from penstock.ports.queue import Topic
 from tests.conformance.support import add_one, until
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url
-from tests.support.waiting import look_on
+from tests.support.waiting import PATIENCE, look_on
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ async def test_wake_ups_come_after_a_long_silence(url: str) -> None:
     assert len(hearing()) == 2
     await add_one(busy)
 
-    assert await listener.wait(5.0)
+    assert await listener.wait(PATIENCE)
     await busy.close()
     await quiet.close()
     assert hearing() == []
@@ -55,7 +55,7 @@ async def test_connection_that_dies_is_made_anew_and_every_listener_woken(
         made = proxy.accepted
         cut(proxy)
 
-        assert await listener.wait(10.0), "something may have happened meanwhile"
+        assert await listener.wait(PATIENCE), "something may have happened meanwhile"
 
         async def again() -> bool:
             return proxy.accepted > made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -52,7 +53,7 @@ async def test_graceful_stop_lets_running_searches_finish_whole_and_starts_nothi
     bureau: Bureau,
 ) -> None:
     site = bureau.site
-    site.delays = dict.fromkeys(PATHS, 1.0)
+    site.held.add("searxng")
     async with bureau.running() as app:
         task = await asked(app, *QUERIES, providers=["searxng"])
         await until(lambda: len(site.at(PATHS["searxng"])) == 2, "two are being asked")
@@ -60,6 +61,7 @@ async def test_graceful_stop_lets_running_searches_finish_whole_and_starts_nothi
         assert (stopped.status, stopped.resumable) == ("paused", True)
         assert (stopped.searches_done, stopped.searches_left) == (0, 6)
         assert (stopped.cancelled, stopped.running) == (4, 4)
+        site.held.clear()
         await at_rest(app, task)
         view = await app.research.status(task)
         assert (view.status, view.progress) == ("paused", "2/6")
@@ -74,7 +76,6 @@ async def test_graceful_stop_lets_running_searches_finish_whole_and_starts_nothi
         assert {one["page"] for row in done for one in row.result["results"]} == {"read"}
         assert {row.state for row in rows if row not in done} == {"cancelled"}
         assert {one["q"] for one in site.asked("searxng")} == {"q0", "q1"}
-        site.delays = {}
         resumed = await app.research.resume(task)
         assert (resumed.status, resumed.queued) == ("running", 4)
         await all_found(app, task)
@@ -86,12 +87,13 @@ async def test_graceful_stop_lets_running_searches_finish_whole_and_starts_nothi
 async def test_second_graceful_stop_takes_nothing_from_a_search_that_finishes(
     bureau: Bureau,
 ) -> None:
-    bureau.site.page_delay = 0.3
+    bureau.site.pages_held = threading.Event()
     async with bureau.running() as app:
         task = await asked(app, *QUERIES, providers=["searxng"])
         await busy_with(app, task, PAGE)
         stops = [await app.research.stop(task) for _ in range(3)]
         assert [one.cancelled for one in stops[1:]] == [0, 0]
+        bureau.site.pages_held.set()
         await at_rest(app, task)
         view = await app.research.status(task)
         assert view.status == "paused"
@@ -102,7 +104,7 @@ async def test_second_graceful_stop_takes_nothing_from_a_search_that_finishes(
 async def test_immediate_stop_ends_searches_that_a_graceful_one_let_finish(
     bureau: Bureau,
 ) -> None:
-    async with bureau.running(page_seconds=60.0, grace_seconds=0.5) as app:
+    async with bureau.running(page_seconds=600.0, grace_seconds=0.5) as app:
         async with hung(bureau, "page"):
             task = await asked(app, *QUERIES, providers=["searxng"])
             await busy_with(app, task, PAGE)
@@ -115,13 +117,14 @@ async def test_immediate_stop_ends_searches_that_a_graceful_one_let_finish(
 
 async def test_immediate_stop_cancels_what_runs_and_stores_none_of_it(bureau: Bureau) -> None:
     site = bureau.site
-    site.delays = dict.fromkeys(PATHS, 0.5)
+    site.held.add("searxng")
     async with bureau.running() as app:
         task = await asked(app, *QUERIES, providers=["searxng"])
         await until(lambda: len(site.at(PATHS["searxng"])) == 2, "two are being asked")
         stopped = await app.research.stop(task, mode="immediate")
         assert (stopped.status, stopped.running, stopped.resumable) == ("paused", 0, True)
         await at_rest(app, task)
+        site.held.clear()
         await until(lambda: all(hit.answered for hit in site.hits), "the server is done")
         view = await app.research.status(task)
         assert (view.status, view.progress, view.results) == ("paused", "0/6", ())
@@ -135,7 +138,8 @@ async def test_immediate_stop_cancels_what_runs_and_stores_none_of_it(bureau: Bu
 async def test_hung_work_is_left_behind_and_done_after_the_resume(
     bureau: Bureau, mode: str, what: str
 ) -> None:
-    async with bureau.running(provider_seconds=60.0, page_seconds=60.0, grace_seconds=0.5) as app:
+    patient = {"provider_seconds": 600.0, "page_seconds": 600.0}
+    async with bureau.running(**patient, grace_seconds=0.5) as app:
         async with hung(bureau, what):
             task = await asked(app, *QUERIES, providers=["searxng"])
             kind = FIND if what == "provider" else PAGE
@@ -177,7 +181,7 @@ async def test_stopped_task_takes_no_searches_and_others_are_untouched(bureau: B
 async def test_stop_that_races_the_end_leaves_nothing_half_done(bureau: Bureau, mode: str) -> None:
     """Stopped at moments spread over the life of a task: afterwards it is finished or can be
     resumed, and then it is finished, with all that there is."""
-    async with bureau.running(page_seconds=20.0) as app:
+    async with bureau.running() as app:
         for moment in range(8):
             task = await asked(app, "q0", "q1", providers=["searxng"])
             log = log_of(task)

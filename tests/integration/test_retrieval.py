@@ -30,6 +30,7 @@ from penstock.retrieval.search import search
 from penstock.retrieval.terms import script, term_line
 from tests.conformance.document_support import DOCUMENT_STORES, MODEL, TENANT, accept, ref_of
 
+pytestmark = pytest.mark.timeout(300)  # what is measured once for all is counted to the first
 TASKS = tasks(DATA)
 KOREAN_TO_ALL = "ko, to all"
 """The one that misses its target: the embedder knows little Korean, and a passage in another

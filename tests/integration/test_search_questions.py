@@ -11,10 +11,10 @@ from penstock.documents.jobs import EMBED
 from penstock.ports.lanes import LaneInfo
 from tests.support.embedder import PATH
 from tests.support.shelf import LANE, SOON, Shelf, completed
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.support.windows import most_at_once
 
-LONG = 60.0
+LONG = 600.0
 """Seconds; nobody waits so long."""
 
 
@@ -77,7 +77,7 @@ async def test_neither_a_bulk_of_documents_nor_one_of_questions_starves_the_othe
 
 
 async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf) -> None:
-    limit(shelf, 0.5, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
+    limit(shelf, 5.0, breaker_first_seconds=LONG, breaker_cap_seconds=LONG)
     async with shelf.running() as app:
         await app.documents.add(b"some text", id="a")
         await completed(app, "a")
@@ -98,7 +98,7 @@ async def test_searches_open_the_breaker_and_then_wait_for_nothing(shelf: Shelf)
             assert [one.text for one in result.passages] == ["some text"]
             assert (result.mode, "its breaker is open" in result.note) == ("text", True)
         assert len(shelf.embedder.requests) == asked + 2
-        assert min(took) < 0.5, "one that waited for the embedder would take longer in any case"
+        assert min(took) < 5.0, "one that waited for the embedder would take longer in any case"
 
 
 async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_the_breaker(
@@ -115,9 +115,8 @@ async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_t
         async def tried() -> bool:
             return "a try is under way" in (await app.documents.search("question")).note
 
-        begun = time.monotonic()
-        await until(tried, "a search to make the try")
-        assert time.monotonic() - begun < LONG / 2
+        await asyncio.wait_for(until(tried, "a search to make the try"), PATIENCE)
+        await until(lambda: len(shelf.embedder.requests) > asked, "the try to arrive")
         (hit,) = shelf.embedder.requests[asked:]
         assert (hit.answered, hit.lost) == (None, None), "the try goes on"
         # While it does there is no other.

@@ -8,7 +8,7 @@ from penstock import CutShort, JobContext
 from penstock.adapters.models.chat import open_models
 from penstock.model.answer import Phase
 from penstock.model.llm import LlmConfig, ModelConfig
-from tests.support.desk import TenantView
+from tests.support.handler_app import HandlerApp
 from tests.support.phases import LANES, QUESTION, streamed
 from tests.support.processes import Farm
 from tests.support.small_model import NAME, small_model
@@ -24,9 +24,10 @@ async def ending(text: Awaitable[str]) -> str:
 
 
 @pytest.mark.alone
+@pytest.mark.timeout(300)
 async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
     """What it says matters less than that it ends the same way, by itself or for want of tokens."""
-    desk = TenantView(farm, lanes=LANES)
+    desk = HandlerApp(farm, lanes=LANES)
     pieces: list[str] = []
     with small_model() as url:
         answer = open_models(LlmConfig(url, {"answer": ModelConfig(NAME)}))[Phase.ANSWER]
@@ -37,7 +38,7 @@ async def test_real_model_answers_streamed_and_whole_alike(farm: Farm) -> None:
                 await ending(answer.complete(ctx, QUESTION, most=MOST)),
             ]
 
-        done = await desk.run(work, lane=None, timeout=100, patience=100)
+        done = await desk.run(work, lane=None, timeout=200, patience=200)
     assert done.error is None
     in_pieces, whole = done.result
     assert in_pieces == whole

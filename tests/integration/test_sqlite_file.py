@@ -17,7 +17,7 @@ from penstock.errors import ConfigError, QueueError, QueueUnavailable, QueueUnus
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter, Topic
 from tests.conformance.support import add, add_one
-from tests.support.waiting import look_on
+from tests.support.waiting import PATIENCE, look_on
 
 OPEN = """
 import asyncio, sys, time
@@ -224,7 +224,8 @@ async def test_queue_that_is_not_open_says_so(tmp_path: Path) -> None:
         await add_one(queue)
 
 
-async def test_locked_file_is_waited_for(tmp_path: Path) -> None:
+async def test_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "BUSY_SECONDS", PATIENCE)
     path = tmp_path / "jobs.db"
     async with opened(path) as queue:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -303,5 +304,5 @@ async def test_wakeups_arrive_without_inotify_too(
         while await wakeup.wait(0.3):
             pass
         job = await add_one(queue)
-        assert await wakeup.wait(5)
+        assert await wakeup.wait(PATIENCE)
         assert list(await other.get([job.id])) == [job.id]

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from penstock import Job, JobContext, JobOrchestrator, JobState, Penstock
 from tests.conformance.support import BACKENDS
 from tests.support.processes import Farm, WorkerProcess
-from tests.support.waiting import look_on, until
+from tests.support.waiting import PATIENCE, look_on, until
 
 LANES = {"mothers": {"min_interval_seconds": 0, "max_parallel": 2}}
 
@@ -21,7 +20,9 @@ LANES = {"mothers": {"min_interval_seconds": 0, "max_parallel": 2}}
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
 async def home(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Farm]:
     """A queue of each kind, and worker processes ended with the test."""
-    farm = Farm(tmp_path, url=BACKENDS[request.param].url(tmp_path), lanes=LANES)
+    farm = Farm(
+        tmp_path, url=BACKENDS[request.param].url(tmp_path), lanes=LANES, lease_seconds=600.0
+    )
     yield farm
     await farm.close()
 
@@ -35,7 +36,7 @@ async def all_parked(app: Penstock, worker: WorkerProcess, count: int) -> None:
 
 
 async def sons(app: Penstock) -> list[Job]:
-    return await app.jobs(kind="son", limit=10_000)
+    return await app.jobs(kind="son", limit=1_000_000)
 
 
 async def test_job_that_is_killed_while_it_waits_makes_no_second_children(home: Farm) -> None:
@@ -56,13 +57,13 @@ async def test_job_that_is_killed_while_it_waits_makes_no_second_children(home: 
 
 async def test_sigterm_does_not_wait_for_jobs_that_wait(home: Farm) -> None:
     async with home.app("family") as app:
-        worker = await home.start("family", kinds=["mother"], grace_seconds=60)
+        # What it says of itself goes with its lease.
+        options: dict[str, Any] = {"grace_seconds": 600, "lease_seconds": 1.5}
+        worker = await home.start("family", kinds=["mother"], **options)
         mothers = [await app.enqueue("mother", {"gate": str(home.gate)}) for _ in range(2)]
         await all_parked(app, worker, 2)
-        begun = time.monotonic()
         worker.send(signal.SIGTERM)
-        assert await worker.exit() == 0
-        assert time.monotonic() - begun < 10
+        assert await worker.exit(PATIENCE) == 0
         for mother in mothers:
             row = await app.get(mother.id)
             assert (row.state, row.attempts, row.history) == (JobState.QUEUED, 0, [])
@@ -114,7 +115,7 @@ async def test_graceful_stop_lets_running_jobs_store_their_results(home: Farm) -
         home.gate.touch()
         assert [(await app.wait(job.id, timeout=60)).result for job in jobs[:2]] == [0, 1]
         assert (await app.wait(other.id, timeout=60)).result == 9
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
         await app.resume_task("paper")
         more = await app.enqueue("son", _son(home, 7), task="paper")
         assert (await app.wait(more.id, timeout=60)).result == 7
@@ -130,9 +131,9 @@ async def test_whole_stop_lets_a_job_finish_with_its_children(home: Farm) -> Non
         assert await app.stop_task("paper", whole=True) == (2, 4)
 
         home.gate.touch()
-        assert (await app.wait(mother.id, timeout=20)).result == [0, 1, 2]
+        assert (await app.wait(mother.id, timeout=60)).result == [0, 1, 2]
         assert await states(app, others) == [JobState.CANCELLED] * 2
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
 
 
 async def test_immediate_stop_ends_running_jobs_at_once_and_workers_go_on(home: Farm) -> None:
@@ -148,7 +149,7 @@ async def test_immediate_stop_ends_running_jobs_at_once_and_workers_go_on(home: 
         assert [(await app.wait(job.id, timeout=60)).result for job in more] == [0, 1, 2]
         home.gate.touch()
         assert (await app.wait(other.id, timeout=60)).result == 9
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
         assert {(await app.get(job.id)).result for job in jobs} == {None}
 
 
@@ -162,6 +163,7 @@ async def test_jobs_that_fan_out_are_stopped_in_the_middle_of_it(home: Farm) -> 
         async def fruitful() -> bool:
             return len(await sons(app)) >= 50
 
+        await until(lambda: len(home.side.notes(kind="fertile")) == 4, "all to begin")
         await until(fruitful, "fifty sons")
         outcome = await app.stop_task("paper")
         assert outcome.running == 4
@@ -174,7 +176,7 @@ async def test_jobs_that_fan_out_are_stopped_in_the_middle_of_it(home: Farm) -> 
         assert len(found) == outcome.cancelled
         assert {job.state for job in found} == {JobState.CANCELLED}
         assert home.side.runs("fertile") == {parent.id: 1 for parent in parents}
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
 
 
 async def test_job_that_fails_after_a_graceful_stop_is_not_tried_again(home: Farm) -> None:
@@ -193,9 +195,9 @@ async def test_job_that_fails_after_a_graceful_stop_is_not_tried_again(home: Far
 async def test_whoever_follows_a_task_hears_of_its_stop(home: Farm) -> None:
     async with home.app("family") as app, home.app("family") as elsewhere:
         await app.enqueue("son", _son(home, 1), task="paper")
-        waiting = asyncio.create_task(elsewhere.changes("paper", since=1, wait=20))
+        waiting = asyncio.create_task(elsewhere.changes("paper", since=1, wait=PATIENCE))
         feeding = asyncio.create_task(
-            elsewhere.feed(wait=20, after=(await app.feed())[-1].position)
+            elsewhere.feed(wait=PATIENCE, after=(await app.feed())[-1].position)
         )
         await asyncio.sleep(0)
         await app.stop_task("paper")
@@ -227,4 +229,6 @@ async def test_cancelling_what_runs_is_no_warning(
         job = await app.enqueue("work", task="paper")
         assert (await app.wait(job.id, timeout=60)).state is JobState.CANCELLED
         await until(lambda: "cancelled while its run ended" in caplog.text, "the end of the run")
-    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+    told = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    # A machine that stands still for a while is said to have blocked it.
+    assert [text for text in told if "the event loop" not in text] == []

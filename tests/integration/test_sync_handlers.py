@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock import Job, JobContext, JobState, Penstock
 from tests.support.processes import Farm
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 SOON = 60.0
 
@@ -71,9 +71,9 @@ class Stuck:
 async def test_past_its_timeout_a_job_is_settled_but_not_retried_before_its_thread_returns(
     farm: Farm,
 ) -> None:
-    lease = 0.6
+    lease = 4.0
     app = farm.bare(max_workers=2, lease_seconds=lease, retry_base_seconds=0.01)
-    stuck = Stuck(app, timeout=0.1, max_retries=1)
+    stuck = Stuck(app, timeout=3.0, max_retries=1)
     async with app, app.running() as orchestrator, farm.bare() as other:
         job = await app.enqueue("stuck")
         await until(lambda: orchestrator.status["stuck"] == 1, "the worker to be stuck")
@@ -88,11 +88,11 @@ async def test_past_its_timeout_a_job_is_settled_but_not_retried_before_its_thre
         assert [(r.outcome, r.error.type) for r in row.history] == [("retry", "JobTimeout")]
 
         # Other processes see it as stuck, and the retry stays away, for as long as it takes.
-        async def three_renewals() -> bool:
+        async def renewals() -> bool:
             (process,) = await other.processes()
             return process.status.get("stuck") == 1 and process.lease_until > row.run_at + lease
 
-        await until(three_renewals, "some renewals")
+        await until(renewals, "some renewals")
         assert len(stuck.started_at) == 1
         assert (await other.get(job.id)).run_at > time.time()
 
@@ -138,7 +138,7 @@ async def test_a_cancelled_sync_handler_sees_it_and_its_result_is_dropped(farm: 
         assert (await app.cancel(job.id)).state is JobState.CANCELLED
         await until(stuck.seen_cancelled.is_set, "ctx.cancelled", SOON)
         stuck.let_go.set()
-        await app.drain(timeout=10)
+        await app.drain(timeout=PATIENCE)
         row = await app.get(job.id)
         assert (row.state, row.result) == (JobState.CANCELLED, None)
         following = await app.enqueue("stuck")

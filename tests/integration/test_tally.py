@@ -10,7 +10,7 @@ from penstock import JobContext, PermanentError, RunLater
 from penstock.model.tally import Tally
 from tests.conformance.support import BACKENDS
 from tests.support.processes import Farm
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
 @pytest.mark.parametrize("queue", sorted(BACKENDS))
@@ -18,7 +18,7 @@ async def test_runs_are_counted_by_kind_and_outcome_on_every_queue(
     queue: str, tmp_path: Path
 ) -> None:
     farm = Farm(tmp_path, url=BACKENDS[queue].url(tmp_path))
-    farm.settings["lease_seconds"] = 0.6
+    farm.settings["lease_seconds"] = 3.0
     app = farm.bare()
     cancelled = asyncio.Event()
 
@@ -57,7 +57,7 @@ async def test_runs_are_counted_by_kind_and_outcome_on_every_queue(
         stopped = await app.enqueue("endless")
         await cancelled.wait()
         await app.cancel(stopped.id)
-        await app.drain(10)
+        await app.drain(PATIENCE)
 
         async def all_told() -> Tally | None:
             counted = await read()
@@ -72,11 +72,11 @@ async def test_runs_are_counted_by_kind_and_outcome_on_every_queue(
         assert counted.count("refused") == counted.count("handed_back") == 0
         p50, wait = counted.quantile("run", 0.5, "good"), counted.quantile("wait", 0.5, "good")
         assert p50 is not None
-        assert 0.01 <= p50 < 1
+        assert 0.01 <= p50 < 20
         assert wait is not None
-        assert 0 < wait < 5
+        assert 0 < wait < PATIENCE
         await app.enqueue("good")
-        await app.drain(10)
+        await app.drain(PATIENCE)
 
         async def one_more() -> Tally | None:
             since = (await read()) - counted

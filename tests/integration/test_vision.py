@@ -10,6 +10,7 @@ from penstock.adapters.models.vision import Post, VisionModel
 from penstock.errors import ModelError
 from penstock.model.llm import ServedModel
 from tests.support.scans import MODEL, VisionServer
+from tests.support.waiting import PATIENCE
 
 PNG = b"\x89PNG not looked at"
 USELESS = {
@@ -24,7 +25,7 @@ USELESS = {
 
 @pytest.fixture
 async def post() -> AsyncIterator[Post]:
-    async with httpx2.AsyncClient(timeout=10) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client:
 
         async def post(url: str, *, max_bytes: int, **options: Any) -> httpx2.Response:
             return await client.post(url, **options)

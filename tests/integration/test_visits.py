@@ -14,10 +14,17 @@ from penstock.errors import DeadlineExceeded, LaneBusy, Unavailable
 from penstock.ports.lanes import LaneInfo
 from tests.support.processes import Farm
 from tests.support.server import Answer, CountingServer
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 ONE: dict[str, Any] = {"lanes": {"api": {"min_interval_seconds": 0.0, "max_parallel": 1}}}
-LONG = 30.0
+LONG = 600.0
+
+
+@pytest.fixture
+def farm(farm: Farm) -> Farm:
+    """No lease ends during a test."""
+    farm.settings["lease_seconds"] = LONG
+    return farm
 
 
 @asynccontextmanager
@@ -87,20 +94,20 @@ async def test_visit_waits_for_a_slot_longer_than_a_job_would(farm: Farm) -> Non
             waiting = asyncio.create_task(wait())
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(got.wait(), 1.5)
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, PATIENCE)
 
 
 async def test_visit_whose_time_is_up_is_told_that_the_lane_is_busy(farm: Farm) -> None:
     app = farm.bare(**ONE)
     async with service_of(app) as service:
         first = service.asking("default", app.queue.now() + LONG)
-        second = service.asking("default", app.queue.now() + 0.3)
         async with first.lanes.request("api"):
             began = time.monotonic()
+            second = service.asking("default", app.queue.now() + 2.0)
             with pytest.raises(LaneBusy, match="all its slots are taken"):
                 async with second.lanes.request("api"):
                     pass
-            assert 0.2 < time.monotonic() - began < 5
+            assert 1.0 < time.monotonic() - began < PATIENCE
             assert second.remaining() == 0
 
 
@@ -118,21 +125,21 @@ async def test_cancelled_visit_gives_its_permit_back(farm: Farm) -> None:
         await holds.wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        async with service.asking("default", app.queue.now() + 10).lanes.request("api"):
+        async with service.asking("default", app.queue.now() + LONG).lanes.request("api"):
             pass
     assert farm.query("SELECT * FROM slots") == []
 
 
 async def test_slots_of_a_killed_service_are_free_at_once(farm: Farm) -> None:
     lanes = {"api": {"min_interval_seconds": 0.0, "max_parallel": 2}}
-    farm.settings |= {"lanes": lanes, "lease_seconds": 60.0}
+    farm.settings["lanes"] = lanes
     options = {"url": farm.url, "lane": "api", "permits": 2, "settings": farm.settings}
     victim = await farm.run("tests.support.visitor", options)
     async with service_of(farm.bare()) as service:
         await victim.kill()
         killed = time.monotonic()
         async with service.asking("default", time.time() + LONG).lanes.request("api"):
-            assert time.monotonic() - killed < 10, "without waiting for the lease"
+            assert time.monotonic() - killed < PATIENCE, "without waiting for the lease"
 
 
 async def test_slots_of_a_service_that_ends_are_free(farm: Farm) -> None:
@@ -146,7 +153,8 @@ async def test_slots_of_a_service_that_ends_are_free(farm: Farm) -> None:
 
 
 async def test_breaker_counts_visits_as_it_counts_jobs(farm: Farm, server: CountingServer) -> None:
-    app = farm.bare(**ONE)
+    steady = {"breaker_first_seconds": LONG, "breaker_cap_seconds": LONG}
+    app = farm.bare(lanes={"api": {**ONE["lanes"]["api"], **steady}})
     server.answers["/"] = Answer(500)
     async with service_of(app) as service:
         first, second = (service.asking("default", app.queue.now() + LONG) for _ in range(2))
@@ -174,7 +182,7 @@ async def test_requests_of_a_visit_end_with_it(farm: Farm, server: CountingServe
     app = farm.bare(**ONE)
     server.answers["/"] = Answer(hang=True)
     async with service_of(app) as service:
-        visit = service.asking("default", app.queue.now() + 0.3)
+        visit = service.asking("default", app.queue.now() + 3.0)
         with pytest.raises(Unavailable):
             await visit.http.post(server.url("/x"), lane="api")
         with pytest.raises(DeadlineExceeded):

@@ -27,7 +27,7 @@ def wakeups(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """How processes hear of each other. A look without a wake-up would come too late to help."""
     if request.param == "polling":
         monkeypatch.setenv("PENSTOCK_NO_INOTIFY", "1")
-    monkeypatch.setattr(waiters, "LOST_WAKEUP_SECONDS", 60.0)
+    monkeypatch.setattr(waiters, "LOST_WAKEUP_SECONDS", 600.0)
     return str(request.param)
 
 
@@ -39,7 +39,7 @@ def where(request: pytest.FixtureRequest) -> str:
 @asynccontextmanager
 async def worker(farm: Farm, where: str) -> AsyncIterator[Penstock]:
     """An app, and a worker for it here or in another process."""
-    farm.settings["poll_seconds"] = 60.0
+    farm.settings["poll_seconds"] = 600.0
     app = farm.app("endings")
     async with app:
         if where == "same process":
@@ -72,7 +72,7 @@ async def test_two_hundred_waiters_on_one_job_are_all_told(
 async def test_waiters_in_other_processes_than_the_worker_and_the_canceller_are_told(
     farm: Farm, wakeups: str
 ) -> None:
-    farm.settings["poll_seconds"] = 60.0
+    farm.settings["poll_seconds"] = 600.0
     async with farm.app("endings") as waiter, farm.app("endings") as canceller:
         await farm.start("endings")
         job = await canceller.enqueue("ends", {"gate": str(farm.gate), "ending": "completed"})
@@ -97,7 +97,7 @@ async def test_each_of_many_jobs_wakes_its_own_waiters(farm: Farm, where: str) -
 
 
 async def test_a_job_buried_by_a_crash_wakes_its_waiters(farm: Farm, wakeups: str) -> None:
-    farm.settings.update(poll_seconds=60.0, lease_seconds=60.0)
+    farm.settings.update(poll_seconds=600.0, lease_seconds=600.0)
     async with farm.app("endings") as app:
         job = await app.enqueue("once", {"gate": str(farm.gate)})
         victim = await farm.start("endings")
@@ -217,7 +217,7 @@ async def test_drain_returns_when_another_process_has_done_the_last_job(
     async with worker(farm, "other process") as app:
         job = await app.enqueue("ends", {"gate": str(farm.gate), "ending": "completed"})
         await until(farm.side.notes, "the job to run")
-        draining = asyncio.create_task(app.drain(timeout=30))
+        draining = asyncio.create_task(app.drain(timeout=SOON))
         with pytest.raises(WaitTimeout):
             await app.drain(timeout=0.1)
         farm.gate.touch()

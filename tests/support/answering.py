@@ -24,6 +24,16 @@ QUICK: dict[str, Any] = {
     "probe_seconds": 0.3,
     "parent": "llm",
 }
+ROOMY: dict[str, Any] = {
+    "lease_seconds": 30.0,
+    "answer_seconds": 600.0,
+    "search_loop_seconds": 300.0,
+    "question_seconds": 60.0,
+}
+"""So that nothing is given up where a machine stands still for seconds; a test whose subject is the
+time gives its own."""
+PATIENT = {"timeout_seconds": 600.0}
+"""Of a lane: what ends in time was not ended by this."""
 DOCUMENTS = {
     "wheel": "An overshot wheel is turned by the weight of water in its buckets. It needs a fall of"
     " three metres or more.\n\nAn undershot wheel is pushed by the current below it.",
@@ -61,9 +71,10 @@ class Study:
     def __init__(self, shelf: Shelf, model: ModelServer | None = None) -> None:
         self.shelf, self.farm = shelf, shelf.farm
         settings = shelf.farm.settings
-        lanes = dict.fromkeys(("llm.plan", "llm.search", "llm.answer"), QUICK)
-        free = {"min_interval_seconds": 0.0, "max_parallel": 40, **_timing(QUICK)}
-        settings |= {"lanes": settings["lanes"] | {"llm": free} | lanes, "max_retries": 2}
+        lanes = dict.fromkeys(("llm.plan", "llm.search", "llm.answer"), QUICK | PATIENT)
+        lanes["llm"] = {"min_interval_seconds": 0.0, "max_parallel": 40, **_timing(QUICK)}
+        lanes["embedder"] = settings["lanes"]["embedder"] | PATIENT
+        settings |= ROOMY | {"lanes": settings["lanes"] | lanes, "max_retries": 2}
         if model is not None:
             content(model)
             self.add_config(model.config())

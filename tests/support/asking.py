@@ -10,7 +10,7 @@ from typing import Any
 import httpx2 as httpx
 import yaml
 
-from tests.support.answering import DOCUMENTS, QUESTION, QUICK
+from tests.support.answering import DOCUMENTS, PATIENT, QUESTION, QUICK, ROOMY
 from tests.support.model_server import ModelServer
 from tests.support.serving import Event, Served, events
 from tests.support.shelf import LANE
@@ -25,9 +25,9 @@ def settings(model: ModelServer | None = None) -> dict[str, Any]:
     """What a config file says of answers."""
     free = {**QUICK, "max_parallel": 40}
     del free["parent"]
-    lanes = {"embedder": LANE, "llm": free}
-    lanes |= dict.fromkeys(("llm.plan", "llm.search", "llm.answer"), QUICK)
-    known: dict[str, Any] = {"lanes": lanes, "max_retries": 2}
+    lanes = {"embedder": LANE | PATIENT, "llm": free}
+    lanes |= dict.fromkeys(("llm.plan", "llm.search", "llm.answer"), QUICK | PATIENT)
+    known: dict[str, Any] = {**ROOMY, "lanes": lanes, "max_retries": 2}
     return known if model is None else known | yaml.safe_load(model.config())
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from penstock.cli import main
+from penstock.doctor import documents, models, services
+from penstock.doctor import http_server as serving
+from penstock.doctor import kafka as messages
+from penstock.doctor import run as examine
+from tests.support.waiting import PATIENCE
 
 
 class Report(NamedTuple):
@@ -37,6 +43,10 @@ class Clinic:
         monkeypatch.chdir(folder)
         for name in ("PENSTOCK_QUEUE", "PENSTOCK_CONFIG", "PENSTOCK_DURABLE"):
             monkeypatch.delenv(name, raising=False)
+        # A part that is well may answer late on a busy machine.
+        monkeypatch.setattr(examine, "run", partial(examine.run, seconds=PATIENCE))
+        for part in (documents, messages, models, services, serving):
+            monkeypatch.setattr(part, "ANSWER_SECONDS", PATIENCE / 2)
 
     def config(self, text: str) -> Path:
         path = self.folder / "penstock.yaml"

@@ -18,7 +18,9 @@ from tests.support.librarians import Diary, ScriptedLibrarian, errand
 from tests.support.processes import Farm, WorkerProcess
 from tests.support.servers import free_port
 
-LONG = 20.0
+LONG = 60.0
+PAUSED = 30.0
+"""Seconds that a busy machine may pause a process for without its being taken for lost."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ class Counter:
             {
                 "url": self.farm.url,
                 "diary": str(self.diary.path),
-                "config": {"port": self.port, "keepalive_seconds": 0.5, **options},
+                "config": {"port": self.port, "keepalive_seconds": PAUSED, **options},
                 "settings": self.farm.settings,
             },
         )
@@ -80,7 +82,10 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter_at(farm: Farm, *, remote: bool, **config: Any) -> AsyncIterator[Counter]:
+async def counter_at(
+    farm: Farm, *, remote: bool, keepalive_seconds: float = PAUSED, **config: Any
+) -> AsyncIterator[Counter]:
+    farm.settings["lease_seconds"] = PAUSED
     app = farm.bare()
     diary = Diary(farm.folder / "diary.jsonl")
     async with app, AsyncExitStack() as opened:
@@ -91,8 +96,9 @@ async def counter_at(farm: Farm, *, remote: bool, **config: Any) -> AsyncIterato
         counter = Counter(farm, app, service, local, diary)
         if remote:
             counter.port = free_port()
-            await counter.serve(**config)
-            there = RemoteLibrarian(counter.config(keepalive_seconds=0.5), app.queue.now)
+            await counter.serve(**{"keepalive_seconds": keepalive_seconds, **config})
+            alive = counter.config(keepalive_seconds=keepalive_seconds)
+            there = RemoteLibrarian(alive, app.queue.now)
             opened.push_async_callback(there.close)
             counter.librarian = there
         yield counter

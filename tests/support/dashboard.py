@@ -17,18 +17,28 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from penstock import Penstock
-from tests.support.cli import Cli
+from tests.support.cli import Cli, wait_until
 from tests.support.embedder import EmbedderServer
 from tests.support.result_server import CHROMIUM
 from tests.support.serving import Host, Served
+from tests.support.waiting import PATIENCE as SECONDS
 
 T = TypeVar("T")
 
-PATIENCE = 20_000
+PATIENCE = SECONDS * 1000
 """Milliseconds that a browser waits for anything."""
+expect.set_options(timeout=PATIENCE)
 BOARD = Path(__file__).with_name("apps") / "board.py"
 SCREENSHOTS = "PENSTOCK_SCREENSHOTS"
 """Names a folder; without it no picture is taken."""
@@ -75,8 +85,16 @@ class Look:
 
     def live(self) -> Look:
         """Wait until the page says that it is."""
-        self.page.locator("#live-state[data-state=live]").wait_for()
+        self._wait(self.page.locator("#live-state[data-state=live]"), "being live")
         return self
+
+    def _wait(self, locator: Locator, what: str) -> None:
+        """Until there is one that can be seen; what the page says instead, if it never does."""
+        try:
+            locator.first.wait_for()
+        except PlaywrightTimeoutError:
+            text = self.page.locator("body").inner_text()
+            raise AssertionError(f"{self.page.url} without {what}; it says:\n{text}") from None
 
     def sign_in(self, key: str) -> Look:
         self.open("/sign-in")
@@ -97,12 +115,17 @@ class Look:
 
     def says(self, text: str | re.Pattern[str], within: str = "main") -> None:
         """Wait until it does."""
-        self.page.locator(within).filter(has_text=text).first.wait_for()
+        self._wait(self.page.locator(within).filter(has_text=text), f"{text!r} in {within}")
+
+    def until(self, script: str) -> None:
+        """Wait until this is true in the page. Playwright's own way evaluates it there, which the
+        policy forbids unless it is true at once."""
+        wait_until(lambda: self.page.evaluate(script), f"{script} on {self.page.url}")
 
     def ask(self, answer: str) -> str:
         """Answer the question that is open; what it was."""
         dialog = self.page.locator("#ask[open]")
-        dialog.wait_for()
+        self._wait(dialog, "a question")
         said = dialog.locator("p").inner_text()
         dialog.get_by_role("button", name=answer).click()
         return said
@@ -155,7 +178,7 @@ class Board:
 
         async def wait(app: Penstock) -> None:
             for job_id in ids:
-                await app.wait(job_id, PATIENCE / 1000)
+                await app.wait(job_id, SECONDS)
 
         self.do(wait)
 
@@ -218,6 +241,7 @@ def board_in(folder: Path) -> Iterator[Board]:
             browser = playwright.chromium.launch(
                 executable_path=str(CHROMIUM / "bin" / "chromium"),
                 args=["--no-sandbox", "--disable-background-networking"],
+                timeout=PATIENCE,
             )
             try:
                 yield Board(Host(cli, embedder), browser)

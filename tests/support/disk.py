@@ -15,14 +15,14 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[bool]:
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     try:
-        mounted = subprocess.run(command, capture_output=True, timeout=10).returncode == 0
+        mounted = subprocess.run(command, capture_output=True, timeout=60).returncode == 0
     except OSError:
         mounted = False
     try:
         yield mounted
     finally:
         if mounted:
-            subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)
+            subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=60)
 
 
 def fill(folder: Path) -> Path:

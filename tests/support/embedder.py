@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,16 @@ def identity(model: str = MODEL, dimensions: int = DIMENSIONS) -> str:
 
 
 class EmbedderServer(CountingServer):
-    """`fault` is how it fails; `poison`: it fails so only where a text holds that word."""
+    """`fault` is how it fails; `poison`: it fails so only where a text holds that word; while
+    it is `held`, it does not answer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.fault: str | None = None
         self.poison = ""
         self.delay = 0.0
+        self.gate: threading.Event | None = None
+        """Answers wait until it is set."""
         self.dimensions = DIMENSIONS
 
     @property
@@ -79,7 +83,8 @@ class EmbedderServer(CountingServer):
             case "hang":
                 return Answer(hang=True)
         rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
-        return Answer(body=as_json({"data": rows}).body, delay=self.delay)
+        body = as_json({"data": rows}).body
+        return Answer(body=body, delay=self.delay, until=self.gate.is_set if self.gate else None)
 
 
 def vector_of(text: str, model: str) -> list[float]:

@@ -136,7 +136,7 @@ def run(
     folder: Path,
     environment: Mapping[str, str],
     stdin: str = "",
-    timeout: float = 30.0,
+    timeout: float = 250.0,
 ) -> subprocess.CompletedProcess[str]:
     """The same to its end."""
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
@@ -189,7 +189,7 @@ def server() -> socket.socket:
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # a Ctrl-C at the tests is not for it
         )
-    atexit.register(process.wait, 10)
+    atexit.register(process.wait, 60)
     atexit.register(ours.close)  # which ends it, and is done first
     return ours
 

@@ -40,6 +40,8 @@ QUICK = {
     "broker.address.family": "v4",
 }
 """What takes Kafka tens of seconds takes tests a few."""
+CALM = QUICK | {"session.timeout.ms": "6000"}
+"""The same for members that nobody kills: a pause of the machine is not taken for a death."""
 
 
 def raw(value: Value) -> bytes | None:
@@ -126,7 +128,7 @@ class Mock:
         header = (9, ctypes.c_char_p(name), ctypes.c_char_p(b"x"), ctypes.c_ssize_t(1))
         given = (*in_topic, *saying, *header, 0)
         assert self._lib.rd_kafka_producev(POINTER(handle), *given) == 0
-        assert self._lib.rd_kafka_flush(handle, 10_000) == 0
+        assert self._lib.rd_kafka_flush(handle, 60_000) == 0
         self._lib.rd_kafka_destroy(handle)
 
     def clear(self, request: int) -> None:
@@ -202,14 +204,14 @@ class Cluster:
         """What the group has committed, by partition; negative: nothing."""
         with _closing(Consumer(self._options(topic))) as consumer:
             places = [TopicPartition(topic, number) for number in range(partitions)]
-            return [one.offset for one in consumer.committed(places, timeout=10)]
+            return [one.offset for one in consumer.committed(places, timeout=PATIENCE)]
 
     def dead_letters(self, topic: str) -> list[Dead]:
         """All there are."""
         options = self._options(topic) | {"group.id": uuid.uuid4().hex}
         with _closing(Consumer(options)) as consumer:
             place = TopicPartition(f"{topic}.dead", 0, 0)
-            _, end = consumer.get_watermark_offsets(place, timeout=10)
+            _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE)
             consumer.assign([place])
             found: list[Dead] = []
             give_up = time.monotonic() + PATIENCE
@@ -237,7 +239,7 @@ class Cluster:
             "group": topic,
             "dead_letter_topic": f"{topic}.dead",
             "accept": REQUESTS,
-            "options": QUICK,
+            "options": CALM,
         }
         return KafkaConfig(**given | settings)
 

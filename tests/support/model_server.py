@@ -55,6 +55,8 @@ class Reply:
     """Hangs up behind so many tokens of a stream."""
     stall_after: int | None = None
     """Sends so many tokens of a stream, and then nothing."""
+    until: Callable[[], bool] | None = None
+    """Its end is not sent before this is true; of a whole answer, all of it."""
     raw: bytes | None = None
     """This instead of the answer, whatever was asked for."""
     tail: bytes = DONE
@@ -130,7 +132,8 @@ class ModelServer(CountingServer):
         if asked.stream:
             return _streamed(asked, reply)
         body = _whole(asked, reply) if reply.raw is None else reply.raw
-        return Answer(headers={"content-type": "application/json"}, body=body, delay=reply.delay)
+        headers = {"content-type": "application/json"}
+        return Answer(headers=headers, body=body, delay=reply.delay, until=reply.until)
 
     def _reply(self, asked: Asked) -> Reply:
         script = self.script.get(asked.model, Reply())
@@ -170,6 +173,7 @@ def _streamed(asked: Asked, reply: Reply) -> Answer:
         pause=reply.pause,
         cut=reply.cut_after is not None,
         stalls=reply.stall_after is not None,
+        until=reply.until,
     )
 
 

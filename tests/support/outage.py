@@ -10,9 +10,9 @@ from tests.support.server import CountingServer
 from tests.support.waiting import until
 
 SOON = 60.0
-RESUMED = 5.0
+RESUMED = 30.0
 """Seconds from the return of a dependency to the first job done; the times are at a tenth, the
-limit is generous, because processes share two cores here. `make bench` asks for the target."""
+limit is generous, because a busy machine may stand still. `make bench` asks for the target."""
 
 LANE: dict[str, Any] = {
     "min_interval_seconds": 0.0,
@@ -20,9 +20,9 @@ LANE: dict[str, Any] = {
     "breaker_first_seconds": 0.1,
     "breaker_cap_seconds": 1.0,
     "probe_seconds": 0.3,
-    "timeout_seconds": 5.0,
+    "timeout_seconds": 30.0,
 }
-STEADY = {**LANE, "breaker_first_seconds": 30.0, "breaker_cap_seconds": 30.0}
+STEADY = {**LANE, "breaker_first_seconds": 600.0, "breaker_cap_seconds": 600.0}
 """A lane whose ladder is too long for the test: only a probe, a person or a new process helps."""
 JOBS = 100
 
@@ -41,6 +41,6 @@ async def enqueue(app: Penstock, server: CountingServer, count: int = JOBS) -> l
     return await app.enqueue_many("call", [payload] * count)
 
 
-async def all_ended(app: Penstock, jobs: list[Job], timeout: float = 8.0) -> list[Job]:
+async def all_ended(app: Penstock, jobs: list[Job], timeout: float = SOON) -> list[Job]:
     async with asyncio.timeout(timeout):
         return [await app.wait(job.id) for job in jobs]

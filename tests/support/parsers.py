@@ -13,6 +13,7 @@ import socket
 import warnings
 from asyncio.subprocess import Process
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 MODULE = "penstock.documents.parse.child"
@@ -70,19 +71,25 @@ async def _start(ask: Ask, environment: Mapping[str, str]) -> ForkedParser:
     requests, to = os.pipe()
     answers_from, answers = os.pipe()
     nowhere = os.open(os.devnull, os.O_RDWR)
-    news = ask([MODULE, [], os.getcwd(), dict(environment)], (requests, answers, nowhere))
-    for file in (requests, answers, nowhere):
-        os.close(file)
-    news.setblocking(False)
-    told = await loop.sock_recv(news, 100)
-    assert told, "the server of forks is gone"
-    reader = asyncio.StreamReader()
-    reading, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers_from, "rb", 0)
-    )
-    writing, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(to, "wb", 0)
-    )
+    with ExitStack() as given_up:  # the fork ends by itself when its pipes are closed
+        asked = [MODULE, [], os.getcwd(), dict(environment)]
+        news = given_up.enter_context(ask(asked, (requests, answers, nowhere)))
+        told_by = given_up.enter_context(os.fdopen(answers_from, "rb", 0))
+        told_to = given_up.enter_context(os.fdopen(to, "wb", 0))
+        for file in (requests, answers, nowhere):
+            os.close(file)
+        news.setblocking(False)
+        told = await loop.sock_recv(news, 100)
+        assert told, "the server of forks is gone"
+        reader = asyncio.StreamReader()
+        reading, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), told_by
+        )
+        given_up.callback(reading.close)
+        writing, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), told_to
+        )
+        given_up.pop_all()
     writer = asyncio.StreamWriter(writing, protocol, None, loop)
     return ForkedParser(int(told), news, writer, (reader, reading))
 

@@ -11,7 +11,7 @@ from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
 from penstock.model.llm import LlmConfig, ModelConfig
 from penstock.ports.language_model import LanguageModel, Message
-from tests.support.desk import FREE
+from tests.support.handler_app import FREE
 from tests.support.model_server import ANSWER, PLAN, SEARCH, ModelServer
 
 LLM = LaneConfig(min_interval_seconds=0.0, max_parallel=20, parent="llm")

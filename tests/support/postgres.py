@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +22,77 @@ from tests.support.servers import postgres_url
 def new_url(server: str | None = None) -> str:
     """Where a new queue can be."""
     return f"{server or postgres_url()}?namespace=test_{uuid.uuid4().hex[:24]}"
+
+
+_clean: dict[str, str] = {}
+"""The statement that makes a namespace as it was when it was new, by URL."""
+_free: dict[str, list[str]] = {}
+"""Namespaces nobody uses, by what was opened in them."""
+
+BORN_WITH_ROWS = ("migrations", "document_migrations", "queue")
+LENT_AT_MOST = 50
+"""Times. Nobody vacuums: what was deleted is still read."""
+_lent: Counter[str] = Counter()
+
+_TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r'
+ORDER BY relname"""
+_SEQUENCES = """
+SELECT relname FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'S'
+ORDER BY relname"""
+
+
+def borrow_url(opened: str) -> str:
+    """A namespace that looks new, for a test that gives it back: to make one takes longer than most
+    tests. `opened` names what the test opens there; others are not lent what it leaves behind."""
+    free = _free.setdefault(opened, [])
+    return free.pop() if free else new_url()
+
+
+def give_back(opened: str, url: str) -> None:
+    """Empty a namespace that was borrowed, and lend it again."""
+    _lent[url] += 1
+    if _lent[url] < LENT_AT_MOST and _in_a_thread(_empty(url)):
+        _free[opened].append(url)
+
+
+def execute(url: str, text: str, *values: Any) -> None:
+    """Do something to the tables, in a thread: tests call it inside their event loop."""
+
+    async def run() -> None:
+        async with psql(url) as mine:
+            await mine.execute(text, *values)
+
+    _in_a_thread(run())
+
+
+def _in_a_thread(work: Any) -> Any:
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+async def _empty(url: str) -> bool:
+    """Whether the namespace was emptied: it was not if nobody ever made it."""
+    async with psql(url) as mine:
+        if not await mine.fetchval("SELECT to_regnamespace($1) IS NOT NULL", mine.schema):
+            return False
+        if url not in _clean:
+            _clean[url] = await _reset_statement(mine)
+        # Connections that a test killed may still hold locks.
+        await mine.connection.execute(f"SET lock_timeout = '20s'; {_clean[url]}")
+    return True
+
+
+async def _reset_statement(mine: Psql) -> str:
+    """Rows that a new namespace has are kept; all others were made by tests."""
+    schema = mine.schema
+    reset = []
+    for (table,) in await mine.fetch(_TABLES, schema):
+        if table not in BORN_WITH_ROWS:
+            reset.append(f'DELETE FROM {schema}."{table}"')
+    for (sequence,) in await mine.fetch(_SEQUENCES, schema):
+        reset.append(f'ALTER SEQUENCE {schema}."{sequence}" RESTART')
+    return "; ".join(reset)
 
 
 class Psql:

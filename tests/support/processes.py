@@ -34,7 +34,7 @@ from tests.support.apps import (
 from tests.support.forks import WARNINGS, Started, start
 from tests.support.new_file import make_file
 from tests.support.side import Side
-from tests.support.waiting import PAUSE, until
+from tests.support.waiting import PATIENCE, PAUSE, until
 
 ROOT = Path(__file__).parents[2]
 APPS = {
@@ -101,9 +101,9 @@ class WorkerProcess:
     async def kill(self) -> None:
         """SIGKILL; returns once it is gone."""
         self.send(signal.SIGKILL)
-        await self.exit()
+        await self.exit(PATIENCE)
 
-    async def exit(self, timeout: float = 10) -> int:
+    async def exit(self, timeout: float = PATIENCE) -> int:
         """Its exit code, once it has ended. If it does not, the test fails with its stacks."""
         give_up = time.monotonic() + timeout
         while (code := self.returncode) is None:
@@ -199,7 +199,7 @@ class Farm:
             if worker.returncode is None:
                 worker.send(signal.SIGKILL)
         for worker in self.workers:
-            await worker.exit()
+            await worker.exit(PATIENCE)
 
     async def freeze(self, worker: WorkerProcess) -> None:
         """SIGSTOP, but not in the middle of a write to the file: nobody could write then."""
@@ -221,12 +221,12 @@ class Farm:
 
     def query(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Look into the file itself, past every layer under test."""
-        with closing(sqlite3.connect(self.path, timeout=10)) as connection:
+        with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def execute(self, statement: str, *parameters: Any) -> None:
         """Change the file itself, as time or a fault would."""
-        with closing(sqlite3.connect(self.path, timeout=10)) as connection, connection:
+        with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as connection, connection:
             connection.execute(statement, parameters)
 
     def held(self, worker: WorkerProcess) -> Held:

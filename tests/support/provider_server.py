@@ -47,7 +47,8 @@ class Work:
 
 class ProviderServer(CountingServer):
     """`faults` are answers given instead, by provider; `delays` is how long each takes;
-    `spoilt` are rows put before the others of each page."""
+    those that are `held` do not answer until they are no more; `spoilt` are rows put before the
+    others of each page."""
 
     def __init__(self, works: int = 0) -> None:
         super().__init__()
@@ -57,6 +58,7 @@ class ProviderServer(CountingServer):
         """The first request, counted for each provider, that meets with its fault."""
         self.spoilt: list[Any] = []
         self.delays: dict[str, float] = {}
+        self.held: set[str] = set()
 
     def provider(
         self, name: str, api_key: str | None = None, host: str = "127.0.0.1"
@@ -79,7 +81,8 @@ class ProviderServer(CountingServer):
             body = _ANSWERS[name](self, _parameters(self.at(path)[-1]))
         except (KeyError, ValueError, AssertionError):
             return Answer(400)
-        return Answer(body=body, delay=self.delays.get(name, 0.0))
+        delay = self.delays.get(name, 0.0)
+        return Answer(body=body, delay=delay, until=lambda: name not in self.held)
 
     def page(self, start: int, size: int, row: Callable[[Work], Any]) -> list[Any]:
         found = [row(work) for work in self.works[start : start + size]]

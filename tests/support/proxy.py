@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.listening import stop_listening
 from tests.support.servers import free_port
+from tests.support.waiting import PATIENCE
 
 CHUNK = 65536
 
@@ -79,10 +80,17 @@ class Proxy:
 
     def silence(self) -> None:
         """Pass nothing on, in neither direction, and close no connection, until `resume`."""
-        self._loop.call_soon_threadsafe(self.passing.clear)
+
+        async def silence() -> None:
+            self.passing.clear()
+
+        self._call(silence())
 
     def resume(self) -> None:
-        self._loop.call_soon_threadsafe(self.passing.set)
+        async def resume() -> None:
+            self.passing.set()
+
+        self._call(resume())
 
     def leave(self) -> None:
         """Nobody is there: connections are reset, new ones refused."""
@@ -110,7 +118,7 @@ class Proxy:
         self._call(strike())
 
     def _call(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=PATIENCE)
 
     async def _listen(self, port: int) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
@@ -120,7 +128,7 @@ class Proxy:
         await stop_listening(self._server)
         self.passing.set()
         # Whoever was about to be let in becomes a link only now: again, until nobody is left.
-        give_up = time.monotonic() + 5
+        give_up = time.monotonic() + PATIENCE
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for link in list(self._links):
                 link.reset()
@@ -158,6 +166,9 @@ class _Link:
     def __init__(self, proxy: Proxy, client: Stream, server: Stream) -> None:
         self._proxy = proxy
         self._client, self._server = client, server
+        for _, writer in (client, server):
+            # `drain` then waits until the system has all of it: no reset takes it away again.
+            writer.transport.set_write_buffer_limits(0)
         self._mute: set[asyncio.StreamWriter] = set()
         """Whom nothing is passed on to any more."""
         self._doomed = False
@@ -205,8 +216,8 @@ class _Link:
             if self._proxy.delay:
                 await asyncio.sleep(self._proxy.delay)
             if writer not in self._mute:
-                self._proxy.passed += len(data)
                 writer.write(data)
                 await writer.drain()
+                self._proxy.passed += len(data)
         if writer not in self._mute:
             raise ConnectionResetError

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -37,6 +39,8 @@ class ResearchSite(ProviderServer):
         self.shelves: dict[str, Sequence[int]] = {"": range(3)}
         self.answers["/robots.txt"] = Answer(404)
         self.page_delay = 0.0
+        self.pages_held: threading.Event | None = None
+        """No page is there before it is set."""
 
     def page_url(self, number: int) -> str:
         return self.url(f"/page/{number}")
@@ -55,11 +59,13 @@ class ResearchSite(ProviderServer):
             # The free file of a work is its page, too.
             body = body.replace(b"https://free.example/", self.url("/page/").encode())
             body = body.replace(b".pdf", b"").replace(b"?utm_source=x", b"")
-            return Answer(answer.status, answer.delay, answer.headers, body, answer.hang)
+            return replace(answer, body=body)
         if path.startswith("/page/") and not any(
             path.startswith(known) for known in self.answers if known != "/"
         ):
-            return Answer(headers=HTML, body=page(path.rpartition("/")[2]), delay=self.page_delay)
+            text = page(path.rpartition("/")[2])
+            held = self.pages_held.is_set if self.pages_held else None
+            return Answer(headers=HTML, body=text, delay=self.page_delay, until=held)
         return super().answer(path)
 
 
@@ -94,8 +100,8 @@ class Bureau:
             "lanes": lanes,
             "max_retries": 1,
             "search_providers": ",".join(FREE),
-            "provider_seconds": 10.0,
-            "page_seconds": 20.0,
+            "provider_seconds": SOON,
+            "page_seconds": SOON,
         }
 
     def add_engines(self, results: ResultServer, *ways: str) -> None:

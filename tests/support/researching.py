@@ -13,6 +13,9 @@ from tests.support.cli import Cli
 from tests.support.provider_server import PATHS
 from tests.support.research import FREE, QUICK, SOON, ResearchSite
 
+PATIENT = {"provider_seconds": 60.0, "page_seconds": 60.0}
+"""Settings with which nobody is left out because the machine is busy."""
+
 
 def settings(site: ResearchSite) -> dict[str, Any]:
     """What a config file says of research."""

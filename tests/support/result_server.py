@@ -64,7 +64,7 @@ class ResultServer(CountingServer):
             "no_results": (".nothing",),
             "captcha": ("#captcha", "text=are you a robot"),
             "blocked_urls": ("*/sorry*",),
-            "wait_seconds": 1.0,
+            "wait_seconds": 5.0,
             **({"next": nexts[way]} if way in nexts else {}),
         }
 

@@ -8,6 +8,7 @@ import io
 import json
 import random
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,7 @@ class VisionServer(CountingServer):
         self.fault: str | None = None
         self.fault_from = 1
         self.delay = 0.0
+        self.gate: threading.Event | None = None
         self._seen: list[str] = []
 
     @property
@@ -132,7 +134,7 @@ class VisionServer(CountingServer):
                 text = "canary " * 300_000
         choice["message"] = {"role": "assistant", "content": text}
         body = as_json({"object": "chat.completion", "choices": [choice]}).body
-        return Answer(body=body, delay=self.delay)
+        return Answer(body=body, delay=self.delay, until=self.gate.is_set if self.gate else None)
 
 
 def _picture(question: dict[str, Any]) -> bytes:

@@ -6,6 +6,7 @@ import httpx2 as httpx
 
 from tests.support.dashboard import LAPTOP, PHONE, Board, Look
 from tests.support.serving import Served
+from tests.support.waiting import PATIENCE
 
 HOSTILE = (
     "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>\"'><b onclick=pwned>"
@@ -35,10 +36,10 @@ def posted(served: Served, path: str, fields: dict[str, str], key: str | None = 
     headers = {"Origin": served.url}
     if key is not None:
         headers["Cookie"] = f"penstock_key={key}"
-    return httpx.post(served.url + path, data=fields, headers=headers, timeout=20).status_code
+    return httpx.post(served.url + path, data=fields, headers=headers, timeout=PATIENCE).status_code
 
 
 def from_elsewhere(served: Served, path: str, fields: dict[str, str]) -> int:
     """The same, as a page of another site would have a browser do it."""
     headers = {"Origin": served.url, "Sec-Fetch-Site": "cross-site"}
-    return httpx.post(served.url + path, data=fields, headers=headers, timeout=20).status_code
+    return httpx.post(served.url + path, data=fields, headers=headers, timeout=PATIENCE).status_code

@@ -10,13 +10,14 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from tests.support.listening import stop_listening
+from tests.support.waiting import PATIENCE, PAUSE
 
 T = TypeVar("T")
 
@@ -43,6 +44,8 @@ class Answer:
     pause: float = 0.0
     stalls: bool = False
     """Sends nothing more behind its parts, and does not end."""
+    until: Callable[[], bool] | None = None
+    """It is not sent before this is true; of several parts, the last is not."""
 
 
 @dataclass(slots=True)
@@ -117,7 +120,7 @@ class CountingServer:
         return self.answers[max(known, key=len)]
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     async def _listen(self) -> None:
         if self._server is None:
@@ -180,6 +183,10 @@ class _Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(answer.delay, self._answer, hit, answer)
 
     def _answer(self, hit: Hit, answer: Answer) -> None:
+        waits = answer.parts is None and answer.until is not None and not answer.until()
+        if waits and not self._transport.is_closing():
+            asyncio.get_running_loop().call_later(PAUSE, self._answer, hit, answer)
+            return
         hit.status = answer.status
         if answer.parts is not None:
             self._start(answer)
@@ -207,10 +214,12 @@ class _Connection(asyncio.Protocol):
     def _go_through(self, hit: Hit, answer: Answer, left: list[bytes]) -> None:
         if self._transport.is_closing():
             return
-        if left:
+        loop = asyncio.get_running_loop()
+        if len(left) == 1 and answer.until is not None and not answer.until():
+            loop.call_later(PAUSE, self._go_through, hit, answer, left)
+        elif left:
             part = left.pop(0)
             self._transport.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
-            loop = asyncio.get_running_loop()
             loop.call_later(answer.pause if left else 0, self._go_through, hit, answer, left)
         elif answer.cut:
             hit.answered = time.monotonic()

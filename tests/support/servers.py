@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.run import one_at_a_time, run_folder
+from tests.support.waiting import PATIENCE
 
-START_SECONDS = 30.0
 LOWEST_PORT, EPHEMERAL_PORT = 15_000, 32_768
 """Systems take ports of outgoing connections above these."""
 _RANDOM = random.SystemRandom()
@@ -63,7 +63,7 @@ class PrivateServer:
                 user=self._user(),
                 start_new_session=True,  # a Ctrl-C at the tests is not for it
             )
-        give_up = time.monotonic() + START_SECONDS
+        give_up = time.monotonic() + PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > give_up:
                 said = (self.folder / "server.log").read_text()[-2000:]
@@ -102,10 +102,10 @@ class PrivateServer:
             self._signal_all(number)
         else:
             self._process.send_signal(number)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=PATIENCE)
         self._process = None
         # A new server does not start while a child of the old one is left.
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + PATIENCE
         while any(Path(f"/proc/{pid}").exists() for pid in children):
             assert time.monotonic() < give_up, "the server's children did not end"
             time.sleep(0.01)
@@ -214,6 +214,16 @@ class RedisServer(PrivateServer):
             words += [f"--{name}", value]
         return words
 
+    def _answers(self) -> bool:
+        """Not before it has loaded its data. What it says of a password is an answer, too."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as asking:
+                asking.sendall(b"PING\r\n")
+                said = asking.recv(100)
+        except OSError:
+            return False
+        return bool(said) and not said.startswith(b"-LOADING")
+
     def _environment(self) -> dict[str, str]:
         return {"LD_LIBRARY_PATH": str(Path(sys.prefix) / "redis")}
 
@@ -284,12 +294,15 @@ def postgres_copy(home: Path) -> Path:
 
 
 def free_port() -> int:
-    """A port that is free, and is not taken by somebody's outgoing connection while the server
-    that is to have it is not up."""
+    """A port that is free, is given to nobody else in this run, and is not taken by somebody's
+    outgoing connection while the server that is to have it is not up."""
+    given = run_folder() / "ports"
+    given.mkdir(exist_ok=True)
     while True:
         port = _RANDOM.randrange(LOWEST_PORT, EPHEMERAL_PORT)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            (given / str(port)).touch(exist_ok=False)
             return port
 
 

@@ -70,7 +70,12 @@ class Host:
             "model": "toy",
             "dimensions": 8,
         }
-        whole = {"embedder": embedder, "server": {**self.settings, **settings}, **self.others}
+        whole = {
+            "embedder": embedder,
+            "server": {**self.settings, **settings},
+            "question_seconds": PATIENCE,
+            **self.others,
+        }
         path.write_text(json.dumps(whole))  # which is YAML too
         return str(path)
 

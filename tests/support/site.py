@@ -16,6 +16,7 @@ from penstock.model.server import ServerConfig
 from penstock.server.api import build
 from penstock.server.draining import Draining
 from penstock.server.run import bind, listening
+from tests.support.waiting import PATIENCE
 
 
 class Site:
@@ -51,7 +52,7 @@ class Site:
     async def work(self) -> None:
         """Until nothing is left to do."""
         async with self.app.running():
-            await self.app.drain(timeout=30)
+            await self.app.drain(timeout=PATIENCE)
 
 
 @asynccontextmanager

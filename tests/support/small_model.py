@@ -38,7 +38,7 @@ def small_model() -> Iterator[str]:
         finally:
             child.stdin.close()
             try:
-                child.wait(10)
+                child.wait(60)
             except subprocess.TimeoutExpired:
                 child.kill()
 

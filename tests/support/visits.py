@@ -12,7 +12,7 @@ from penstock import Job, JobContext, JobState
 from penstock.model.browser import BrowserConfig
 from penstock.model.lane import LaneConfig
 from penstock.research.providers import Providers, open_providers
-from tests.support.desk import TenantView, Work
+from tests.support.handler_app import HandlerApp, Work
 from tests.support.processes import Farm
 from tests.support.result_server import ResultServer
 
@@ -28,7 +28,7 @@ class Visits:
 
     def __init__(self, farm: Farm, server: ResultServer, **settings: Any) -> None:
         self.server = server
-        self.desk = TenantView(farm, lanes=LANES, **settings)
+        self.desk = HandlerApp(farm, lanes=LANES, **settings)
         self.allow = f"127.0.0.1:{server.port}"
         self.providers = Providers()
         self._work: Work

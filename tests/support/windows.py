@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from statistics import median
 
 
 def most_in_window(times: Iterable[float], seconds: float) -> int:
@@ -13,6 +14,13 @@ def most_in_window(times: Iterable[float], seconds: float) -> int:
     return max(
         (bisect_left(ordered, first + seconds) - n for n, first in enumerate(ordered)), default=0
     )
+
+
+def usual_in_window(times: Iterable[float], seconds: float) -> float:
+    """What half of the windows that begin with one hold at most. A server that stood still for a
+    moment sees those that came meanwhile together, and so has some fuller ones."""
+    ordered = sorted(times)
+    return median(bisect_left(ordered, first + seconds) - n for n, first in enumerate(ordered))
 
 
 def least_gap(times: Iterable[float]) -> float:

@@ -30,6 +30,13 @@ class Wire:
         return [text.encode() for text in texts]
 
 
+@pytest.fixture(autouse=True)
+def _pauses_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stood still for a moment is no slow embedder, and no lonely job."""
+    for name in ("QUICK_SECONDS", "PATIENCE_SECONDS", "LONELY_SECONDS"):
+        monkeypatch.setattr(module, name, 600.0)
+
+
 def company(
     wire: Wire, lasts: bool = True, left: list[bool] | None = None
 ) -> Callable[..., asyncio.Task[list[bytes]]]:

@@ -7,6 +7,12 @@ import pytest
 from penstock.api.queue_depth import Depth
 
 
+@pytest.fixture(autouse=True)
+def _looks_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the machine stands still between two questions."""
+    monkeypatch.setattr("penstock.api.queue_depth.LOOK_SECONDS", 600.0)
+
+
 class Queue:
     """Counts how often it is asked, and of whom."""
 

@@ -82,9 +82,9 @@ def test_what_lies_very_deep_is_hidden() -> None:
 
 @pytest.mark.parametrize("part", ["a.", "a-://", "?a", "basic ", "?token=", "pk_", "bearer aA"])
 def test_time_follows_the_length_of_a_text(part: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     hidden({"text": "://" + part * (1_000_000 // len(part))})
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
 
 
 def test_all_of_a_job_is_looked_at() -> None:

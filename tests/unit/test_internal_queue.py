@@ -8,6 +8,7 @@ import pytest
 from penstock.engine import internal_queue
 from penstock.engine.internal_queue import InternalQueue
 from tests.support.leases import lease
+from tests.support.waiting import PATIENCE
 
 
 class Clock:
@@ -52,7 +53,7 @@ async def test_worker_that_waits_gets_the_next_job() -> None:
     await asyncio.sleep(0)
     queue.put_nowait(lease(7))
 
-    assert await asyncio.wait_for(waiting, 5) == lease(7)
+    assert await asyncio.wait_for(waiting, PATIENCE) == lease(7)
 
 
 async def test_age_is_that_of_the_first_in_line(clock: Clock) -> None:
@@ -87,7 +88,7 @@ async def test_taking_jobs_out_makes_room_for_who_waits_to_put() -> None:
     putting = asyncio.ensure_future(queue.put(lease(2)))
     await asyncio.sleep(0)
     assert len(queue.take_older(0)) == 1
-    await asyncio.wait_for(putting, 5)
+    await asyncio.wait_for(putting, PATIENCE)
 
     assert queue.get_nowait() == lease(2)
 
@@ -99,7 +100,7 @@ async def test_cancelled_worker_takes_no_job_with_it() -> None:
     queue.put_nowait(lease(1))
     first.cancel()
 
-    assert await asyncio.wait_for(second, 5) == lease(1)
+    assert await asyncio.wait_for(second, PATIENCE) == lease(1)
     await asyncio.gather(first, return_exceptions=True)
     assert queue.empty()
 
@@ -134,4 +135,4 @@ async def test_worker_that_waits_is_woken_by_a_job_that_comes_back() -> None:
     await asyncio.sleep(0)
     place = queue.come_back()
 
-    assert await asyncio.wait_for(waiting, 5) is place
+    assert await asyncio.wait_for(waiting, PATIENCE) is place

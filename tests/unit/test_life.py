@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.adapters.life_file import SUFFIX, LifeFile, print_of, proven_dead, started_jobs
+from tests.support.waiting import PATIENCE
 
 MARKED = {7: (3, print_of("seven")), 9: (5, print_of("nine"))}
 OWNER = """
@@ -71,12 +72,12 @@ class Owner:
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=PATIENCE)
 
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=PATIENCE)
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             pipe.close()
@@ -100,7 +101,7 @@ def is_dead(path: Path) -> bool:
 
 def soon_dead(path: Path) -> bool:
     """The kernel frees the lock while it takes the process apart, which may take a moment."""
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + PATIENCE
     while not is_dead(path):
         if time.monotonic() > give_up:
             return False

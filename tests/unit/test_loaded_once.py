@@ -8,9 +8,11 @@ import pytest
 
 from penstock.adapters import inotify
 from penstock.adapters.inotify import IN_FOLDER, Inotify
+from penstock.engine import prober
 from penstock.engine.prober import reachable
 from penstock.outbound.certificates import trusted
 from tests.support.server import CountingServer
+from tests.support.waiting import PATIENCE
 
 
 def test_watching_files_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +33,7 @@ async def test_certificates_are_not_loaded_again_for_every_probe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trusted()
+    monkeypatch.setattr(prober, "PROBE_TIMEOUT", PATIENCE)
     monkeypatch.setattr(ssl, "create_default_context", None)
     with CountingServer() as server:
         for _ in range(2):

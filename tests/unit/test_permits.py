@@ -13,6 +13,7 @@ from penstock.errors import LaneBusy, QueueUnavailable, RateLimited
 from penstock.model.lane import LaneConfig
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
 from penstock.ports.queue import Member
+from tests.support.waiting import PATIENCE
 
 FULL = Busy("api", None, "all its slots are taken")
 
@@ -104,7 +105,7 @@ async def test_only_who_is_refused_waits_and_is_told_when_that_is_over() -> None
 async def test_who_waits_goes_on_waiting_while_the_queue_cannot_be_reached() -> None:
     queue = Queue()
     queue.trouble = [QueueUnavailable("away"), QueueUnavailable("still away")]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await use(queue, Noted(1))
     assert len(queue.asked) == 3
 
@@ -160,9 +161,9 @@ async def test_cancelling_at_any_moment_loses_no_permit() -> None:
         for task in dice.sample(tasks, 12):
             await asyncio.sleep(dice.random() * 0.002)
             task.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*tasks, return_exceptions=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while queue.held:  # noqa: ASYNC110 (the last answer may be on its way)
             await asyncio.sleep(0.001)
     assert queue.most == 3

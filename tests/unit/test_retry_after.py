@@ -21,9 +21,17 @@ def test_seconds_are_read_as_seconds(value: str, seconds: float) -> None:
     assert retry_after(value) == seconds
 
 
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> float:
+    """A moment that does not pass."""
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    return now
+
+
 @pytest.mark.parametrize("ahead", [30.0, 3600.0])
-def test_date_is_read_as_the_time_until_then(ahead: float) -> None:
-    value = formatdate(time.time() + ahead, usegmt=True)
+def test_date_is_read_as_the_time_until_then(ahead: float, now: float) -> None:
+    value = formatdate(now + ahead, usegmt=True)
     assert retry_after(value) == pytest.approx(ahead, abs=2.0)
 
 
@@ -31,8 +39,8 @@ def test_date_in_the_past_means_at_once() -> None:
     assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
 
 
-def test_obsolete_forms_of_dates_are_read_too() -> None:
-    at = time.gmtime(time.time() + 600)
+def test_obsolete_forms_of_dates_are_read_too(now: float) -> None:
+    at = time.gmtime(now + 600)
     assert retry_after(time.strftime("%A, %d-%b-%y %H:%M:%S GMT", at)) == pytest.approx(600, abs=2)
 
 
@@ -48,8 +56,8 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("zone", ["GMT", "+0000", "-0000", ""])
-def test_date_is_utc_wherever_the_machine_is(zone: str) -> None:
-    at = time.gmtime(time.time() + 600)
+def test_date_is_utc_wherever_the_machine_is(zone: str, now: float) -> None:
+    at = time.gmtime(now + 600)
     value = time.strftime("%a, %d %b %Y %H:%M:%S ", at) + zone
     assert retry_after(value.strip()) == pytest.approx(600, abs=2)
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import penstock
@@ -15,6 +16,7 @@ WIRE = {"Budget", "Queued", "Resumed", "Stopped", "TaskLine", "Trouble", "Work"}
 """The same thing in the library, over HTTP and over MCP."""
 
 
+@cache
 def described() -> list[tuple[Path, ast.Module | ast.ClassDef]]:
     """Every module, and every class in one."""
     found: list[tuple[Path, ast.Module | ast.ClassDef]] = []

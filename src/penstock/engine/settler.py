@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -33,7 +34,7 @@ class Settler:
         self._settlements: list[tuple[Settlement, Run | None]] = []
         self._since = 0.0
         self._progress: dict[Ref, Progress] = {}
-        self._progress_at = 0.0
+        self._progress_at = -math.inf
         self._returned: list[Returned] = []
         self._told: list[asyncio.Future[None]] = []
 

@@ -9,7 +9,7 @@ app = Penstock(
     max_workers=4,
     retry_base_seconds=0.01,
     upkeep_seconds=0.1,
-    lease_seconds=3.0,
+    lease_seconds=15.0,
     durable=False,
     lanes={"catalogue": {"min_interval_seconds": 0.01, "max_parallel": 2}},
 )

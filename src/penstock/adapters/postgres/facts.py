@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.adapters.database_facts import ClockSkew, Schema
-from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.database import Connection, Database, close
 from penstock.adapters.postgres.documents import serving
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.schema import DOCUMENTS, QUEUE, noted
@@ -46,7 +46,7 @@ async def look(database: Database) -> PostgresFacts:
         try:
             return await _look(connection, database)
         finally:
-            await connection.close(timeout=1.0)
+            await close(connection)
     except TROUBLE as error:
         raise explain(error, database.address) from error
 

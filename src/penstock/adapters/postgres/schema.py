@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from penstock.adapters.database_facts import Schema
-from penstock.adapters.postgres.database import Connection, Database, in_schema
+from penstock.adapters.postgres.database import Connection, Database, close, in_schema
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.errors import QueueUnusable
 
@@ -65,7 +65,7 @@ async def prepare(database: Database) -> str:
             await migrate(connection, database, QUEUE)
             queue_id: str = await connection.fetchval(database.sql("SELECT id FROM penstock.queue"))
         finally:
-            await connection.close(timeout=1.0)
+            await close(connection)
     except TROUBLE as error:
         raise explain(error, database.address) from error
     return queue_id
@@ -78,7 +78,7 @@ async def exists(database: Database) -> bool:
         try:
             return await _version(connection, database, QUEUE) > 0
         finally:
-            await connection.close(timeout=1.0)
+            await close(connection)
     except TROUBLE as error:
         raise explain(error, database.address) from error
 

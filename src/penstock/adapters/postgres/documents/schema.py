@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from penstock.adapters.postgres import schema
-from penstock.adapters.postgres.database import Connection, Database
+from penstock.adapters.postgres.database import Connection, Database, close
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.errors import QueueUnusable
 
@@ -30,7 +30,7 @@ async def prepare(database: Database) -> None:
             await _install(connection, database)
             await schema.migrate(connection, database, schema.DOCUMENTS)
         finally:
-            await connection.close(timeout=1.0)
+            await close(connection)
     except TROUBLE as error:
         raise explain(error, database.address) from error
 

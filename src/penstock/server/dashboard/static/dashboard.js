@@ -117,7 +117,8 @@ if (pause) {
 document.addEventListener("htmx:after:swap", () => document.dispatchEvent(new CustomEvent("penstock:shown")));
 document.addEventListener("penstock:shown", tellTimes);
 
-// Questions: a form with data-confirm is sent once the answer is yes.
+// Questions: what a form with data-confirm would have sent is sent once the answer is yes. It is
+// noted when the question is asked: until the answer, news may take the form away or reuse it.
 
 const dialog = $("#ask");
 let asked = null;
@@ -125,22 +126,27 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   const button = event.submitter;
   const ask = button?.dataset.confirm ?? form.dataset.confirm;
-  if (!ask || form.dataset.confirmed) return;
+  if (!ask) return;
   event.preventDefault();
   const ticked = $$("[data-pick]:checked", form).length;
   $("#ask-what").textContent = ask.replace("{ticked}", ticked.toLocaleString("en"));
-  asked = { form, button };
+  const fields = [...new FormData(form), ["confirmed", "yes"]];
+  if (button?.name) fields.push([button.name, button.value]);
+  asked = { address: form.getAttribute("action"), fields };
   dialog.returnValue = "no";
   dialog.showModal();
 });
 dialog.addEventListener("close", () => {
   if (dialog.open || dialog.returnValue !== "yes") return; // open: it was asked again meanwhile
-  const { form, button } = asked;
-  const yes = document.createElement("input");
-  Object.assign(yes, { type: "hidden", name: "confirmed", value: "yes" });
-  form.append(yes);
-  form.dataset.confirmed = "yes";
-  form.requestSubmit(button);
+  const form = document.createElement("form");
+  Object.assign(form, { method: "post", action: asked.address, hidden: true });
+  for (const [name, value] of asked.fields) {
+    const field = document.createElement("input");
+    Object.assign(field, { type: "hidden", name, value });
+    form.append(field);
+  }
+  document.body.append(form);
+  form.submit();
 });
 
 // Selection: a box that ticks all, and how many are ticked.

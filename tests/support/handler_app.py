@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,10 +14,14 @@ from tests.support.processes import Farm
 SOON = 60.0
 FREE = LaneConfig(min_interval_seconds=0.0, max_parallel=20)
 LANES = {"api": FREE, "fetch": FREE, "host:*": FREE}
+DAY = 86400.0
+MIDNIGHT = 20.0
+"""Seconds before midnight (UTC) in which nothing is begun: what a lane has used of the day is
+counted anew then."""
 Work = Callable[[JobContext], Awaitable[Any]]
 
 
-class TenantView:
+class HandlerApp:
     """An app with one kind of job, in lane `api` or in none, whose handler a test brings."""
 
     def __init__(self, farm: Farm, **settings: Any) -> None:
@@ -39,6 +44,8 @@ class TenantView:
         **options: Any,
     ) -> Job:
         """One job, from beginning to end."""
+        to_midnight = DAY - time.time() % DAY
+        await asyncio.sleep(to_midnight if to_midnight < MIDNIGHT else 0.0)
         self.register(work, lane, **options)
         async with self.app, self.app.running():
             at = None if deadline is None else time.time() + deadline
