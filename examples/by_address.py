@@ -3,7 +3,8 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import AddressRefused, Penstock
+from penstock import Penstock
+from penstock.errors import AddressRefused
 
 PAGE = b"<title>Sluices</title><p>The sluice opens at dawn. Ask kim@example.com.</p>"
 

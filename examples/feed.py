@@ -3,7 +3,8 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import FeedEntry, JobContext, Penstock
+from penstock import JobContext, Penstock
+from penstock.types import FeedEntry
 
 
 async def main(folder: str) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import JobContext, KeyConflict, Penstock
+from penstock import JobContext, Penstock
+from penstock.errors import KeyConflict
 
 charged: list[str] = []
 

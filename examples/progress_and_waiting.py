@@ -3,7 +3,8 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import JobContext, JobNotFound, Penstock, WaitTimeout
+from penstock import JobContext, Penstock
+from penstock.errors import JobNotFound, WaitTimeout
 
 
 async def main(folder: str) -> None:

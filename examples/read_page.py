@@ -4,7 +4,8 @@ import asyncio
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from penstock import JobContext, Penstock, RobotsRefused
+from penstock import JobContext, Penstock
+from penstock.errors import RobotsRefused
 from penstock.research.page import TIMEOUT_SECONDS, fetch_page
 from penstock.research.robots import Robots
 from penstock.text.fence import fenced

@@ -3,7 +3,8 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import JobContext, JobState, Penstock, TaskStopped
+from penstock import JobContext, JobState, Penstock
+from penstock.errors import TaskStopped
 
 
 async def main(folder: str) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 from tempfile import TemporaryDirectory
 
-from penstock import Change, JobContext, Penstock
+from penstock import JobContext, Penstock
+from penstock.types import Change
 
 
 async def main(folder: str) -> None:

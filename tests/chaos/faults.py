@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.chaos import Cell
-from penstock import Job, JobState, Penstock, QueueUnavailable, WaitTimeout
+from penstock import Job, JobState, Penstock
+from penstock.errors import QueueUnavailable, WaitTimeout
 from penstock.model.payload import UNREADABLE
 from penstock.ports.queue import JobFilter
 from tests.chaos.small import SmallGround

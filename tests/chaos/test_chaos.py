@@ -14,7 +14,8 @@ from typing import TypeVar
 
 import pytest
 
-from penstock import Job, JobState, Penstock, QueueUnavailable
+from penstock import Job, JobState, Penstock
+from penstock.errors import QueueUnavailable
 from tests.chaos.grounds import Ground, ground
 from tests.chaos.previous import environment, unpack_previous
 from tests.conformance.support import BACKENDS

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock import ConfigError, JobContext, JobState, Penstock
+from penstock import JobContext, JobState, Penstock
+from penstock.errors import ConfigError
 from tests.support.waiting import look_on, until
 
 QUICK: dict[str, Any] = {"durable": False, "poll_seconds": 0.1, "upkeep_seconds": 0.1}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock import Blocked, JobContext, JobState
+from penstock import JobContext, JobState
+from penstock.errors import Blocked
 from tests.support.handler_app import error_of
 from tests.support.result_server import HTML, ResultServer
 from tests.support.server import Answer, CountingServer, redirect

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobNotFound, JobState, Penstock
+from penstock import Job, JobContext, JobState, Penstock
+from penstock.errors import JobNotFound
 from tests.support.processes import Farm
 from tests.support.waiting import PATIENCE, until
 

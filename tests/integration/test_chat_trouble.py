@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock import CutShort, JobContext, JobState, RateLimited, Unavailable
+from penstock import JobContext, JobState
+from penstock.errors import CutShort, RateLimited, Unavailable
 from penstock.model.answer import Phase
 from penstock.model.lane import LaneConfig
 from tests.support.handler_app import SOON, HandlerApp, error_of

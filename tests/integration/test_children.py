@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobState, ParentEnded, Penstock
+from penstock import Job, JobContext, JobState, Penstock
 from penstock.cli import main
+from penstock.errors import ParentEnded
 from tests.support.processes import Farm
 from tests.support.site import Site
 from tests.support.waiting import PATIENCE, until

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock import AuthenticationError, Job, JobContext, Penstock, RateLimited, Unavailable
+from penstock import Job, JobContext, Penstock
+from penstock.errors import AuthenticationError, RateLimited, Unavailable
 from tests.support.cli import Cli
 from tests.support.waiting import PATIENCE
 

@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from penstock import QueueUnavailable
 from penstock.cli import watch
+from penstock.errors import QueueUnavailable
 from tests.support.cli import Cli
 
 NOBODY = "0" * 32

@@ -11,17 +11,8 @@ from uuid import UUID
 import pydantic
 import pytest
 
-from penstock import (
-    Job,
-    JobCancelled,
-    JobContext,
-    JobFailed,
-    JobState,
-    Penstock,
-    QueueError,
-    ValidationError,
-    WaitTimeout,
-)
+from penstock import Job, JobContext, JobFailed, JobState, Penstock
+from penstock.errors import JobCancelled, QueueError, ValidationError, WaitTimeout
 from tests.support.processes import Farm
 from tests.support.waiting import until
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobOrchestrator, JobState, LaneBusy, Penstock
+from penstock import Job, JobContext, JobOrchestrator, JobState, Penstock
 from penstock.engine import parking
+from penstock.errors import LaneBusy
 from penstock.ports.lanes import Busy, Permit, PermitRequest
 from tests.conformance.support import BACKENDS
 from tests.support.processes import Farm

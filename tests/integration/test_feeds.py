@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from penstock import FeedEntry, Penstock, TooSlow, ValidationError
+from penstock import Penstock
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.engine.feeds import Feeds, Follower
-from penstock.errors import QueueUnavailable, QueueUnusable
+from penstock.errors import QueueUnavailable, QueueUnusable, TooSlow, ValidationError
 from penstock.model.ids import new_id
 from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue
+from penstock.types import FeedEntry
 from tests.conformance.support import BACKENDS, Ledger, add
 from tests.support.proxy import Proxy
 from tests.support.servers import redis_url

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from penstock import AddressRefused
+from penstock.errors import AddressRefused
 from penstock.outbound import guard
 from penstock.outbound.certificates import trusted
 from penstock.outbound.guard import RESOLVERS, GuardedClient, GuardedNetwork, Resolver

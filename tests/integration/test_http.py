@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock import (
-    AuthenticationError,
-    HttpError,
-    JobContext,
-    JobState,
-    Unavailable,
-)
+from penstock import JobContext, JobState
+from penstock.errors import AuthenticationError, HttpError, Unavailable
 from penstock.model.lane import LaneConfig
 from tests.support.handler_app import HandlerApp, error_of
 from tests.support.processes import Farm

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from penstock import JobContext, JobState, Penstock, RateLimited, Unavailable
+from penstock import JobContext, JobState, Penstock
+from penstock.errors import RateLimited, Unavailable
 from penstock.model.lane import LaneConfig
 from tests.support.handler_app import FREE, LANES, SOON, HandlerApp, error_of
 from tests.support.processes import Farm

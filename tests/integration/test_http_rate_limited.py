@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock import JobContext, JobState, RateLimited
+from penstock import JobContext, JobState
+from penstock.errors import RateLimited
 from penstock.model.lane import LaneConfig
 from penstock.outbound import http
 from tests.support.handler_app import FREE, LANES, SOON, HandlerApp

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobState, QueueUnavailable
+from penstock import Job, JobState
 from penstock.documents.jobs import EMBED, FETCH, PARSE
+from penstock.errors import QueueUnavailable
 from penstock.ports.queue import JobFilter
 from tests.conformance.support import BACKENDS
 from tests.support.documents import pdf

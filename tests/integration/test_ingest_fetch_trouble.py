@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from penstock import AddressRefused, BlobMissing, Job, QueueUnavailable
+from penstock import Job
 from penstock.documents.jobs import EMBED, FETCH, PARSE
+from penstock.errors import AddressRefused, BlobMissing, QueueUnavailable
 from penstock.model.document import DocumentState
 from penstock.ports.documents import Pending
 from penstock.ports.queue import JobFilter

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobState, LaneNotFound, Penstock
+from penstock import Job, JobContext, JobState, Penstock
+from penstock.errors import LaneNotFound
 from penstock.ports.lanes import LaneCommand
 from penstock.ports.queue import Exchange
 from tests.support.processes import Farm

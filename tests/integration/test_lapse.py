@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock import JobContext, JobOrchestrator, JobState, Penstock, QueueUnavailable
+from penstock import JobContext, JobOrchestrator, JobState, Penstock
 from penstock.adapters.sqlite import SqliteQueue
+from penstock.errors import QueueUnavailable
 from penstock.model.tally import Tally
 from tests.support.processes import Farm
 from tests.support.waiting import until

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock import ConfigError, JobContext, LifespanError, Penstock, QueueError
+from penstock import JobContext, Penstock
+from penstock.errors import ConfigError, LifespanError, QueueError
 from tests.support.cli import Cli
 from tests.support.processes import Farm
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock import ConfigError, Penstock
+from penstock import Penstock
 from penstock.documents.mask import Masker
 from penstock.documents.pii.presidio import OVERLAP, PIECE, PresidioNames, pieces
 from penstock.engine.context import current
-from penstock.errors import JobTimeout
+from penstock.errors import ConfigError, JobTimeout
 from penstock.model.names import NAME_KINDS, NamesConfig
 from tests.support.shelf import SOON, Shelf, completed
 from tests.support.toy_names import FIRM, KOREAN, PERSON, PLACE, make_model

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Job, JobContext, JobFilter, JobNotFound, JobOrchestrator, JobState, Penstock
+from penstock import Job, JobContext, JobFilter, JobOrchestrator, JobState, Penstock
 from penstock.engine import parking
+from penstock.errors import JobNotFound
 from tests.support.processes import Farm
 from tests.support.waiting import PATIENCE, look_on, until
 

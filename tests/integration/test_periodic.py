@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock import ConfigError, JobContext, JobState, Penstock
+from penstock import JobContext, JobState, Penstock
 from penstock.engine import ticker
 from penstock.engine.schedule import Every
+from penstock.errors import ConfigError
 from penstock.model.tick import tick_key
 from tests.conformance.support import BACKENDS
 from tests.support.processes import FAST

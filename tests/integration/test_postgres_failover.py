@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock import Job, JobContext, JobNotFound, JobState, Penstock, QueueUnavailable
+from penstock import Job, JobContext, JobState, Penstock
+from penstock.errors import JobNotFound, QueueUnavailable
 from tests.support.postgres import psql
 from tests.support.processes import FAST
 from tests.support.replica import Pair

@@ -7,16 +7,8 @@ import logging
 
 import pytest
 
-from penstock import (
-    ConfigError,
-    JobContext,
-    JobState,
-    KeyConflict,
-    ParentEnded,
-    Penstock,
-    TaskStopped,
-)
-from penstock.errors import JobNotFound
+from penstock import JobContext, JobState, Penstock
+from penstock.errors import ConfigError, JobNotFound, KeyConflict, ParentEnded, TaskStopped
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
 from tests.support.waiting import PATIENCE, look_on, until

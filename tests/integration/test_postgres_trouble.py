@@ -11,20 +11,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from penstock import (
-    ConfigError,
-    Job,
-    JobOrchestrator,
-    JobState,
-    Penstock,
-    QueueUnavailable,
-    QueueUnusable,
-)
+from penstock import Job, JobOrchestrator, JobState, Penstock
 from penstock.adapters.postgres import PostgresQueue, lanes
 from penstock.adapters.postgres.address import parse
 from penstock.adapters.postgres.database import Transaction
 from penstock.adapters.postgres.schema import migrations
 from penstock.cli.errors import ExitCode
+from penstock.errors import ConfigError, QueueUnavailable, QueueUnusable
 from penstock.ports.lanes import LaneCommand
 from penstock.ports.queue import Topic
 from tests.conformance.lane_support import want_lanes

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import redis
 
-from penstock import ConfigError, Penstock, QueueError, QueueUnavailable, QueueUnusable
+from penstock import Penstock
 from penstock.adapters.redis import RedisQueue
 from penstock.adapters.redis.address import parse
-from penstock.errors import PenstockError
+from penstock.errors import ConfigError, PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.model.ids import new_id
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import JobFilter, KindDefaults, Outcome, Settlement, Topic, Want

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 
-from penstock import Job, JobState, Penstock, QueueUnavailable
+from penstock import Job, JobState, Penstock
 from penstock.adapters.redis import RedisQueue, connections
+from penstock.errors import QueueUnavailable
 from penstock.model.ids import new_id
 from tests.conformance.support import claim, completed, new_jobs, settle
 from tests.support.cpu import cpu_share

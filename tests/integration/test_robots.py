@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from protego import Protego
 
-from penstock import ConfigError, JobState
+from penstock import JobState
+from penstock.errors import ConfigError
 from penstock.outbound.http import host_lane
 from penstock.research import robots
 from tests.support.pages import page

@@ -4,8 +4,9 @@ from collections.abc import Awaitable
 
 import pytest
 
-from penstock import CutShort, JobContext
+from penstock import JobContext
 from penstock.adapters.models.chat import open_models
+from penstock.errors import CutShort
 from penstock.model.answer import Phase
 from penstock.model.llm import LlmConfig, ModelConfig
 from tests.support.handler_app import HandlerApp

@@ -11,15 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock import (
-    Job,
-    JobOrchestrator,
-    JobState,
-    Penstock,
-    QueueUnavailable,
-    QueueUnusable,
-)
+from penstock import Job, JobOrchestrator, JobState, Penstock
 from penstock.adapters.sqlite import database
+from penstock.errors import QueueUnavailable, QueueUnusable
 from tests.support.cpu import cpu_share
 from tests.support.disk import fill
 from tests.support.processes import Farm

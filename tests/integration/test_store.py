@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock import ConfigError, Penstock, QueueError, QueueUnavailable
+from penstock import Penstock
 from penstock.adapters.postgres.database import COMMAND_SECONDS
+from penstock.errors import ConfigError, QueueError, QueueUnavailable
 from penstock.model.access import hash_of, new_key
 from penstock.ports.access import Begun
 from tests.support.postgres import new_url, psql

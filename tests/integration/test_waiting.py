@@ -7,14 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from penstock import (
-    Change,
-    JobNotFound,
-    JobState,
-    Penstock,
-    WaitTimeout,
-)
+from penstock import JobState, Penstock
 from penstock.engine import waiters
+from penstock.errors import JobNotFound, WaitTimeout
+from penstock.types import Change
 from tests.support.processes import Farm
 from tests.support.waiting import until
 

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from penstock import Document, DocumentState, Job, JobContext, JobState, Penstock
+from penstock import Job, JobContext, JobState, Penstock
 from penstock.outbound.http import host_lane
 from penstock.research.page import fetch_page, reason_of
 from penstock.research.robots import Robots
+from penstock.types import Document, DocumentState
 from tests.support.shelf import SOON
 from tests.support.web import Web
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import ConfigError
+from penstock.errors import ConfigError
 from penstock.model.lane import BUILT_IN, SPARE, LaneConfig
 from penstock.model.llm import ROLES
 

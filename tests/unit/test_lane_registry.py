@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock import ConfigError, LaneConfig
+from penstock import LaneConfig
+from penstock.errors import ConfigError
 from penstock.lanes import registry
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.lane import BUILT_IN

@@ -2,11 +2,19 @@
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 
+import pytest
+
 import penstock
+from penstock import JobContext, Penstock, types
+from penstock.answers.service import Answers
+from penstock.documents.service import Documents
+from penstock.research.service import Research
 
 
 def test_everything_in_all_can_be_imported() -> None:
@@ -29,15 +37,51 @@ def test_all_names_every_public_class() -> None:
     assert public <= set(penstock.__all__)
 
 
-def test_every_error_is_public() -> None:
+def test_every_error_is_a_penstock_error() -> None:
     errors = importlib.import_module("penstock.errors")
-    names = {
-        name
-        for name, value in vars(errors).items()
-        if inspect.isclass(value) and issubclass(value, Exception)
-    }
+    own = [
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and value.__module__ == errors.__name__
+    ]
+    others = [one.__name__ for one in own if not issubclass(one, penstock.PenstockError)]
 
-    assert names <= set(penstock.__all__)
+    assert others == []
+
+
+PUBLIC = (Penstock, JobContext, Documents, Answers, Research)
+"""What people hold in hand; what their methods return, they may want to name."""
+
+
+def returned(owner: type) -> Iterator[type]:
+    """The classes of ours in what public methods and properties return."""
+    for name, member in inspect.getmembers(owner):
+        function = member.fget if isinstance(member, property) else member
+        if name.startswith("_") or not callable(function):
+            continue
+        function = inspect.unwrap(function)
+        words = re.findall(r"[A-Za-z_]\w*", str(function.__annotations__.get("return", "")))
+        known = {**vars(importlib.import_module(function.__module__)), **vars(types)}
+        for word in words:
+            found = known.get(word)
+            if inspect.isclass(found) and found.__module__.startswith("penstock."):
+                yield found
+
+
+@pytest.mark.parametrize("owner", PUBLIC, ids=lambda owner: owner.__name__)
+def test_every_type_that_a_public_method_returns_can_be_imported(owner: type) -> None:
+    found = set(returned(owner))
+    assert found
+    public = {getattr(module, name) for module in (penstock, types) for name in module.__all__}
+    assert {one.__name__ for one in found - public} == set()
+
+
+def test_the_root_exports_a_dozen_names() -> None:
+    assert len(set(penstock.__all__) - {"__version__"}) == 12
+
+
+def test_types_are_sorted() -> None:
+    assert list(types.__all__) == sorted(set(types.__all__))
 
 
 def test_public_classes_have_a_contract() -> None:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock import ConfigError, JobContext, Penstock, ValidationError
+from penstock import JobContext, Penstock
 from penstock.engine.schedule import Cron, Every, Schedule, make_periodic, newest
+from penstock.errors import ConfigError, ValidationError
 from penstock.model.tick import tick_id, tick_key, tick_of
 
 TIMES = st.floats(min_value=1.5e9, max_value=2.5e9)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import AddressRefused, ConfigError
+from penstock.errors import AddressRefused, ConfigError
 from penstock.outbound.web_address import check, kind_of, parse_allow, web_address
 
 NOBODY = parse_allow("")

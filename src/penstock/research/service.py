@@ -30,7 +30,7 @@ from penstock.research.reader import page_text
 from penstock.research.reconcile import TaskReconciler
 from penstock.research.snapshots import Snapshot, TaskSnapshots
 from penstock.research.status import progress_of, status_of
-from penstock.research.views import PageText, Queued, Resumed, Stopped, TaskLine, TaskView
+from penstock.research.views import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
 
 Mode = Literal["graceful", "immediate"]
 Format = Literal["markdown", "json", "bibtex"]
@@ -231,7 +231,7 @@ class Research:
 
     async def stop(
         self, task_id: str, *, mode: Mode = "graceful", tenant: str = "default"
-    ) -> Stopped:
+    ) -> StoppedTask:
         """Stop a task; returns at once. Queued searches are cancelled and no new ones taken.
         Graceful: running ones finish whole, with the pages they find, and are stored. Immediate:
         they are cancelled, and not stored."""
@@ -251,9 +251,9 @@ class Research:
         running = 0 if at_once else done.running
         return self._stopped(after, mode, done.cancelled, running)
 
-    def _stopped(self, snapshot: Snapshot, mode: str, cancelled: int, running: int) -> Stopped:
+    def _stopped(self, snapshot: Snapshot, mode: str, cancelled: int, running: int) -> StoppedTask:
         left = sum(one.state in UNFINISHED for one in snapshot.record.searches)
-        return Stopped(
+        return StoppedTask(
             task_id=snapshot.record.task.id,
             mode=mode,
             status=snapshot.status,

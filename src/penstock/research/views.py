@@ -121,7 +121,7 @@ class Queued:
 
 
 @dataclass(slots=True, frozen=True)
-class Stopped:
+class StoppedTask:
     task_id: str
     mode: str
     status: TaskStatus

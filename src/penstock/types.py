@@ -1,0 +1,61 @@
+"""The types that public methods return, apart from those in `penstock` itself."""
+
+from penstock.answers.service import Answers
+from penstock.answers.views import AnswerView
+from penstock.documents.download import Brought
+from penstock.documents.service import Documents
+from penstock.engine.job_lanes import JobLanes
+from penstock.engine.job_log import JobLog
+from penstock.engine.ticker import PeriodicKind
+from penstock.model.answer import Answer, AnswerState
+from penstock.model.change import Change
+from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
+from penstock.model.research import ResearchTask
+from penstock.model.settings import Settings
+from penstock.outbound.fetch import JobFetch
+from penstock.outbound.http import JobHttp
+from penstock.ports.access import AccessStore
+from penstock.ports.blobs import Blob
+from penstock.ports.lanes import LaneInfo
+from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.ports.queue import FeedEntry, Stopped
+from penstock.research.service import Research
+from penstock.research.views import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
+from penstock.retrieval.search import SearchResult
+
+__all__ = [
+    "AccessStore",
+    "Answer",
+    "AnswerState",
+    "AnswerView",
+    "Answers",
+    "Blob",
+    "Brought",
+    "Change",
+    "DeadGroup",
+    "Document",
+    "DocumentRef",
+    "DocumentState",
+    "Documents",
+    "FeedEntry",
+    "JobFetch",
+    "JobHttp",
+    "JobLanes",
+    "JobLog",
+    "KindCounts",
+    "LaneInfo",
+    "PageText",
+    "PeriodicKind",
+    "ProcessInfo",
+    "Queued",
+    "Research",
+    "ResearchTask",
+    "Resumed",
+    "SearchResult",
+    "Settings",
+    "Stopped",
+    "StoppedTask",
+    "StoredChunk",
+    "TaskLine",
+    "TaskView",
+]
