@@ -167,7 +167,7 @@ async def test_dump_from_a_server_with_higher_ids_does_not_silence_its_logs(
     await add(queue, 1, task="paper")
     (old,) = await entries(queue, 1)
     far = "feed = (feed::text::bigint + 1000000000)::text::xid8"
-    await mine.execute(f"UPDATE penstock.telemetry.logs SET {far}")
+    await mine.execute(f"UPDATE penstock.logs SET {far}")
     await mine.execute(f"UPDATE penstock.changes SET {far}")
     feed, task, version = _place(old.position)
     with pytest.raises(ValidationError):

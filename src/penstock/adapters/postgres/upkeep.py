@@ -116,7 +116,7 @@ async def _forget(tx: Transaction, retention_seconds: float) -> bool:
     logs = sorted({(row["tenant"], row["task"]) for row in rows if row["task"] is not None})
     for tenant, task in logs:
         # Locked first, then looked at: whoever was writing to it has left a job to be seen.
-        lock = "SELECT 1 FROM penstock.telemetry.logs WHERE tenant = $1 AND task = $2 FOR UPDATE"
+        lock = "SELECT 1 FROM penstock.logs WHERE tenant = $1 AND task = $2 FOR UPDATE"
         await tx.execute(lock, tenant, task)
         await tx.execute("forget_log", tenant, task)
     return len(rows) == RETENTION_LIMIT

@@ -149,7 +149,7 @@ CREATE TABLE penstock.processes (
 --   logs.feed, changes.feed   at least the id of the transaction that wrote, and in a log never
 --                   falling. So once all transactions up to it have ended, whatever is committed
 --                   later has a greater one, and a log's versions ascend
-CREATE TABLE penstock.telemetry.logs (
+CREATE TABLE penstock.logs (
     tenant  text COLLATE "C" NOT NULL,
     task    text COLLATE "C" NOT NULL,
     version bigint NOT NULL,
@@ -215,10 +215,10 @@ DECLARE
     place xid8;
 BEGIN
     LOOP
-        SELECT l.version, l.feed INTO last, place FROM penstock.telemetry.logs AS l
+        SELECT l.version, l.feed INTO last, place FROM penstock.logs AS l
         WHERE l.tenant = of_tenant AND l.task = of_task FOR UPDATE;
         EXIT WHEN FOUND;
-        INSERT INTO penstock.telemetry.logs (tenant, task, version) VALUES (of_tenant, of_task, 0)
+        INSERT INTO penstock.logs (tenant, task, version) VALUES (of_tenant, of_task, 0)
         ON CONFLICT DO NOTHING;
     END LOOP;
     IF whats[1] = 'queued' AND job_ids[1] <> '' AND EXISTS (
@@ -235,7 +235,7 @@ BEGIN
         place := NULL;
     END IF;
     place := greatest(place, pg_current_xact_id());
-    UPDATE penstock.telemetry.logs AS l SET version = last + cardinality(job_ids), feed = place
+    UPDATE penstock.logs AS l SET version = last + cardinality(job_ids), feed = place
     WHERE l.tenant = of_tenant AND l.task = of_task;
     INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data, feed)
     SELECT of_tenant, of_task, last + e.n, log_changes_1.at, e.what, e.job_id, e.data, place

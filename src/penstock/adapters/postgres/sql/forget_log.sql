@@ -1,6 +1,6 @@
 -- The log of a task that has no job left. Its row is locked: nobody is writing to it.
 WITH spent AS (
-    DELETE FROM penstock.telemetry.logs AS l
+    DELETE FROM penstock.logs AS l
     WHERE l.tenant = $1 AND l.task = $2
       AND NOT EXISTS (SELECT 1 FROM penstock.jobs AS j WHERE j.tenant = $1 AND j.task = $2)
     RETURNING l.tenant, l.task
