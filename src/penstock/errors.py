@@ -54,13 +54,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.text.normalize import storable
 
 
 class PenstockError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package. Each class says how it is reported."""
+
+    code: ClassVar[str] = "internal"
+    """In answers over HTTP and MCP."""
+    http_status: ClassVar[int] = 500
+    """500: no caller could have caused it, so its type alone is told."""
+    exit_code: ClassVar[int] = 2
+    """Of a command that ends with it."""
+    public: ClassVar[str] = ""
+    """Told to remote callers instead of the message, which names addresses that are no business of
+    theirs. Empty: the message itself."""
 
 
 class ConfigError(PenstockError):
@@ -70,17 +80,28 @@ class ConfigError(PenstockError):
 class LifespanError(PenstockError):
     """The app's lifespan raised before it yielded. Its error is the cause; no job was run."""
 
+    exit_code = 1
+
 
 class MissingExtra(ConfigError):
     """An optional part of the package is not installed; the message says how to install it."""
+
+    code = "not-installed"
+    http_status = 501
 
 
 class QueueError(PenstockError):
     """The queue could not do what was asked."""
 
+    exit_code = 4
+
 
 class QueueUnavailable(QueueError):
     """The queue cannot be reached or written now. Nothing was stored; try again later."""
+
+    code = "queue-unavailable"
+    http_status = 503
+    public = "the queue cannot be reached now"
 
 
 class QueueUnusable(QueueError):
@@ -90,6 +111,11 @@ class QueueUnusable(QueueError):
 class StoreUnavailable(PenstockError):
     """The store of documents cannot be reached or written now; try again later."""
 
+    code = "store-unavailable"
+    http_status = 503
+    exit_code = 4
+    public = "the store cannot be reached now"
+
     address: str | None = None
     """host:port of what could not be reached, where it is a server of its own."""
 
@@ -97,9 +123,15 @@ class StoreUnavailable(PenstockError):
 class IntakeError(PenstockError):
     """Messages cannot be read, and trying again does not change it. None is lost by it."""
 
+    exit_code = 4
+
 
 class DocumentNotFound(PenstockError):
     """There is no such document, or it is another tenant's."""
+
+    code = "not-found"
+    http_status = 404
+    exit_code = 3
 
     def __init__(self, document_id: str) -> None:
         super().__init__(f"no document {document_id!r}")
@@ -108,12 +140,20 @@ class DocumentNotFound(PenstockError):
 class TaskNotFound(PenstockError):
     """There is no such research task, or it is another tenant's."""
 
+    code = "task-not-found"
+    http_status = 404
+    exit_code = 3
+
     def __init__(self, task_id: str) -> None:
         super().__init__(f"no task {task_id!r}")
 
 
 class AnswerNotFound(PenstockError):
     """There is no such answer, or it is another tenant's."""
+
+    code = "answer-not-found"
+    http_status = 404
+    exit_code = 3
 
     def __init__(self, answer_id: str) -> None:
         super().__init__(f"no answer {answer_id!r}")
@@ -126,6 +166,10 @@ class ModelReplaced(PenstockError):
 class JobNotFound(PenstockError):
     """No job with that id (or not for this tenant)."""
 
+    code = "not-found"
+    http_status = 404
+    exit_code = 3
+
     def __init__(self, job_id: str) -> None:
         super().__init__(job_id)
         self.job_id = job_id
@@ -137,6 +181,10 @@ class JobNotFound(PenstockError):
 class LaneNotFound(PenstockError):
     """No lane of that name is in use."""
 
+    code = "not-found"
+    http_status = 404
+    exit_code = 3
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
@@ -147,6 +195,9 @@ class LaneNotFound(PenstockError):
 
 class KeyConflict(PenstockError):
     """The idempotency key is already used for a job with another payload."""
+
+    code = "key-conflict"
+    http_status = 409
 
     def __init__(self, key: str, job_id: str) -> None:
         super().__init__(key, job_id)
@@ -162,6 +213,9 @@ class KeyConflict(PenstockError):
 
 class TaskStopped(PenstockError):
     """The task has been stopped and takes no new jobs, also from its own; nothing was stored."""
+
+    code = "task-stopped"
+    http_status = 409
 
     def __init__(self, task: str) -> None:
         super().__init__(task)
@@ -210,6 +264,8 @@ class JobCancelled(JobFailed):
 class WaitTimeout(PenstockError, TimeoutError):
     """The job was not finished within the time given to wait; it goes on."""
 
+    exit_code = 1
+
 
 class TooSlow(PenstockError):
     """A follower of a feed has not read for so long that some entries are not at hand any more;
@@ -254,6 +310,10 @@ class Unavailable(Answered, PenstockError):
 
     If others find the same, it is an outage of the lane and the job has spent no attempt.
     """
+
+    code = "unavailable"
+    http_status = 503
+    public = "a service that this needs cannot be reached now"
 
     lane: str | None = None
     """Where it happened; set by the permit it happened under."""
@@ -346,9 +406,15 @@ class DamagedRow(PermanentError):
 class ValidationError(PermanentError, ValueError):
     """A payload does not fit the handler's signature or is not JSON, or a value is malformed."""
 
+    code = "invalid"
+    http_status = 422
+
 
 class PayloadTooLarge(ValidationError):
     """The payload is over the limit; store the data elsewhere and enqueue a reference."""
+
+    code = "too-large"
+    http_status = 413
 
 
 class AddressRefused(ValidationError):
@@ -382,6 +448,9 @@ class ParserError(PermanentError):
 class DocumentTooLarge(PermanentError):
     """A document has more bytes than are accepted."""
 
+    code = "too-large"
+    http_status = 413
+
 
 class RobotsRefused(PermanentError):
     """The robots.txt of a web server asks programs like this one not to fetch a page, or says
@@ -390,6 +459,9 @@ class RobotsRefused(PermanentError):
 
 class BlobMissing(PermanentError):
     """The original of a document is not in the blob store any more: upload it again."""
+
+    code = "original-gone"
+    http_status = 409
 
 
 class EmbedderError(PermanentError):

@@ -2,11 +2,13 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 
 from penstock import errors
 from penstock.cli.document_view import advice
+from penstock.cli.errors import ExitCode
 from penstock.errors import (
     AuthenticationError,
     DeadlineExceeded,
@@ -183,3 +185,21 @@ def test_reason_a_document_cannot_be_parsed_for_is_part_of_what_is_stored() -> N
 def test_advice_goes_by_the_reason_and_not_by_words_of_the_message(reason: str, says: str) -> None:
     error = describe(ParserError("the password table is encrypted", reason), retryable=False)
     assert says in advice(error, "a")
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide-server.md"
+CLASSES = [
+    value
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, PenstockError)
+]
+
+
+@pytest.mark.parametrize("error", CLASSES, ids=lambda error: error.__name__)
+def test_every_error_says_how_it_is_reported(error: type[PenstockError]) -> None:
+    """HTTP, MCP and the command line read it off the class; the guide lists every code."""
+    assert f"| {error.http_status} | `{error.code}` |" in GUIDE.read_text()
+    assert error.exit_code in set(ExitCode)
+    assert (error.http_status == 500) == (error.code == "internal")
+    assert (error.http_status == 503) == bool(error.public), "its message may name addresses"
+    assert (error.http_status == 404) == (error.exit_code == ExitCode.NOT_FOUND)

@@ -11,19 +11,7 @@ from enum import IntEnum
 import typer
 
 from penstock.cli.text import printable
-from penstock.errors import (
-    AnswerNotFound,
-    DocumentNotFound,
-    IntakeError,
-    JobNotFound,
-    LaneNotFound,
-    LifespanError,
-    PenstockError,
-    QueueError,
-    StoreUnavailable,
-    TaskNotFound,
-    WaitTimeout,
-)
+from penstock.errors import PenstockError
 
 
 class ExitCode(IntEnum):
@@ -62,6 +50,8 @@ class InputError(PenstockError):
 class NotFound(PenstockError):
     """The named thing does not exist."""
 
+    exit_code = 3
+
 
 class QueueMissing(NotFound):
     """There is no queue yet, and the command will not make one."""
@@ -84,7 +74,7 @@ def guarded(invoke: Callable[[], None], *, as_json: bool) -> int:
     except PenstockError as error:
         message = "; ".join([str(error), *getattr(error, "__notes__", ())])
         report(type(error).__name__, message, as_json=as_json)
-        return _code_of(error)
+        return ExitCode(error.exit_code)
     except typer.TyperException as error:
         report("UsageError", _usage(error), as_json=as_json)
         return ExitCode.INVALID
@@ -105,20 +95,6 @@ def report(kind: str, message: str, *, as_json: bool) -> None:
         sys.stderr.write(json.dumps({"error": {"type": kind, "message": message}}) + "\n")
     else:
         sys.stderr.write(f"error: {printable(message)}\n")
-
-
-def _code_of(error: PenstockError) -> ExitCode:
-    match error:
-        case JobNotFound() | LaneNotFound() | DocumentNotFound() | NotFound():
-            return ExitCode.NOT_FOUND
-        case TaskNotFound() | AnswerNotFound():
-            return ExitCode.NOT_FOUND
-        case QueueError() | StoreUnavailable() | IntakeError():
-            return ExitCode.UNAVAILABLE
-        case WaitTimeout() | LifespanError():
-            return ExitCode.UNSUCCESSFUL
-        case _:
-            return ExitCode.INVALID
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -17,20 +17,14 @@ from pydantic import ValidationError as InvalidArguments
 
 from penstock.errors import (
     AnswerNotFound,
-    BlobMissing,
     DocumentNotFound,
     DocumentTooLarge,
     JobNotFound,
-    KeyConflict,
-    LaneNotFound,
     MissingExtra,
     PayloadTooLarge,
     PenstockError,
-    QueueUnavailable,
-    StoreUnavailable,
     TaskNotFound,
     TaskStopped,
-    Unavailable,
     ValidationError,
 )
 
@@ -41,6 +35,15 @@ T = TypeVar("T")
 NOT_FOUND = (AnswerNotFound, DocumentNotFound, JobNotFound, TaskNotFound)
 
 SOON = "nothing was stored; wait a few seconds and call again"
+ADVICE: dict[type[PenstockError], str] = {
+    DocumentNotFound: "; list_documents names those there are",
+    TaskNotFound: "; list_tasks names the tasks there are",
+    AnswerNotFound: "; give the answer_id that ask has told",
+    PayloadTooLarge: "; send less at a time",
+    DocumentTooLarge: "; send less at a time",
+    MissingExtra: ", where the server runs",
+}
+"""What a model can do about an error, behind its message."""
 NAMED = 3
 """Mistakes that are told of one call."""
 
@@ -106,39 +109,15 @@ async def in_protocol(work: Awaitable[T], missing: str, **data: str) -> T:
 
 
 def _of_ours(error: PenstockError) -> ToolFailure | None:
-    said = str(error)
-    match error:
-        case DocumentNotFound():
-            return ToolFailure("not-found", f"{said}; list_documents names those there are")
-        case TaskNotFound():
-            return ToolFailure("task-not-found", f"{said}; list_tasks names the tasks there are")
-        case AnswerNotFound():
-            return ToolFailure("answer-not-found", f"{said}; give the answer_id that ask has told")
-        case TaskStopped():
-            return ToolFailure("task-stopped", f"{error.task!r} is stopped; call resume_task first")
-        case JobNotFound() | LaneNotFound():
-            return ToolFailure("not-found", said)
-        case KeyConflict():
-            return ToolFailure("key-conflict", said)
-        case PayloadTooLarge() | DocumentTooLarge():
-            return ToolFailure("too-large", f"{said}; send less at a time")
-        case ValidationError():
-            return ToolFailure("invalid", said)
-        case MissingExtra():
-            return ToolFailure("not-installed", f"{said}, where the server runs")
-        case BlobMissing():
-            return ToolFailure("original-gone", said)
-        # What these say names addresses that are no caller's business.
-        case QueueUnavailable():
-            log.info("a tool could not reach the queue: %s", said)
-            return ToolFailure("queue-unavailable", f"the queue cannot be reached now; {SOON}")
-        case StoreUnavailable():
-            log.info("a tool could not reach the store: %s", said)
-            return ToolFailure("store-unavailable", f"the store cannot be reached now; {SOON}")
-        case Unavailable():
-            log.info("a tool could not reach a service: %s", said)
-            return ToolFailure("unavailable", f"a service this needs cannot be reached now; {SOON}")
-    return None
+    if error.http_status == 500:
+        return None
+    if error.http_status == 503:
+        log.info("a tool could not reach what it needs: %s", error)
+        return ToolFailure(error.code, f"{error.public}; {SOON}")
+    if isinstance(error, TaskStopped):
+        return ToolFailure(error.code, f"{error.task!r} is stopped; call resume_task first")
+    advice = next((said for kind, said in ADVICE.items() if isinstance(error, kind)), "")
+    return ToolFailure(error.code, f"{error.public or error}{advice}")
 
 
 def _mistakes(error: InvalidArguments) -> str:

@@ -15,24 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Match
 
-from penstock.errors import (
-    AnswerNotFound,
-    BlobMissing,
-    DocumentNotFound,
-    DocumentTooLarge,
-    JobNotFound,
-    KeyConflict,
-    LaneNotFound,
-    MissingExtra,
-    PayloadTooLarge,
-    PenstockError,
-    QueueUnavailable,
-    StoreUnavailable,
-    TaskNotFound,
-    TaskStopped,
-    Unavailable,
-    ValidationError,
-)
+from penstock.errors import KeyConflict, PenstockError
 
 log = logging.getLogger("penstock.server")
 
@@ -84,37 +67,13 @@ def busy(code: str, detail: str, seconds: float = RETRY_SECONDS) -> Problem:
 
 def problem_of(error: PenstockError) -> Problem | None:
     """How an error of the library is answered; None for what no caller could have caused."""
-    said = str(error)
-    match error:
-        case JobNotFound() | DocumentNotFound() | LaneNotFound():
-            return Problem(404, "not-found", said)
-        case TaskNotFound():
-            return Problem(404, "task-not-found", said)
-        case AnswerNotFound():
-            return Problem(404, "answer-not-found", said)
-        case KeyConflict():
-            return Problem(409, "key-conflict", said, id=error.job_id)
-        case TaskStopped():
-            return Problem(409, "task-stopped", said)
-        case PayloadTooLarge() | DocumentTooLarge():
-            return Problem(413, "too-large", said)
-        case ValidationError():
-            return Problem(422, "invalid", said)
-        case MissingExtra():
-            return Problem(501, "not-installed", said)
-        case BlobMissing():
-            return Problem(409, "original-gone", said)
-        # What these say names addresses that are no caller's business.
-        case QueueUnavailable():
-            log.info("answered with 503: %s", said)
-            return busy("queue-unavailable", "the queue cannot be reached now")
-        case StoreUnavailable():
-            log.info("answered with 503: %s", said)
-            return busy("store-unavailable", "the store cannot be reached now")
-        case Unavailable():
-            log.info("answered with 503: %s", said)
-            return busy("unavailable", "a service that this needs cannot be reached now")
-    return None
+    if error.http_status == 500:
+        return None
+    if error.http_status == 503:
+        log.info("answered with 503: %s", error)
+        return busy(error.code, error.public)
+    more = {"id": error.job_id} if isinstance(error, KeyConflict) else {}
+    return Problem(error.http_status, error.code, error.public or str(error), **more)
 
 
 PageOf = Callable[[Request, Problem], Response]
