@@ -29,7 +29,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/guide-*.md",
     ),
     "Operations": ("docs/operations*.md", "docs/deploy*.md"),
-    "Guarantees": ("docs/guarantees.md", "docs/architecture.md"),
+    "Guarantees": ("docs/guarantees.md", "docs/architecture.md", "docs/glossary.md"),
     "Proof": ("docs/proof.md", "benchmarks/*.md"),
     "References": ("docs/reference-*.md",),
     "Comparison": ("docs/comparison.md",),
