@@ -84,7 +84,10 @@ class EmbedderServer(CountingServer):
                 return Answer(hang=True)
         rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
         body = as_json({"data": rows}).body
-        return Answer(body=body, delay=self.delay, until=self.gate.is_set if self.gate else None)
+        return Answer(body=body, delay=self.delay, until=self._may_answer)
+
+    def _may_answer(self) -> bool:
+        return self.gate is None or self.gate.is_set()
 
 
 def vector_of(text: str, model: str) -> list[float]:

@@ -134,7 +134,10 @@ class VisionServer(CountingServer):
                 text = "canary " * 300_000
         choice["message"] = {"role": "assistant", "content": text}
         body = as_json({"object": "chat.completion", "choices": [choice]}).body
-        return Answer(body=body, delay=self.delay, until=self.gate.is_set if self.gate else None)
+        return Answer(body=body, delay=self.delay, until=self._may_answer)
+
+    def _may_answer(self) -> bool:
+        return self.gate is None or self.gate.is_set()
 
 
 def _picture(question: dict[str, Any]) -> bytes:
