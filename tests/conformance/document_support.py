@@ -1,4 +1,4 @@
-"""Words shared by the conformance tests of the corpus. Everything goes through the port."""
+"""Words shared by the conformance tests of documents. Everything goes through the port."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DOCUMENT_STORES: dict[str, Callable[[Path], AbstractAsyncContextManager[Document
     "postgres": _postgres,
     "sqlite": _sqlite,
 }
-"""Every corpus the suite runs against: opens what is stored at a place, any number of times."""
+"""Every document store the suite runs against: opens what is stored at a place, any number of times."""
 
 
 def vector_of(text: str) -> bytes:

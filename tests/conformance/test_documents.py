@@ -1,4 +1,4 @@
-"""Documents, their versions, and search over them, on every corpus."""
+"""Documents, their versions, and search over them, on every store."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ from tests.conformance.document_support import (
 
 
 class Place:
-    """Where a corpus is stored; opens it as another process would."""
+    """Where a document store is stored; opens it as another process would."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self._open, self._folder = DOCUMENT_STORES[name], folder

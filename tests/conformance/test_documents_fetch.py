@@ -1,4 +1,4 @@
-"""Documents that are still to be fetched, on every corpus."""
+"""Documents that are still to be fetched, on every store."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

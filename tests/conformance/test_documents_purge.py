@@ -1,4 +1,4 @@
-"""What is left of texts that are gone and of models that were replaced, on every corpus."""
+"""What is left of texts that are gone and of models that were replaced, on every store."""
 
 import time
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What a search leaves out, on every corpus: what has nothing to do with the question."""
+"""What a search leaves out, on every store: what has nothing to do with the question."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A document is deleted or replaced in every state there is, on every corpus: the newest wins."""
+"""A document is deleted or replaced in every state there is, on every store: the newest wins."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

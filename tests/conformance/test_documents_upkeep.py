@@ -1,4 +1,4 @@
-"""What a corpus knows of documents under way, failed ones and originals, on every corpus."""
+"""What a document store knows of documents under way, failed ones and originals, on every store."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

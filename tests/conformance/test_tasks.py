@@ -177,7 +177,7 @@ async def test_a_finished_search_takes_no_more(store: TaskStore) -> None:
     assert not await store.answer(search.ref, search.run, answer_of(search))
     assert await store.grant(search.ref, search.run, new_pages("c.org"), NOW) is None
     assert await store.restart(search.ref, search.run) is None
-    assert await mark(store, search, "a.org", PageState.READ), "it is in the corpus all the same"
+    assert await mark(store, search, "a.org", PageState.READ), "it is stored all the same"
     record = await record_there(store, search.ref)
     assert record.answers == []
     assert [page.state for page in record.pages] == [PageState.READ, PageState.WAITING]

@@ -166,7 +166,7 @@ async def test_grants_let_a_worker_work() -> None:
 
 INLINE = re.compile(r"`(penstock [^`]+)`")
 CONNECTIONS = {
-    "penstock corpus",
+    "penstock documents",
     *(f"penstock {one} shop" for one in ["work", "listen", "renew", "app"]),
 }
 """What connections to a server are called: no commands."""

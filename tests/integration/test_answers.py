@@ -162,7 +162,7 @@ async def test_what_is_quoted_from_another_language_is_labelled(bare_study: Stud
         assert any("in another script" in note for note in answer.notes)
 
 
-async def test_an_empty_corpus_is_not_an_error(study: Study, model: ModelServer) -> None:
+async def test_an_empty_store_is_not_an_error(study: Study, model: ModelServer) -> None:
     model.script[SEARCH] = '{"enough": false, "missing": ["all of it"], "queries": ["other"]}'
     async with study.running([]) as app:
         answer = await answered(app)

@@ -27,7 +27,7 @@ def abroad(bureau: Bureau, model: ModelServer) -> Study:
     return study
 
 
-async def test_the_web_is_read_before_the_corpus_is_searched(
+async def test_the_web_is_read_before_the_documents_are_searched(
     abroad: Study, library_site: ResearchSite, model: ModelServer
 ) -> None:
     async with abroad.running([]) as app:
@@ -69,7 +69,7 @@ async def test_a_slow_web_is_not_waited_for_beyond_the_wall_clock(
         await at_rest(app, answer.task)
 
 
-async def test_providers_that_fail_leave_the_corpus(
+async def test_providers_that_fail_leave_the_documents(
     abroad: Study, library_site: ResearchSite
 ) -> None:
     for path in PATHS.values():

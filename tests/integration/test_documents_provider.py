@@ -21,7 +21,7 @@ PAGE = "https://mills.example/wheels"
 
 @pytest.fixture
 async def app(shelf: Shelf) -> AsyncIterator[Penstock]:
-    """An app with a corpus and a job that searches it, in the provider's lane."""
+    """An app with a document store and a job that searches it, in the provider's lane."""
     app = shelf.farm.app("library")
     documents = open_providers({}, documents=app.documents)["documents"]
 

@@ -1,4 +1,4 @@
-"""Scanned documents on their way into the corpus: read by tesseract or by a model on loopback."""
+"""Scanned documents on their way into the store: read by tesseract or by a model on loopback."""
 
 import json
 import subprocess

@@ -31,7 +31,7 @@ SOON = 40.0
 
 @asynccontextmanager
 async def stuck_documents() -> AsyncIterator[tuple[PostgresDocuments, Psql]]:
-    """A corpus whose searches wait for a lock of the test's."""
+    """A document store whose searches wait for a lock of the test's."""
     url = new_url()
     async with documents_at(url) as documents, psql(url) as mine, psql(url) as locking:
         await add(documents, ref_of("one"), "the sun rises")

@@ -1,4 +1,4 @@
-"""A corpus in PostgreSQL: many who write and search it at once, and what it needs of the server."""
+"""Documents in PostgreSQL: many who write and search it at once, and what it needs of the server."""
 
 from __future__ import annotations
 

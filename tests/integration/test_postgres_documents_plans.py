@@ -1,4 +1,4 @@
-"""By which indexes a corpus in PostgreSQL is searched, how much is read, and in what order."""
+"""By which indexes documents in PostgreSQL is searched, how much is read, and in what order."""
 
 from __future__ import annotations
 

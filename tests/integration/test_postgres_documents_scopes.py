@@ -78,7 +78,7 @@ async def test_tenant_whose_chunks_are_further_than_everybody_elses_gets_as_many
 ) -> None:
     """The index goes by distance and knows no tenant: it gives up long before it comes to them."""
     monkeypatch.setattr(vectors, "FEW", 50)
-    monkeypatch.setattr(vectors, "STEP_COST", 0)  # as in a corpus of a million chunks
+    monkeypatch.setattr(vectors, "STEP_COST", 0)  # as in a document store of a million chunks
     monkeypatch.setattr(searching, "SCANNED", 200)
     url = new_url()
     async with documents_at(url) as documents, psql(url) as mine:

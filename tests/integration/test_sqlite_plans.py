@@ -261,7 +261,7 @@ def test_whether_work_is_left_does_not_follow_the_backlog_of_other_kinds(
 
 
 @pytest.mark.parametrize("others", [10, 300])
-async def test_following_one_document_costs_the_same_in_any_corpus(
+async def test_following_one_document_costs_the_same_in_any_store(
     tmp_path: Path, others: int
 ) -> None:
     """A search after a document was published reads the vectors of that one, and no others."""

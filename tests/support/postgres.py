@@ -129,7 +129,7 @@ async def psql(url: str) -> AsyncIterator[Psql]:
 
 @asynccontextmanager
 async def documents_at(url: str) -> AsyncIterator[PostgresDocuments]:
-    """A corpus in a store of its own."""
+    """A document store in a store of its own."""
     store = PostgresStore(Database(parse(url)))
     await store.open()
     documents = store.documents()

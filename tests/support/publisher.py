@@ -1,4 +1,4 @@
-"""A process that publishes documents into a corpus in PostgreSQL: url, its name, how many."""
+"""A process that publishes documents into documents in PostgreSQL: url, its name, how many."""
 
 from __future__ import annotations
 

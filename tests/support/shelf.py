@@ -50,7 +50,7 @@ TABLES = {
 
 
 class Shelf:
-    """A corpus, who works on it, and what is in its files."""
+    """A document store, who works on it, and what is in its files."""
 
     def __init__(self, farm: Farm, embedder: EmbedderServer) -> None:
         self.farm = farm

@@ -65,7 +65,7 @@ async def site_in(
     **settings: Any,
 ) -> AsyncIterator[Site]:
     """`url`: of the queue, which is a file in the folder unless given. With `documents` it also has
-    a corpus, research and answers."""
+    a document store, research and answers."""
     settings = {"durable": False, "max_retries": 0, "blobs": str(folder / "blobs"), **settings}
     app = Penstock(url or f"sqlite:///{folder}/jobs.db", **settings)
     _ = app.access

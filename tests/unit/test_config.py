@@ -233,7 +233,7 @@ def test_impossible_value_is_refused_with_its_line(folder: Path, line: str) -> N
 
 
 def test_every_search_provider_that_can_be_asked_may_be_named(folder: Path) -> None:
-    names = "openalex, searxng, corpus, browser.ddg"
+    names = "openalex, searxng, documents, browser.ddg"
     engine = "{url: 'https://a.example/?q={query}', result: a, link: a, title: a}"
     write(
         folder,

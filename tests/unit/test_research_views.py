@@ -103,7 +103,7 @@ def test_each_work_is_told_once_with_all_who_found_it() -> None:
     assert [one.found for one in search_views(record, results.found)] == [2, 1]
 
 
-def test_what_the_corpus_has_is_read_already() -> None:
+def test_what_the_store_has_is_read_already() -> None:
     here = finding(1, "documents", extra={"collection": "default", "document": "mill.pdf"})
     record = TaskRecord(TASK, [search()], [ProviderReply("s1", "documents", (here,))], [])
     (work,) = results_of(record).works

@@ -72,7 +72,7 @@ def problem_of(error: PenstockError) -> Problem | None:
     if error.http_status == 503:
         log.info("answered with 503: %s", error)
         return busy(error.code, error.public)
-    more = {"id": error.job_id} if isinstance(error, KeyConflict) else {}
+    more: dict[str, Any] = {"id": error.job_id} if isinstance(error, KeyConflict) else {}
     return Problem(error.http_status, error.code, error.public or str(error), **more)
 
 

@@ -24,11 +24,11 @@ _LOST = re.compile(r"(?i)crashed|has been closed|target closed|connection closed
 
 
 class LoadFailed(PenstockError):
-    """A page did not come: `code` is Chromium's, `url` is where it was to come from."""
+    """A page did not come: `chromium_code` is Chromium's, `url` is where it was to come from."""
 
     def __init__(self, code: str, url: str) -> None:
         super().__init__(code)
-        self.code = code
+        self.chromium_code = code
         self.url = url
 
 

@@ -213,9 +213,11 @@ class _Visit:
             return self._blocked(f"it leads to {host}")
         if refusal is not None:
             return refusal
-        if any(part in error.code for part in _NO_ANSWER):
-            return self._unavailable(error.code)
-        return ProviderError(f"{self._provider.name}: the page cannot be loaded: {error.code}")
+        if any(part in error.chromium_code for part in _NO_ANSWER):
+            return self._unavailable(error.chromium_code)
+        return ProviderError(
+            f"{self._provider.name}: the page cannot be loaded: {error.chromium_code}"
+        )
 
     def _blocked(self, why: str, said: float | None = None) -> Blocked:
         pause = self._engine.pause_seconds if said is None else said
