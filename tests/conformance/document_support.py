@@ -58,7 +58,8 @@ DOCUMENT_STORES: dict[str, Callable[[Path], AbstractAsyncContextManager[Document
     "postgres": _postgres,
     "sqlite": _sqlite,
 }
-"""Every document store the suite runs against: opens what is stored at a place, any number of times."""
+"""Every document store the suite runs against: opens what is stored at a place, any number of
+times."""
 
 
 def vector_of(text: str) -> bytes:

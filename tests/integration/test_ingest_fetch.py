@@ -1,4 +1,4 @@
-"""`app.documents.add_url`: documents by their address, accepted at once and fetched by the workers."""
+"""`app.documents.add_url`: documents by address, accepted at once and fetched by the workers."""
 
 import logging
 import threading

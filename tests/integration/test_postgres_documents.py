@@ -1,4 +1,4 @@
-"""Documents in PostgreSQL: many who write and search it at once, and what it needs of the server."""
+"""Documents in PostgreSQL: many who write and search at once, and what the server needs."""
 
 from __future__ import annotations
 
