@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.docs.documents import Documents
 
+from tests.docs.documents import Documents
 from tests.support.cli import Cli
 from tests.support.researching import configure
 
