@@ -16,8 +16,6 @@ from tests.docs.blocks import PAGES, Block, blocks_of, name, pages_of
 from tests.docs.commands import follow, run, run_console
 from tests.docs.run_blocks import blocks
 from tests.support.servers import postgres_url
-from tools.reference import KEYS as LANE_KEYS
-from tools.reference import PAGES as REFERENCES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -170,11 +168,17 @@ def test_every_guarantee_has_limits_and_a_test_that_attacks_it() -> None:
             assert re.search(r"^\s*(async )?def test_", test.read_text(), re.MULTILINE), test
 
 
+REFERENCES = [*sorted(path.name for path in DOCS.glob("reference-*.md")), "architecture.md"]
+
+
 @pytest.mark.parametrize("page", REFERENCES)
 def test_reference_is_what_would_be_written(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tools.reference import PAGES  # which loads every part of Penstock
+
+    assert sorted(PAGES) == sorted(REFERENCES)
     # The page of commands asks each for its help, and would make all of them anew each time.
     monkeypatch.setattr(typer.main, "get_command", cache(typer.main.get_command))
-    written, current = (DOCS / page).read_text(), REFERENCES[page]()
+    written, current = (DOCS / page).read_text(), PAGES[page]()
     assert written == current, "run: .venv/bin/python -m tools.reference"
 
 
@@ -184,7 +188,9 @@ def test_help_shows_no_marks_of_its_layout() -> None:
 
 
 def test_reference_of_lanes_explains_every_key() -> None:
-    assert list(LANE_KEYS) == CONFIGURABLE
+    from tools.reference import KEYS
+
+    assert list(KEYS) == CONFIGURABLE
 
 
 def test_pictures_load_nothing_from_elsewhere() -> None:

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, TextContent
 
 from tests.support import forks
 from tests.support.cli import Cli, Done
-from tests.support.serving import PATIENCE, Host, Served
+from tests.support.serving import NO_TLS, PATIENCE, Host, Served
 
 ERAS = {"old": "2025-11-25", "new": "2026-07-28"}
 MODES = {"old": "legacy", "new": "auto"}
@@ -67,7 +67,7 @@ async def over_http(
     """Of a server, or of an address."""
     address = served if isinstance(served, str) else served.url
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http:
+    async with httpx.AsyncClient(headers=headers, timeout=PATIENCE, verify=NO_TLS) as http:
         transport = streamable_http_client(f"{address}/mcp", http_client=http)
         async with Client(transport, mode=MODES[era]) as client:
             yield client
