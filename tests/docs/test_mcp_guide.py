@@ -12,6 +12,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from penstock import errors
 from penstock.mcp.limits import MAX_CHARACTERS
 from penstock.mcp.resources import MAX_CHARACTERS as MAX_READ
 from penstock.mcp.stdio import MAX_BYTES
@@ -72,7 +73,11 @@ def _cells(section: str) -> str:
 
 def _codes() -> set[str]:
     """All that the source names, and that of a full queue, which the server brings."""
-    found = {"queue-full"}
+    found = {"queue-full"} | {
+        value.code
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.PenstockError)
+    }
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             match node:

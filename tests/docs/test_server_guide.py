@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from penstock import errors
 from penstock.model.server import ServerConfig
 from tests.docs.blocks import Block, all_blocks
 from tests.docs.commands import run, run_console, without_pauses
@@ -114,7 +115,11 @@ def test_guide_to_the_server_says_what_to_do_about_every_code() -> None:
 
 def _codes() -> set[tuple[int | None, str]]:
     """(status, code) of every problem there is in the source; no status where it is computed."""
-    found: set[tuple[int | None, str]] = set()
+    found: set[tuple[int | None, str]] = {
+        (value.http_status, value.code)
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.PenstockError)
+    }
     for file in SERVER.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             match node:

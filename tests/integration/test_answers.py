@@ -296,7 +296,7 @@ async def test_what_cannot_be_right_is_refused(bare_study: Study) -> None:
 
 
 async def test_answers_are_asked_for_before_the_app_is_opened(bare_study: Study) -> None:
-    async with bare_study.farm.app("library") as app:
+    async with bare_study.farm.app("documents") as app:
         with pytest.raises(ConfigError, match=r"ask for app\.answers before"):
             _ = app.answers
 

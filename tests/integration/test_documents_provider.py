@@ -22,7 +22,7 @@ PAGE = "https://mills.example/wheels"
 @pytest.fixture
 async def app(shelf: Shelf) -> AsyncIterator[Penstock]:
     """An app with a document store and a job that searches it, in the provider's lane."""
-    app = shelf.farm.app("library")
+    app = shelf.farm.app("documents")
     documents = open_providers({}, documents=app.documents)["documents"]
 
     @app.job("look", lane=documents.lane, max_retries=0)

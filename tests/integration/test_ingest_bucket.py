@@ -97,7 +97,7 @@ async def test_upload_while_the_bucket_is_away_says_so_and_leaves_no_document(
 async def test_upload_is_accepted_although_the_version_before_cannot_be_deleted_now(
     shelf: Shelf, bucket: Bucket, proxy: Proxy
 ) -> None:
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         documents = app.documents._tools.documents
         accept = documents.accept
 
@@ -127,7 +127,7 @@ async def test_documents_wait_out_a_bucket_that_is_away_and_spend_no_attempt(
     shelf: Shelf, bucket: Bucket, proxy: Proxy
 ) -> None:
     names = ("a", "b", "c")
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         for name in names:
             await app.documents.add(f"the text of {name}".encode(), id=name)
     proxy.leave()
@@ -196,8 +196,8 @@ async def test_failed_document_is_tried_again_from_its_original_in_the_bucket(
 async def test_worker_process_of_its_own_reads_from_the_bucket(
     shelf: Shelf, bucket: Bucket
 ) -> None:
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         await app.documents.add(b"uploaded here, parsed there", id="a")
-        await shelf.farm.start("library")
+        await shelf.farm.start("documents")
         await completed(app, "a")
         await until(lambda: not bucket.names(), "the original to be deleted")

@@ -76,8 +76,8 @@ async def test_death_at_any_step_changes_nothing(
     step: str,
 ) -> None:
     shelf = shelf_of(store)
-    worker = await shelf.farm.start("library", die=f"{when} {step}")
-    async with shelf.farm.app("library") as app:
+    worker = await shelf.farm.start("documents", die=f"{when} {step}")
+    async with shelf.farm.app("documents") as app:
         await app.enqueue("upload", {"name": "a", "text": TEXT})
     assert await worker.exit(SOON) == -signal.SIGKILL
     # So that all that is swept for its age is swept now, and nothing that is needed.
@@ -120,8 +120,8 @@ async def test_death_at_any_step_of_a_fetch_changes_nothing(
     shelf: Shelf, site: CountingServer, fetched: dict[str, Any], when: str, step: str
 ) -> None:
     settings = allowing(site)
-    worker = await shelf.farm.start("library", die=f"{when} {step}", **settings)
-    async with shelf.farm.app("library", **settings) as app:
+    worker = await shelf.farm.start("documents", die=f"{when} {step}", **settings)
+    async with shelf.farm.app("documents", **settings) as app:
         await app.enqueue("upload_url", {"name": "a", "url": site.url("/a")})
     assert await worker.exit(SOON) == -signal.SIGKILL
     for path in shelf.blobs():
@@ -144,7 +144,7 @@ async def orphan(shelf: Shelf, app: Penstock) -> None:
 
 
 async def test_document_whose_job_was_never_enqueued_is_done_all_the_same(shelf: Shelf) -> None:
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         await orphan(shelf, app)
     async with shelf.running() as app:
         await completed(app, "a")
@@ -156,7 +156,7 @@ async def test_document_whose_job_was_cancelled_fails_and_can_be_tried_again(
     shelf: Shelf, kind: str
 ) -> None:
     shelf.embedder.delay = 1.0 if kind == EMBED else 0.0
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         await app.documents.add(b"some text", id="a")
         if kind == PARSE:
             await app.queue.cancel(JobFilter(kind=PARSE))
@@ -263,7 +263,7 @@ async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -
 
 
 async def test_reconciling_costs_one_query_on_an_index(shelf: Shelf) -> None:
-    async with shelf.farm.app("library"):
+    async with shelf.farm.app("documents"):
         plan = shelf.farm.query(
             "EXPLAIN QUERY PLAN SELECT number FROM documents WHERE state = 'processing'"
             " AND generation > 0 AND accepted_at < 1e9 ORDER BY generation LIMIT 100"
@@ -274,7 +274,7 @@ async def test_reconciling_costs_one_query_on_an_index(shelf: Shelf) -> None:
 
 
 async def test_looking_for_unused_vectors_reads_no_vector_and_no_text(shelf: Shelf) -> None:
-    async with shelf.farm.app("library"):
+    async with shelf.farm.app("documents"):
         plan = shelf.farm.query(f"EXPLAIN QUERY PLAN {sql('look_at_vectors')}", "", "", "", 10)
     steps = [row[3] for row in plan if " documents " not in row[3]]
     assert steps[0].startswith("SEARCH v USING COVERING INDEX vectors_of ((tenant,model,hash)>")
@@ -284,7 +284,7 @@ async def test_looking_for_unused_vectors_reads_no_vector_and_no_text(shelf: She
 
 async def test_no_job_of_a_document_under_way_is_taken_for_lost(shelf: Shelf) -> None:
     """Accepted long ago, and still waiting its turn: it is left alone."""
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         await app.documents.add(b"some text", id="a")
         shelf.farm.execute("UPDATE documents SET accepted_at = accepted_at - 3600")
         (job,) = await app.jobs()

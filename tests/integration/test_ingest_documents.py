@@ -74,7 +74,7 @@ async def test_newest_version_wins_although_the_first_is_slower(
 @pytest.mark.parametrize("state", ["accepted", "parsing", "staged", "embedding", "failed", "done"])
 async def test_document_can_be_deleted_in_any_state(either: Shelf, state: str) -> None:
     if state == "accepted":
-        async with either.farm.app("library") as app:
+        async with either.farm.app("documents") as app:
             await app.documents.add(b"some text", id="a")
             await app.documents.delete("a")
     async with either.running() as app:
@@ -121,8 +121,8 @@ async def reached(shelf: Shelf, app: Penstock, state: str, held: Held | None) ->
 async def test_what_another_process_publishes_replaces_and_deletes_is_seen_by_the_next_search(
     either: Shelf,
 ) -> None:
-    await either.farm.start("library")
-    async with either.farm.app("library") as app:
+    await either.farm.start("documents")
+    async with either.farm.app("documents") as app:
         await app.documents.add(b"the first version", id="a")
         await completed(app, "a")
         for text in (b"the second version", b"the third version"):
@@ -132,7 +132,7 @@ async def test_what_another_process_publishes_replaces_and_deletes_is_seen_by_th
             (passage,) = (await app.documents.search("version")).passages
             assert passage.text == text.decode()
             assert (passage.why.text_rank, passage.why.vector_rank) == (1, 1)
-        async with either.farm.app("library") as other:
+        async with either.farm.app("documents") as other:
             await other.documents.delete("a")
         assert (await app.documents.search("version")).passages == []
 
@@ -191,7 +191,7 @@ async def test_failed_document_keeps_its_diagnosis_until_a_retry_has_an_outcome(
         document = await failed(app, "a")
         assert document.error is not None
         assert document.error["type"] == ParserError.__name__
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         again = await app.documents.retry("a")
         assert again.generation > document.generation
         assert (again.state, again.error) == (DocumentState.PROCESSING, document.error)
@@ -297,7 +297,7 @@ async def test_originals_are_kept_where_that_is_wanted(shelf: Shelf) -> None:
 async def test_what_cannot_be_accepted_leaves_nothing_behind(
     shelf: Shelf, options: dict[str, object]
 ) -> None:
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         with pytest.raises(ValidationError):
             await app.documents.add(b"some text", **options)  # type: ignore[arg-type]
         assert await app.documents.documents() == []
@@ -313,7 +313,7 @@ async def test_longest_names_are_accepted_and_found(shelf: Shelf) -> None:
 
 
 async def test_store_that_refuses_leaves_no_blob(shelf: Shelf) -> None:
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         shelf.farm.execute(
             "CREATE TRIGGER refuse BEFORE INSERT ON documents"
             " BEGIN SELECT raise(ABORT, 'refused'); END"

@@ -211,7 +211,7 @@ async def test_queue_and_documents_apart(
     async def away(*arguments: Any, **options: Any) -> Job:
         raise QueueUnavailable("cut off")
 
-    async with apart.farm.app("library") as app:
+    async with apart.farm.app("documents") as app:
         setattr(app.documents, "_enqueue", away)  # noqa: B010
         with pytest.raises(QueueUnavailable):
             await app.documents.add_url(site.url("/a"), id="a")

@@ -40,7 +40,7 @@ async def test_the_scan_finds_what_it_looks_for(either: Shelf) -> None:
     for value in RAW:
         assert value in leaks(b"\0" + f"x{value}y".encode())
         assert value in leaks(b"\0\0" + f"x{value}y".encode("utf-16-le"))
-    async with either.farm.app("library") as app:
+    async with either.farm.app("documents") as app:
         await app.enqueue("noop", key=EMAIL)  # what is not masked: the key of somebody's own job
         assert EMAIL in str(await scan(either))
 
@@ -104,7 +104,7 @@ WRITTEN: dict[str, Callable[[str], str]] = {
 async def test_no_value_of_any_kind_in_any_name_is_stored_logged_or_sent(
     either: Shelf, logs: pytest.LogCaptureFixture
 ) -> None:
-    async with either.farm.app("library") as app:  # the workers come later: all at once
+    async with either.farm.app("documents") as app:  # the workers come later: all at once
         for one in CANARIES:
             for how, write in WRITTEN.items():
                 name = write(one.text)
@@ -193,7 +193,7 @@ async def test_no_value_in_names_titles_origins_or_metadata_is_stored_logged_or_
 async def test_no_value_in_the_collections_of_an_answer_is_stored_shown_or_logged(
     either: Shelf, logs: pytest.LogCaptureFixture
 ) -> None:
-    app = either.farm.app("library")
+    app = either.farm.app("documents")
     answers = app.answers
     async with app:
         names = [f"letters of {one.text}" for one in CANARIES]

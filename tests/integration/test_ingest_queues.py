@@ -34,7 +34,7 @@ async def test_document_accepted_while_the_queue_is_away_is_done_when_it_is_back
     async def away(*arguments: Any, **options: Any) -> Job:
         raise QueueUnavailable("cut off")
 
-    async with apart.farm.app("library") as app:
+    async with apart.farm.app("documents") as app:
         setattr(app.documents, "_enqueue", away)  # noqa: B010
         with pytest.raises(QueueUnavailable):
             await app.documents.add(b"some text", id="a")
@@ -48,7 +48,7 @@ async def test_document_accepted_while_the_queue_is_away_is_done_when_it_is_back
 
 
 async def test_document_whose_job_was_cancelled_fails_and_is_tried_again(apart: Shelf) -> None:
-    async with apart.farm.app("library") as app:
+    async with apart.farm.app("documents") as app:
         await app.documents.add(b"some text", id="a")
         await app.queue.cancel(JobFilter(kind=PARSE))
     async with apart.running() as app:

@@ -84,7 +84,7 @@ async def test_what_is_published_meanwhile_is_found_by_its_words(filled: Shelf) 
 
 
 async def test_killed_on_the_way_it_goes_on_where_it_was(filled: Shelf) -> None:
-    worker = await filled.farm.start("library", die="after first batch")
+    worker = await filled.farm.start("documents", die="after first batch")
     assert await worker.exit(SOON) == -signal.SIGKILL
     async with filled.running() as app:
         await serves(app, NEW)

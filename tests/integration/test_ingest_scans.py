@@ -118,7 +118,7 @@ async def test_process_that_could_not_read_scans_does_not_start(
     with pytest.raises(ConfigError, match="set LOOKER_KEY"):
         async with shelf.running(scans="model"):
             pass
-    app = shelf.farm.app("library", scans="model")
+    app = shelf.farm.app("documents", scans="model")
     async with app:  # to look, or to hand in, nothing is needed
         assert (await app.documents.add(saved(picture("a"), "PNG"), id="a")).state == "processing"
 
@@ -268,15 +268,15 @@ async def test_death_in_the_midst_costs_no_page_twice_and_leaves_no_picture(
     temporary = tmp_path_factory.mktemp("temporary")
     environment = {"TMPDIR": str(temporary)}
     vision.fault, vision.fault_from = "hang", 3
-    worker = await looked_at.farm.start("library", environment=environment)
-    async with looked_at.farm.app("library") as app:
+    worker = await looked_at.farm.start("documents", environment=environment)
+    async with looked_at.farm.app("documents") as app:
         await app.documents.add(scans.pdf(*PICTURES), id="a")
         await until(lambda: len(vision.requests) == 3, "the third page", SOON)
         await worker.kill()
         assert not any(b"\x89PNG" in content for content in contents(looked_at).values())
         assert list(temporary.iterdir()) == []
         vision.fault = None
-        await looked_at.farm.start("library", environment=environment)
+        await looked_at.farm.start("documents", environment=environment)
         await completed(app, "a")
     assert paid(vision) == [1, 1, 2]
     assert list(temporary.iterdir()) == []
@@ -364,4 +364,4 @@ async def test_document_that_takes_long_is_not_taken_for_lost(
 
 def test_reading_by_a_model_needs_a_model(shelf: Shelf) -> None:
     with pytest.raises(ConfigError, match=r"models: \{ingest: NAME\}"):
-        shelf.farm.app("library", scans="model")
+        shelf.farm.app("documents", scans="model")

@@ -66,7 +66,7 @@ async def test_document_that_hits_a_limit_of_its_parser_fails_once_and_for_good(
 
 async def test_waiting_for_a_parser_spends_neither_time_nor_attempts(shelf: Shelf) -> None:
     """The last of those that are taken at a time wait longer than a run may take."""
-    app = shelf.farm.app("library", max_retries=0)
+    app = shelf.farm.app("documents", max_retries=0)
     app.handlers._handlers[PARSE] = replace(app.handlers[PARSE], timeout=6.0)
     async with app.running():
         count = app.documents._tools.parser.worth_having + 1

@@ -48,7 +48,7 @@ def document(url: str, **more: Any) -> dict[str, Any]:
 
 
 async def take_in(shelf: Shelf, config: KafkaConfig) -> Any:
-    return (await drained(shelf.farm.app("library"), config)).tally.as_dict()
+    return (await drained(shelf.farm.app("documents"), config)).tally.as_dict()
 
 
 @pytest.mark.parametrize("service", ["gcs", "s3"])
@@ -184,7 +184,7 @@ async def test_an_upload_is_passed_on_and_begun_once_by_who_reads(
     file = config_with(
         shelf.farm.folder, settings["config_file"], bootstrap=cluster.bootstrap, produce=topic
     )
-    app = shelf.farm.app("library", config_file=file)
+    app = shelf.farm.app("documents", config_file=file)
     _ = app.answers, app.access
     pass_on_uploads(app)
     monkeypatch.setattr(reconcile, "GRACE_SECONDS", -60.0)
@@ -212,7 +212,7 @@ async def test_a_message_of_an_upload_that_was_replaced_begins_nothing(
     cluster: Cluster, shelf: Shelf
 ) -> None:
     topic = cluster.topic()
-    app = shelf.farm.app("library")
+    app = shelf.farm.app("documents")
     async with app:
         first = await app.documents.add(b"one", id="a")
         await app.documents.add(b"two", id="a")
@@ -230,7 +230,7 @@ async def test_while_kafka_is_away_uploads_go_straight_to_the_queue(
 ) -> None:
     monkeypatch.setattr(dead_letters, "PUBLISH_SECONDS", 0.3)
     config = KafkaConfig(bootstrap="127.0.0.1:1", produce="uploads")
-    app = shelf.farm.app("library")
+    app = shelf.farm.app("documents")
     app.documents.hand_over(UploadProducer(config))
     async with app:
         for name in ("a", "b"):

@@ -222,7 +222,7 @@ async def test_event_loop_goes_on_while_a_model_is_loaded_and_asked(
     shelf: Shelf, model: str
 ) -> None:
     with_names(shelf, model)
-    app: Penstock = shelf.farm.app("library")
+    app: Penstock = shelf.farm.app("documents")
     async with app:
         asked = asyncio.create_task(
             app.documents.search("a question", metadata={"said": f"{PERSON} wrote. " * 500})

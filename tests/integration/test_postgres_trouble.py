@@ -328,7 +328,8 @@ async def test_processes_that_start_together_make_the_tables_once() -> None:
 def test_missing_driver_is_said_with_what_to_install() -> None:
     code = (
         "import sys; sys.modules['asyncpg'] = None\n"
-        "from penstock import ConfigError, Penstock\n"
+        "from penstock import Penstock\n"
+        "from penstock.errors import ConfigError\n"
         "try: Penstock('postgresql://h/db')\n"
         "except ConfigError as error: print(error)"
     )

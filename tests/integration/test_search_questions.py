@@ -33,7 +33,7 @@ async def embedder(app: Penstock) -> LaneInfo:
 async def test_searches_ask_no_more_at_a_time_than_the_lane_allows(shelf: Shelf) -> None:
     limit(shelf, max_parallel=1)
     shelf.embedder.delay = 0.01
-    async with shelf.farm.app("library") as app:  # which has no workers
+    async with shelf.farm.app("documents") as app:  # which has no workers
         results = await asyncio.gather(*(app.documents.search(f"question {n}") for n in range(20)))
         assert {result.mode for result in results} == {"hybrid"}
         (process,) = await app.processes()
@@ -105,7 +105,7 @@ async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_t
     shelf: Shelf,
 ) -> None:
     limit(shelf, breaker_first_seconds=0.01, breaker_cap_seconds=0.01)
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         shelf.embedder.fault = "reset"
         for n in range(2):
             assert (await app.documents.search(f"question {n}")).mode == "text"
@@ -140,7 +140,7 @@ async def test_search_does_not_wait_for_the_try_it_makes_and_a_good_one_closes_t
 async def test_search_whose_time_is_up_gives_its_place_back(shelf: Shelf) -> None:
     limit(shelf, max_parallel=1)
     shelf.embedder.fault = "hang"
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         with pytest.raises(TimeoutError):
             await app.documents.search("question", seconds=0.5)
         shelf.embedder.fault = None
@@ -152,7 +152,7 @@ async def test_stop_of_the_workers_waits_for_the_question_that_goes_through_them
 ) -> None:
     limit(shelf)
     shelf.embedder.delay = 0.5
-    async with shelf.farm.app("library") as app:
+    async with shelf.farm.app("documents") as app:
         async with app.running():
             asked = asyncio.create_task(app.documents.search("question"))
             await until(lambda: bool(shelf.embedder.requests), "the question to be asked")

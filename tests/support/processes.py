@@ -45,7 +45,7 @@ APPS = {
     "deadly": deadly.build,
     "family": family.build,
     "laned": laned.build,
-    "library": documents.build,
+    "documents": documents.build,
     "endings": endings.build,
     "raising": raising.build,
     "researching": researching.build,

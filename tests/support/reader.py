@@ -35,7 +35,7 @@ class Reader:
         clock: Callable[[], float] = time.monotonic,
         **settings: Any,
     ) -> AsyncIterator[Reader]:
-        self.app = app = self.web.shelf.farm.app("library", **settings)
+        self.app = app = self.web.shelf.farm.app("documents", **settings)
         robots = Robots(app.lanes, clock=clock)
 
         @app.job(PAGE, lane=lambda payload: host_lane(_host(payload["url"])), timeout=timeout)

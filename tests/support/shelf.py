@@ -66,7 +66,7 @@ class Shelf:
     @asynccontextmanager
     async def running(self, **settings: Any) -> AsyncIterator[Penstock]:
         """An app that works on documents in the test's own process."""
-        app = self.farm.app("library", **settings)
+        app = self.farm.app("documents", **settings)
         async with app.running():
             yield app
 

@@ -35,7 +35,7 @@ class Web:
     @asynccontextmanager
     async def idle(self, **settings: Any) -> AsyncIterator[Penstock]:
         """An app that accepts, and does not work."""
-        async with self.shelf.farm.app("library", **settings) as app:
+        async with self.shelf.farm.app("documents", **settings) as app:
             yield app
 
     @asynccontextmanager

@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = 1, 2, 3
 STEPS = {
     "blob": ("blobs", "put", FIRST),
     "accept": ("documents", "accept", FIRST),
-    "enqueue": ("library", "_enqueue", FIRST),
+    "enqueue": ("service", "_enqueue", FIRST),
     "parse": ("parser", "ask", FIRST),
     "stage": ("documents", "stage", FIRST),
     "hand on": ("queue", "enqueue", FIRST),
@@ -28,7 +28,7 @@ STEPS = {
 FETCH_STEPS = {
     "address": ("blobs", "put", FIRST),
     "accept": ("documents", "accept", FIRST),
-    "enqueue": ("library", "_enqueue", FIRST),
+    "enqueue": ("service", "_enqueue", FIRST),
     "original": ("blobs", "put", SECOND),
     "arrival": ("documents", "fetched", FIRST),
     "hand over": ("queue", "enqueue", FIRST),
@@ -60,7 +60,7 @@ def build(url: str, side: Side, *, die: str = "", **settings: Any) -> Penstock:
         when, _, step = die.partition(" ")
         owner, method, number = {**STEPS, **FETCH_STEPS}[step]
         tools = documents._tools
-        owners = {"library": documents, "queue": app.queue}
+        owners = {"service": documents, "queue": app.queue}
         kind = PARSE if step in FETCH_STEPS else EMBED
         _kill(owners.get(owner) or getattr(tools, owner), method, when, number, kind)
     return app
