@@ -52,7 +52,7 @@ async def test_claimed_job_is_leased_and_shown_as_running(queue: JobQueue, membe
     running = await get(queue, job.id)
     assert (running.state, running.attempts) == (JobState.RUNNING, 1)
     assert running.started_at is not None
-    assert before <= running.started_at <= time.time()
+    assert before - 0.1 <= running.started_at <= time.time() + 0.1
 
 
 async def test_claim_takes_no_more_than_wanted(queue: JobQueue, member: Member) -> None:
@@ -124,7 +124,7 @@ async def test_scheduled_job_is_claimed_when_due_and_not_before(
         await clock_passes(at)
         due = await exchange(member, wanted=want())
 
-    assert time.time() >= at
+    assert time.time() >= at - 0.1
     assert ids_of(due.leases) == [job.id]
     assert due.next_at is None
 
@@ -206,7 +206,7 @@ async def test_queued_job_past_its_deadline_fails(queue: JobQueue, member: Membe
         assert failed.error.retryable is False
         assert [record.outcome for record in failed.history] == ["failed"]
         assert failed.finished_at is not None
-        assert failed.finished_at >= now
+        assert failed.finished_at >= now - 0.1
     assert await finished.wait(PATIENCE)
     changes = await queue.changes("default", "paper", 0, 10)
     assert [change.what for change in changes] == ["queued", "failed"]

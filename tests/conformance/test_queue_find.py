@@ -175,7 +175,7 @@ async def test_counts_per_kind_and_state(queue: JobQueue, member: Member) -> Non
         JobState.FAILED: 1,
     }
     assert work.oldest_queued_at is not None
-    assert before <= work.oldest_queued_at <= time.time()
+    assert before - 0.1 <= work.oldest_queued_at <= time.time() + 0.1
     await settle(member, completed(c), *map(completed, await claim(member)))
     assert (await queue.counts())[1].oldest_queued_at is None
 
@@ -249,7 +249,7 @@ async def test_processes_are_listed_with_what_they_last_said(
         3,
         os.getpid(),
     )
-    assert before <= one_info.joined_at <= time.time()
+    assert before - 0.1 <= one_info.joined_at <= time.time() + 0.1
     assert one_info.lease_until >= before + 50
     assert first.renew({"busy": 2, "draining": True}, [])
     renewed = (await queue.processes())[0]

@@ -86,7 +86,7 @@ async def test_retention_time_is_waited_for(ledger: Ledger) -> None:
 
     await until(forgotten, "the job to be forgotten")
     assert job.finished_at is not None
-    assert time.time() >= job.finished_at + 0.3, "and not with the first upkeep"
+    assert time.time() >= job.finished_at + 0.2, "and not with the first upkeep"
 
 
 async def test_log_of_a_task_is_kept_while_any_of_its_jobs_is(ledger: Ledger) -> None:

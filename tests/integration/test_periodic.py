@@ -60,7 +60,8 @@ async def test_each_tick_is_one_job_however_many_enqueue_it(url: str) -> None:
             continue
         assert job.result == [tick(job), 2], "ctx.tick, and the defaults of the handler"
         assert job.attempts == 1
-        assert tick(job) <= job.enqueued_at < tick(job) + 30
+        # The clock of a server is known as well as it answers quickly.
+        assert tick(job) - 1 <= job.enqueued_at < tick(job) + 30
 
 
 async def test_an_interval_counts_from_1970_and_not_from_the_start_of_a_process(url: str) -> None:
