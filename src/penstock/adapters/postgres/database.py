@@ -168,12 +168,17 @@ class Transaction:
         status: str = await self.connection.execute(
             self.database.sql(statement), *values, timeout=self.seconds
         )
-        count = status.rpartition(" ")[2]
-        return int(count) if count.isdecimal() else 0
+        return changed(status)
 
     def wake(self, topic: Topic) -> None:
         """Send this wake-up when the transaction is committed."""
         self.topics.add(topic)
+
+
+def changed(status: str) -> int:
+    """How many rows a statement changed, from its command tag."""
+    count = status.rpartition(" ")[2]
+    return int(count) if count.isdecimal() else 0
 
 
 class Pool:
