@@ -9,9 +9,9 @@ from penstock.adapters.postgres import schema
 from penstock.adapters.postgres.database import Database, Pool
 from penstock.adapters.postgres.dialect import PostgresDatabase
 from penstock.adapters.postgres.documents import PostgresDocuments
-from penstock.adapters.postgres.tasks import PostgresTasks
 from penstock.adapters.sql.access import SqlAccess
 from penstock.adapters.sql.answers import SqlAnswers
+from penstock.adapters.sql.tasks import SqlTasks
 from penstock.errors import QueueError
 
 POOL_SIZE = 4
@@ -51,8 +51,8 @@ class PostgresStore:
     def access(self) -> SqlAccess:
         return SqlAccess(PostgresDatabase(self._database, self._pool))
 
-    def research(self) -> PostgresTasks:
-        return PostgresTasks(self._database, self._pool)
+    def research(self) -> SqlTasks:
+        return SqlTasks(PostgresDatabase(self._database, self._pool))
 
     def answers(self) -> SqlAnswers:
         return SqlAnswers(PostgresDatabase(self._database, self._pool))

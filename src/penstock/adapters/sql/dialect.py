@@ -34,7 +34,7 @@ class Sql(Protocol):
     """The queue's clock when it began."""
 
     async def execute(self, statement: str, /, **values: Any) -> int:
-        """How many rows it changed."""
+        """How many rows it changed, where it begins with INSERT, UPDATE or DELETE."""
         ...
 
     async def execute_many(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> None:
@@ -43,8 +43,8 @@ class Sql(Protocol):
 
     async def fetch(self, statement: str, /, **values: Any) -> list[Row]: ...
 
-    async def one(self, statement: str, /, **values: Any) -> Row | None:
-        """The first row, if any."""
+    async def one(self, statement: str, /, **values: Any) -> Row:
+        """The first row; None: there is none."""
         ...
 
 
@@ -59,8 +59,11 @@ class SqlDatabase(Protocol):
         """Run what only reads on one snapshot. `long`: each of its statements may take long."""
         ...
 
-    async def write(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
-        """Run it in a transaction; a `soft` one may be forgotten by a crash of the machine."""
+    async def write(
+        self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False, long: bool = False
+    ) -> T:
+        """Run it in a transaction, perhaps more than once. A `soft` one may be forgotten by a crash
+        of the machine; `long` is as for `read`."""
         ...
 
 

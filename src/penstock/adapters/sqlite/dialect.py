@@ -6,10 +6,10 @@ import json
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import cache
 from typing import Any, TypeVar, cast
 
-from penstock.adapters.sql.dialect import Row, Sql, for_sqlite, load
+from penstock.adapters.sql.dialect import Row, Sql
+from penstock.adapters.sqlite.database import sql
 from penstock.adapters.sqlite.file import SqliteFile
 
 T = TypeVar("T")
@@ -26,12 +26,12 @@ class SqliteSql:
         return self._run(statement, values).rowcount
 
     async def execute_many(self, statement: str, rows: Sequence[Mapping[str, Any]], /) -> None:
-        self._connection.executemany(_statement(statement), [self._bound(row) for row in rows])
+        self._connection.executemany(sql(statement), [self._bound(row) for row in rows])
 
     async def fetch(self, statement: str, /, **values: Any) -> list[Row]:
         return self._run(statement, values).fetchall()
 
-    async def one(self, statement: str, /, **values: Any) -> Row | None:
+    async def one(self, statement: str, /, **values: Any) -> Row:
         # All rows are read: what is left of a statement would keep the transaction from its end.
         rows = self._run(statement, values).fetchall()
         return rows[0] if rows else None
@@ -39,7 +39,7 @@ class SqliteSql:
     def _run(self, statement: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
         cursor = self._connection.cursor()
         cursor.row_factory = sqlite3.Row
-        return cursor.execute(_statement(statement), self._bound(values))
+        return cursor.execute(sql(statement), self._bound(values))
 
     def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
         bound = {
@@ -68,7 +68,13 @@ class SqliteDatabase:
             lambda connection: run(operation(SqliteSql(connection, time.time())))
         )
 
-    async def write(self, operation: Callable[[Sql], Awaitable[T]], *, soft: bool = False) -> T:
+    async def write(
+        self,
+        operation: Callable[[Sql], Awaitable[T]],
+        *,
+        soft: bool = False,
+        long: bool = False,
+    ) -> T:
         return await self._file.write(
             lambda tx: run(operation(SqliteSql(tx.connection, tx.now))), soft=soft
         )
@@ -84,13 +90,3 @@ def run(operation: Awaitable[T]) -> T:
         return result
     coroutine.close()
     raise AssertionError("an operation on SQLite cannot wait for anything else")
-
-
-@cache
-def _shared() -> dict[str, str]:
-    return load("sqlite", ("penstock.adapters.sql", "."))
-
-
-@cache
-def _statement(name_or_text: str) -> str:
-    return for_sqlite(_shared().get(name_or_text, name_or_text))

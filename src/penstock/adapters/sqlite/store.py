@@ -6,10 +6,10 @@ from pathlib import Path
 
 from penstock.adapters.sql.access import SqlAccess
 from penstock.adapters.sql.answers import SqlAnswers
+from penstock.adapters.sql.tasks import SqlTasks
 from penstock.adapters.sqlite.dialect import SqliteDatabase
 from penstock.adapters.sqlite.documents import SqliteDocuments
 from penstock.adapters.sqlite.file import SqliteFile
-from penstock.adapters.sqlite.tasks import SqliteTasks
 
 
 class SqliteStore:
@@ -35,8 +35,8 @@ class SqliteStore:
     def access(self) -> SqlAccess:
         return SqlAccess(SqliteDatabase(self._file))
 
-    def research(self) -> SqliteTasks:
-        return SqliteTasks(self._file)
+    def research(self) -> SqlTasks:
+        return SqlTasks(SqliteDatabase(self._file))
 
     def answers(self) -> SqlAnswers:
         return SqlAnswers(SqliteDatabase(self._file))
