@@ -106,16 +106,16 @@ class Dispatcher:
             try:
                 if await self._turn() and failures:
                     if self.degraded is not None:
-                        log.warning("the queue is back")
+                        log.warning("the queue is reachable again")
                     failures, self.degraded = 0, None
             except Exception as error:
                 failures += 1
                 if failures == 1 and not isinstance(error, QueueError):
-                    log.exception("a trip to the queue failed in a way it should not")
+                    log.exception("unexpected error talking to the queue")
                 if failures == DEGRADED_AFTER:
                     ours = isinstance(error, QueueError)
                     self.degraded = str(error) if ours else type(error).__name__
-                    log.error("the queue cannot be reached, trying on: %s", self.degraded)
+                    log.error("the queue is unreachable, retrying: %s", self.degraded)
                 if self._finishing and failures >= DEGRADED_AFTER:
                     raise
                 await asyncio.sleep(reconnect_delay(failures, self._settings))

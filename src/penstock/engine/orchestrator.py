@@ -298,7 +298,9 @@ class JobOrchestrator:
         if bench.runs:
             # Asked to stop at once, that is what was asked for.
             level = logging.WARNING if grace > 0 else logging.INFO
-            message = "%d jobs still run after %g s: handing them back"
+            message = (
+                "%d jobs still running after the grace period of %g s; returning them to the queue"
+            )
             log.log(level, message, len(bench.runs), grace)
             self._interrupt_all(Interrupt.STOPPING)
             # Handlers that ignore it are given up, and their jobs handed back, after that time.
@@ -316,7 +318,7 @@ class JobOrchestrator:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await asyncio.gather(self.dispatcher_task)
         except (QueueError, TimeoutError) as error:
-            log.error("the last outcomes could not be stored; their jobs run again: %s", error)
+            log.error("could not store the last outcomes; their jobs will run again: %s", error)
             await end_tasks([self.dispatcher_task])
         await asyncio.to_thread(self._loop_watch.stop)
         await end_tasks(self._services)
@@ -328,7 +330,7 @@ class JobOrchestrator:
         try:
             await bench.member.leave()
         except QueueError as error:
-            log.error("could not sign off; others will notice: %s", error)
+            log.error("could not leave the queue cleanly; the lease will expire: %s", error)
         await self._end_lifespan()
         self.running = False
 
@@ -394,7 +396,7 @@ class JobOrchestrator:
     def _on_lapsed(self) -> None:
         """Others have taken over what this process held (it was frozen, or cut off too long)."""
         if self._rejoining is None and not self._bench.draining:
-            log.error("the membership lapsed: every lease is lost; joining again")
+            log.error("membership expired, all leases are lost; rejoining")
             self._rejoining = asyncio.create_task(self._rejoin(), name="penstock-rejoin")
 
     async def _rejoin(self) -> None:
@@ -415,7 +417,7 @@ class JobOrchestrator:
                 break
             except QueueError as error:
                 failures += 1
-                log.warning("cannot join again yet: %s", error)
+                log.warning("cannot rejoin yet: %s", error)
                 await asyncio.sleep(reconnect_delay(failures, self._settings))
         self._start_renewer(bench.member)
         self._rejoining = None
@@ -446,7 +448,7 @@ class JobOrchestrator:
         try:
             seqs = await bench.member.cancelled()
         except QueueError as error:
-            log.debug("cannot look for cancelled jobs: %s", error)
+            log.debug("cannot check for cancelled jobs: %s", error)
             return
         for seq in seqs:
             running = [run for run in bench.runs.values() if run.lease.seq == seq]
@@ -462,7 +464,7 @@ class JobOrchestrator:
             try:
                 await self._prober.probe_troubled(self._bench.member)
             except* QueueError as errors:
-                log.debug("probing has to wait: %s", errors.exceptions)
+                log.debug("probe postponed: %s", errors.exceptions)
             await asyncio.sleep(self._settings.upkeep_seconds)
 
     async def _do(self, chore: Chore) -> None:
@@ -470,9 +472,9 @@ class JobOrchestrator:
             try:
                 await chore()
             except (QueueError, StoreUnavailable) as error:
-                log.debug("a chore has to wait: %s", error)
+                log.debug("maintenance postponed: %s", error)
             except Exception:
-                log.exception("a chore failed in a way it should not")
+                log.exception("unexpected error in maintenance")
             await asyncio.sleep(CHORE_UPKEEPS * self._settings.upkeep_seconds)
 
     async def _keep_up(self) -> None:
@@ -480,7 +482,7 @@ class JobOrchestrator:
             try:
                 await self._bench.member.upkeep()
             except QueueError as error:
-                log.debug("upkeep has to wait: %s", error)
+                log.debug("upkeep postponed: %s", error)
             except Exception:
-                log.exception("upkeep failed in a way it should not")
+                log.exception("unexpected error in upkeep")
             await asyncio.sleep(self._settings.upkeep_seconds)

@@ -61,9 +61,9 @@ class Renewer:
                     self._lapsed()
                     return
                 if failing:
-                    log.warning("leases are renewed again")
+                    log.warning("leases can be renewed again")
                 failing = False
             except QueueError as error:
                 if not failing:
-                    log.warning("cannot renew leases, trying on: %s", error)
+                    log.warning("cannot renew leases, retrying: %s", error)
                 pause, failing = self._interval / 5, True

@@ -182,7 +182,7 @@ class Worker:
 
     def _mark_stuck(self, run: Run, ended: Settlement | None) -> None:
         lease = run.lease
-        message = "job %s (%s) is settled but its handler goes on"
+        message = "job %s (%s) is settled but its handler is still running"
         log.warning(message, lease.id, lease.kind, extra=of_lease(lease))
         self._bench.stuck[lease.ref] = run
         if ended is not None and ended.outcome is Outcome.RETRY:
