@@ -60,8 +60,8 @@ All times are in seconds.
 
 Some are sections of `{file}`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#tenants-and-urgent-work)), which are also arguments of `Penstock`;
-`embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#names));
+([guide](guide-lanes.md#fairness-and-priorities)), which are also arguments of `Penstock`;
+`embedder` ([guide](guide-documents.md#settings)); `names` ([guide](guide-documents.md#masking-of-names));
 `llm`, which is in the environment too; `fetch`, whose `allow` is a list for `fetch_allow`;
 `server`; `providers`; `browser`; `librarian`; and `intake`.
 
@@ -100,7 +100,7 @@ The section `providers` of `{file}`, by name: {providers}.
 ## The browser
 
 The section `browser` of `{file}`. What it is for, and an example, is in the
-[guide](guide-providers.md#result-pages-in-a-browser).
+[guide](guide-providers.md#search-engines-in-a-browser).
 
 | setting | default | meaning |
 |---|---|---|
