@@ -149,7 +149,7 @@ def test_a_question_is_given_up_after_it_was_confirmed(
     plain.says("Cancel this question?")
     plain.press("Confirm")
     plain.says("cancelled")
-    plain.open("/log")
+    plain.open("/actions")
     plain.says("answer.cancel")
 
 

@@ -24,7 +24,7 @@ def of_lease(lease: Lease) -> dict[str, Any]:
         "job": lease.id,
         "kind": lease.kind,
         "attempt": lease.attempts,
-        "task": lease.task,
+        "log": lease.log,
         "tenant": lease.tenant,
         "lane": None if lease.lane in (NO_LANE, UNKNOWN_LANE) else lease.lane,
     }
@@ -37,7 +37,7 @@ def of_running_job() -> dict[str, Any]:
         return {}
     job = context.job
     about = {"job": job.id, "kind": job.kind, "attempt": context.attempt}
-    return {**about, "task": job.task, "tenant": job.tenant, "lane": job.lane}
+    return {**about, "log": job.log, "tenant": job.tenant, "lane": job.lane}
 
 
 def tell(
