@@ -62,7 +62,8 @@ Some are sections of `{file}`, and not in the environment: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
 ([guide](guide-lanes.md#fairness-and-priorities)), which are also arguments of `Penstock`;
 `embedder` ([guide](guide-documents.md#settings)); `names`
-([guide](guide-documents.md#masking-of-names)); `llm`, which is in the environment too; `fetch`, whose `allow` is a list for `fetch_allow`;
+([guide](guide-documents.md#masking-of-names)); `llm`, which is in the environment too; `fetch`,
+whose `allow` is a list for `fetch_allow`;
 `server`; `providers`; `browser`; `librarian`; and `intake`.
 
 ## The server
