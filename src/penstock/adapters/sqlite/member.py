@@ -22,7 +22,7 @@ from penstock.adapters.sqlite.fairness import place
 from penstock.adapters.sqlite.settle import note_progress, refused, settle
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import NO_LANE, Exchange, Lease, Progress, Settlement, Take, Topic, Want
+from penstock.ports.queue import NO_LANE, Exchange, Inbox, Lease, Progress, Settlement, Topic, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -43,7 +43,7 @@ class SqliteMember:
         kinds: Sequence[str],
         max_workers: int,
         lease_seconds: float,
-        take: Take | None,
+        inbox: Inbox | None,
     ) -> None:
         self.id = new_id()
         self._number = 0
@@ -51,7 +51,7 @@ class SqliteMember:
         self._kinds = list(kinds)
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
-        self._take = take
+        self._inbox = inbox
         self._renewing: sqlite3.Connection | None = None
         self._aged_at = 0.0
         self._retained_at = 0.0
@@ -134,13 +134,13 @@ class SqliteMember:
         self, tx: Transaction, loop: asyncio.AbstractEventLoop, want: Want | None, found: int
     ) -> None:
         """Leave word of what would be taken before the next trip, `found` having been claimed."""
-        if self._take is not None and want is not None and want.later > found:
+        if self._inbox is not None and want is not None and want.later > found:
             kinds, room = tuple(want.kinds), want.later - found
 
             def claim_now(tx: Transaction) -> list[Lease]:
                 return claim_new(tx, self._number, kinds, room) if self._is_member(tx) else []
 
-            tx.standing[self.id] = WaitingClaim(claim_now, self._take, loop)
+            tx.standing[self.id] = WaitingClaim(claim_now, self._inbox, loop)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         def take(tx: Transaction) -> list[Permit | Busy]:

@@ -25,7 +25,7 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Take
+from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, Inbox, JobFilter, NewJobs, Stopped
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -197,9 +197,13 @@ class SqliteQueue(SqliteFile):
         return await self.read(feed.end)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> SqliteMember:
-        member = SqliteMember(self, kinds, max_workers, lease_seconds, take)
+        member = SqliteMember(self, kinds, max_workers, lease_seconds, inbox)
         await member.join()
         return member
 
