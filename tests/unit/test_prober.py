@@ -33,7 +33,7 @@ async def test_outage_is_logged_when_it_begins_and_ends_and_not_at_every_probe(
         return up
 
     monkeypatch.setattr(prober, "reachable", reachable)
-    monkeypatch.setattr("penstock.engine.prober.time.monotonic", lambda: clock)
+    monkeypatch.setattr("penstock.runtime.monotonic", lambda: clock)
     member = Troubled()
     probes = Prober(cast(Any, member))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import Counter
 from collections.abc import (
     AsyncGenerator,
@@ -21,6 +20,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from penstock import runtime
 from penstock.engine.enqueuer import Enqueuer, When, ahead
 from penstock.engine.job_lanes import JobLanes, LanesAgain
 from penstock.engine.job_log import JobLog
@@ -223,12 +223,12 @@ class JobContext(Generic[State]):
     def stage(self, name: str) -> Iterator[None]:
         """`with ctx.stage("embed"): ...`: a part of the run, whose time is told to Prometheus, and
         which has a span of its own in traces. At most 10 names for each kind."""
-        begun = time.monotonic()
+        begun = runtime.monotonic()
         try:
             with tracing.span(name):
                 yield
         finally:
-            self._time(name, time.monotonic() - begun)
+            self._time(name, runtime.monotonic() - begun)
 
     def stages_done(self, seconds: Mapping[str, float]) -> None:
         """The same for what was done elsewhere, one part after another, and has just ended."""

@@ -7,9 +7,9 @@ outcomes gather for the next one, so batches grow with the load by themselves.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
+from penstock import runtime
 from penstock.engine.claims import Claims
 from penstock.engine.events import EngineEvents
 from penstock.engine.handlers import Handlers
@@ -136,7 +136,7 @@ class Dispatcher(Service):
         return want, False
 
     async def _trip(self, load: Load, want: Want | None) -> Exchange:
-        begun = time.monotonic()
+        begun = runtime.monotonic()
         try:
             exchange = await self._membership.member.exchange(
                 [settlement for settlement, _ in load.settlements],
@@ -149,7 +149,7 @@ class Dispatcher(Service):
             self._claims.likely = self._claims.likely_in_lanes = True
             raise
         self._health.trips += 1
-        self._health.trip_seconds += time.monotonic() - begun
+        self._health.trip_seconds += runtime.monotonic() - begun
         return exchange
 
     async def _after(

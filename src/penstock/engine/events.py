@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+
+from penstock import runtime
 
 
 class EngineEvents:
@@ -19,5 +20,5 @@ class EngineEvents:
         """For the workers: a job has given up its worker, and another is to take its place."""
         self.lapsed = asyncio.Event()
         """For the membership: others have taken over what this process held."""
-        self.status = threading.Event()
+        self.status = runtime.thread_event()
         """For the renewer, from any thread: the status has changed in a way others should see."""

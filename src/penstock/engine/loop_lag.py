@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 
+from penstock import runtime
 from penstock.engine.service import Service
 
 PAUSE = 0.25
@@ -31,7 +31,7 @@ class LoopLag(Service):
 
     async def run(self) -> None:
         while True:
-            due = time.monotonic() + PAUSE
+            due = runtime.monotonic() + PAUSE
             await asyncio.sleep(PAUSE)
             self.turns += 1
-            self._late.append(max(0.0, time.monotonic() - due))
+            self._late.append(max(0.0, runtime.monotonic() - due))

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from penstock import runtime
 from penstock.engine.events import EngineEvents
 from penstock.engine.log_fields import of_lease
 from penstock.engine.loop_lag import PAUSE, LoopLag
@@ -58,15 +59,12 @@ class LoopWatch:
         self._run: Run | None = None
         self._told = False
         self._status: dict[str, Any] | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="penstock-loop", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        self._ticking = runtime.start_ticking("penstock-loop", self.run, PAUSE)
 
     async def stop(self) -> None:
-        self._stop.set()
-        await asyncio.to_thread(self._thread.join)
+        await self._ticking.stop()
 
     @property
     def status(self) -> dict[str, Any] | None:
@@ -82,9 +80,9 @@ class LoopWatch:
         """Since when this run, on whose behalf the event loop is at work now, has blocked it."""
         return self._since if self._run is run and self._seen[0] == self._lag.turns else None
 
-    def run(self) -> None:
-        while not self._stop.wait(PAUSE):
-            self._look()
+    def run(self) -> float:
+        self._look()
+        return PAUSE
 
     def _look(self) -> None:
         now, seen = self._now(), (self._lag.turns, asyncio.current_task(self._loop))

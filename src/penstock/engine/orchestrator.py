@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
+from penstock import runtime
 from penstock.engine.assembly import Chore, Engine, assemble
 from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.handlers import Handler, Handlers
@@ -90,7 +91,7 @@ class JobOrchestrator:
     async def start(self) -> None:
         if self.running:
             raise PenstockError("this orchestrator is already running")
-        await asyncio.to_thread(self._prepare)
+        await runtime.in_thread(self._prepare)
         # Before joining: it may take longer than a lease.
         state = None if self._lifespan is None else await self._lifespan.start()
         try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
+from penstock import runtime
 from penstock.engine.membership import Membership
 from penstock.engine.permit_queue import MOMENT, LaneLine, PermitHolder, Turn
 from penstock.engine.run import Run
@@ -223,7 +223,7 @@ class PermitBroker:
         try:
             while asked := self._due():
                 requests = [request for _, turns in asked for _, request in turns]
-                begun = time.monotonic()
+                begun = runtime.monotonic()
                 try:
                     answers = iter(await self._membership.member.permits(requests))
                 except QueueUnavailable as error:
@@ -236,7 +236,7 @@ class PermitBroker:
                             if not turn.answer.done():
                                 turn.answer.set_exception(error)
                 else:
-                    lag = min(time.monotonic() - begun, LONGEST_LAG)
+                    lag = min(runtime.monotonic() - begun, LONGEST_LAG)
                     self._lag = max(lag, self._lag * 0.8)
                     for line, turns in asked:
                         self._hear(line, [(turn, next(answers)) for turn, _ in turns])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from urllib.parse import urlsplit
 
+from penstock import runtime
 from penstock.engine.membership import Membership
 from penstock.outbound.certificates import trusted
 from penstock.ports.queue import Member
@@ -37,7 +37,7 @@ class Prober:
 
     async def _probe(self, member: Member, lane: str, where: str) -> None:
         ok = await reachable(where)
-        if self._is_news(lane, where, ok, time.monotonic()):
+        if self._is_news(lane, where, ok, runtime.monotonic()):
             log.info("lane %s: probe of %s %s", lane, where, "passed" if ok else "failed")
         await member.probed(lane, ok)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 
+from penstock import runtime
 from penstock.engine.events import EngineEvents
 from penstock.engine.running import Running
 from penstock.engine.status import EngineStatus
@@ -36,26 +36,17 @@ class Renewer:
         self._running = running
         self._events = events
         self._loop = asyncio.get_running_loop()
-        self._stopped = self._failing = False
-        self._thread = threading.Thread(target=self.run, name="penstock-renew", daemon=True)
+        self._failing = False
 
     def start(self) -> None:
-        self._thread.start()
+        self._ticking = runtime.start_ticking(
+            "penstock-renew", self.run, self._interval, self._events.status
+        )
 
     async def stop(self) -> None:
-        """End the thread, and with it a renewal under way."""
-        self._stopped = True
-        self._events.status.set()
-        await asyncio.to_thread(self._thread.join)
+        await self._ticking.stop()
 
-    def run(self) -> None:
-        pause: float | None = self._interval
-        while pause is not None:
-            self._events.status.wait(pause)
-            self._events.status.clear()
-            pause = None if self._stopped else self._renew()
-
-    def _renew(self) -> float | None:
+    def run(self) -> float | None:
         """Seconds until the next renewal; None: the membership has lapsed."""
         try:
             if not self._member.renew(self._status.as_dict(), list(self._running.holds.values())):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from typing import NamedTuple
 
+from penstock import runtime
 from penstock.engine.events import EngineEvents
 from penstock.engine.run import Interrupt, Run
 from penstock.model.ids import new_ref
@@ -46,7 +46,7 @@ class Settler:
     def add(self, settlement: Settlement, run: Run | None) -> None:
         """`run` is None for a job that was never started."""
         if not self._settlements:
-            self._since = time.monotonic()
+            self._since = runtime.monotonic()
         self._settlements.append((settlement, run))
         self._events.due.set()
 
@@ -86,10 +86,10 @@ class Settler:
         """Seconds until a trip is worth making; infinite when there is nothing."""
         wait = float("inf")
         if self._settlements:
-            wait = self._since + gather - time.monotonic()
+            wait = self._since + gather - runtime.monotonic()
         if self._progress:
             progress_at = self._progress_at + self._settings.progress_seconds
-            wait = min(wait, progress_at - time.monotonic())
+            wait = min(wait, progress_at - runtime.monotonic())
         return wait
 
     def take(self) -> Load:
@@ -99,7 +99,7 @@ class Settler:
         self._settlements, self._returned, self._waiters = [], [], []
         if not self._progress:
             return load
-        now = time.monotonic()
+        now = runtime.monotonic()
         if now >= self._progress_at + self._settings.progress_seconds:
             self._progress_at = now
             load.progress.extend(self._progress.values())
