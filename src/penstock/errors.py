@@ -16,7 +16,8 @@ PenstockError
 ├── AnswerNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
-├── TaskStopped                 the task takes no jobs until it is resumed
+├── LogStopped                  the log takes no jobs until it is reopened
+│   └── TaskStopped             the research task takes no searches until it is resumed
 ├── ParentEnded                 the run that would enqueue a child is over
 ├── JobFailed                   what `app.result` was asked for is not there: the job failed
 │   └── JobCancelled            or was cancelled
@@ -211,18 +212,31 @@ class KeyConflict(PenstockError):
         )
 
 
-class TaskStopped(PenstockError):
-    """The task has been stopped and takes no new jobs, also from its own; nothing was stored."""
+class LogStopped(PenstockError):
+    """The log has been stopped and takes no new jobs, also from its own; nothing was stored."""
+
+    code = "log-stopped"
+    http_status = 409
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log)
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"log {self.log!r} is stopped and takes no jobs; reopen it first"
+
+
+class TaskStopped(LogStopped):
+    """The research task has been stopped and takes no searches; nothing was stored."""
 
     code = "task-stopped"
-    http_status = 409
 
     def __init__(self, task: str) -> None:
         super().__init__(task)
         self.task = task
 
     def __str__(self) -> str:
-        return f"task {self.task!r} is stopped and takes no jobs; resume it first"
+        return f"task {self.task!r} is stopped and takes no searches; resume it first"
 
 
 class ParentEnded(PenstockError):

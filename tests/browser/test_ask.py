@@ -149,7 +149,7 @@ def test_a_question_is_given_up_after_it_was_confirmed(
     plain.says("Shall this question be given up?")
     plain.press("Yes, do it")
     plain.says("cancelled")
-    plain.open("/log")
+    plain.open("/actions")
     plain.says("answer.cancel")
 
 

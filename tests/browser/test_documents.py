@@ -259,7 +259,7 @@ def test_a_document_is_deleted_in_any_state_after_a_question(board: Board, serve
     look.ask("Yes, do it")
     look.says("The document doomed was deleted.")
     watcher.says("no document 'doomed'")
-    look.open("/log").live().says(re.compile("document.delete.*doomed", re.S))
+    look.open("/actions").live().says(re.compile("document.delete.*doomed", re.S))
     look.fine()
     board.host.embedder.gate = None
     put(served, "doomed", "Here again.")

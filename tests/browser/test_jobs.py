@@ -34,9 +34,9 @@ def shows(look: Look, *kinds: str) -> None:
 
 
 def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Served) -> None:
-    urgent = board.enqueue("add", {"a": 5}, priority="high", task="trip")
-    dead = board.enqueue("fail", priority="high", task="trip")
-    other = board.enqueue("add", task="trip")
+    urgent = board.enqueue("add", {"a": 5}, priority="high", log="trip")
+    dead = board.enqueue("fail", priority="high", log="trip")
+    other = board.enqueue("add", log="trip")
     board.finished(urgent, dead, other)
     look = board.look("/jobs")
     look.find("summary").get_by_text("More filters").click()
@@ -51,9 +51,9 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     look.page.reload()
     shows(look, "add")
     expect(look.page.get_by_label("Task")).to_have_value("trip")
-    look.open("/jobs?task=trip&error_type=ValueError&since=2020-01-01T00:00")
+    look.open("/jobs?log=trip&error_type=ValueError&since=2020-01-01T00:00")
     shows(look, "fail")
-    look.open("/jobs?task=trip&until=2020-01-01T00:00").says("No job is like this.")
+    look.open("/jobs?log=trip&until=2020-01-01T00:00").says("No job is like this.")
     look.fine()
 
 
@@ -63,13 +63,13 @@ def test_a_time_that_is_none_is_said_to_be_none(board: Board, served: Served) ->
 
 
 def test_a_list_does_not_move_while_jobs_come(board: Board, served: Served) -> None:
-    first = [board.enqueue("add", task="still") for _ in range(3)]
+    first = [board.enqueue("add", log="still") for _ in range(3)]
     board.finished(*first)
-    look = board.look("/jobs?task=still").live()
+    look = board.look("/jobs?log=still").live()
     before = look.find(f"#job-{first[1]}").bounding_box()
     look.find(f"#pick-{first[1]}").check()
     look.says("1 ticked")
-    later = board.enqueue("add", task="still")
+    later = board.enqueue("add", log="still")
     look.says("1 newer, show it")
     assert look.find(f"#job-{later}").count() == 0
     assert [look.find("tbody tr").nth(n).get_attribute("id") for n in range(3)] == [
@@ -86,10 +86,10 @@ def test_a_list_does_not_move_while_jobs_come(board: Board, served: Served) -> N
 def test_what_is_ticked_is_changed_after_a_question_and_what_could_not_be_is_told(
     board: Board, served: Served
 ) -> None:
-    done = board.enqueue("add", task="mixed")
+    done = board.enqueue("add", log="mixed")
     board.finished(done)
-    waiting = [board.enqueue("add", task="mixed", delay=3600) for _ in range(2)]
-    look = board.look("/jobs?task=mixed").live()
+    waiting = [board.enqueue("add", log="mixed", delay=3600) for _ in range(2)]
+    look = board.look("/jobs?log=mixed").live()
     for job_id in (done, *waiting):
         look.find(f"#pick-{job_id}").check()
     look.page.get_by_role("button", name="Cancel", exact=True).click()
@@ -135,9 +135,9 @@ def test_what_was_confirmed_is_sent_though_news_that_was_held_back_ends_it(
 
 
 def test_all_that_match_are_changed_at_once(board: Board, served: Served) -> None:
-    ids = [board.enqueue("add", task="all", delay=3600) for _ in range(70)]
-    kept = board.enqueue("add", task="other", delay=3600)
-    look = board.look("/jobs?task=all").live()
+    ids = [board.enqueue("add", log="all", delay=3600) for _ in range(70)]
+    kept = board.enqueue("add", log="other", delay=3600)
+    look = board.look("/jobs?log=all").live()
     look.find("#all-matching summary").click()
     look.press("Cancel all that match")
     assert "all jobs that match" in look.ask("Yes, do it")
@@ -159,7 +159,7 @@ def test_only_what_the_states_allow_is_offered(board: Board, served: Served) -> 
 
 
 def test_a_job_is_followed_from_its_wait_to_its_end(board: Board, served: Served) -> None:
-    job_id = board.enqueue("hold", {"gate": "followed"}, task="t")
+    job_id = board.enqueue("hold", {"gate": "followed"}, log="t")
     look = board.look(f"/jobs/{job_id}").live()
     look.says("half way")
     look.says("running")
@@ -217,7 +217,7 @@ def test_two_tabs_show_the_same(board: Board, served: Served) -> None:
 def test_hostile_text_is_text_in_every_field(board: Board, served: Served) -> None:
     text = HOSTILE
     name = "".join(sign for sign in text if sign.isprintable())[:400]  # all that a name may hold
-    job_id = board.enqueue("say", {"text": text, text[:200]: [text]}, task=name, key=name)
+    job_id = board.enqueue("say", {"text": text, text[:200]: [text]}, log=name, key=name)
     dead = board.enqueue("fail", {"message": text})
     board.finished(job_id, dead)
     for look in (board.look(None), board.look(None, device=PHONE)):
@@ -284,11 +284,11 @@ def test_a_hundred_thousand_jobs_are_listed_quickly(board: Board, served: Served
     async def fill(app: Penstock) -> None:
         for _ in range(MANY // 10_000):
             payloads = [{"a": n} for n in range(10_000)]
-            await app.enqueue_many("add", payloads, run_at=time.time() + 3600, task="flood")
+            await app.enqueue_many("add", payloads, run_at=time.time() + 3600, log="flood")
 
     board.do(fill)
     look = board.look(None)
-    for path in ("/jobs", "/jobs?kind=add&state=queued", "/jobs?task=flood&priority=medium"):
+    for path in ("/jobs", "/jobs?kind=add&state=queued", "/jobs?log=flood&priority=medium"):
         took: list[float] = []
         while min(took, default=5) >= 5 and len(took) < 5:  # a busy machine is not always busy
             begun = time.monotonic()

@@ -145,7 +145,7 @@ def test_a_task_is_stopped_and_resumed_after_a_question(
     plain.press("Yes, do it")
     plain.says("It was stopped")
     assert posted(served, f"/research/{slow}/stop", {"mode": "soon", "confirmed": "yes"}) == 422
-    plain.open("/log")
+    plain.open("/actions")
     plain.says("task.stop")
     plain.says("task.resume")
     look.fine()

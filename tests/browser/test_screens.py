@@ -76,7 +76,7 @@ def test_the_history_is_for_admins(board: Board) -> None:
     page = httpx.get(locked.url, headers=cookie, timeout=PATIENCE).text
     assert "Worker processes" not in page
     assert "data-chart" not in page
-    assert 'href="/log"' not in page
+    assert 'href="/actions"' not in page
     for path in ("/lanes/catalogue/steer", "/lanes/catalogue/limits"):
         sent = {**cookie, "Origin": locked.url}
         fields = {"what": "pause"}
@@ -142,16 +142,16 @@ def test_dead_letters_are_redriven_and_discarded_by_what_they_died_of(
 
 def test_the_log_tells_who_did_what_and_how_it_ended(board: Board, served: Served) -> None:
     key = board.host.key("Maria", scopes="read write admin")
-    done, waiting = board.enqueue("add", task="log"), board.enqueue("add", task="log", delay=3600)
+    done, waiting = board.enqueue("add", log="log"), board.enqueue("add", log="log", delay=3600)
     board.finished(done)
     look = board.look(None).sign_in(key)
-    look.open("/jobs?task=log").live()
+    look.open("/jobs?log=log").live()
     for job_id in (done, waiting):
         look.find(f"#pick-{job_id}").check()
     look.page.get_by_role("button", name="Cancel", exact=True).click()
     look.ask("Yes, do it")
     look.says("1 job was cancelled. 1 not:")
-    look.open("/log").live()
+    look.open("/actions").live()
     newest = look.find("tbody tr").first
     expect(newest).to_contain_text("jobs.cancel")
     expect(newest).to_contain_text("Maria")
@@ -179,7 +179,7 @@ def test_screens_are_accessible_fit_and_complain_about_nothing(
         "lanes": "/lanes",
         "lane": "/lanes/catalogue",
         "dead-letters": "/dead-letters",
-        "log": "/log",
+        "actions": "/actions",
     }
     device: Device = DEVICES[name]
     look = board.look(None, device=device, scheme=scheme)

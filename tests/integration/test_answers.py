@@ -331,8 +331,8 @@ async def test_the_log_of_an_answer_has_its_jobs_too(bare_study: Study) -> None:
     async with bare_study.running() as app:
         answer = await answered(app)
         await told(app, answer.id)
-        jobs = await app.jobs(task=log_of(answer.id))
+        jobs = await app.jobs(log=log_of(answer.id))
         assert {job.kind for job in jobs} == {"answers.plan", "answers.search", "answers.write"}
         assert {job.priority.name for job in jobs} == {"HIGH"}
         low = await answered(app, priority="low")
-        assert {job.priority.name for job in await app.jobs(task=log_of(low.id))} == {"LOW"}
+        assert {job.priority.name for job in await app.jobs(log=log_of(low.id))} == {"LOW"}

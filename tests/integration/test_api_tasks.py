@@ -253,7 +253,7 @@ async def test_jobs_and_logs_of_research_are_made_by_research_only(host: Host) -
     async with served.client() as client:
         for body in (
             {"kind": "research.search", "payload": {"task": "a", "search": "b", "run": 1}},
-            {"kind": "add", "task": f"research:{NOBODY}"},
+            {"kind": "add", "log": f"research:{NOBODY}"},
         ):
             answer = await client.post("/v1/jobs", json=body)
             assert answer.status_code == 422

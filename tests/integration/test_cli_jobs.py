@@ -17,23 +17,23 @@ def table(text: str) -> list[list[str]]:
 def test_list_is_newest_first_and_filtered(cli: Cli) -> None:
     old = cli.enqueue("add")
     mail = cli.enqueue("mail.send", tenant="acme")
-    task = cli.enqueue("add", task="t1")
+    logged = cli.enqueue("add", log="t1")
     header, *rows = table(cli("jobs", "list").out)
     assert header == ["ID", "KIND", "STATE", "TENANT", "RUNS", "AGE", "ABOUT"]
-    assert [row[0] for row in rows] == [task, mail, old]
+    assert [row[0] for row in rows] == [logged, mail, old]
     assert rows[1][1:4] == ["mail.send", "queued", "acme"]
 
     def ids(*filters: str) -> list[str]:
         return [job["id"] for job in cli("jobs", "list", "--json", *filters).json]
 
     assert ids("--kind", "mail.*") == [mail]
-    assert ids("--tenant", "default") == [task, old]
-    assert ids("--task", "t1") == [task]
-    assert ids("--state", "queued", "--state", "running") == [task, mail, old]
+    assert ids("--tenant", "default") == [logged, old]
+    assert ids("--log", "t1") == [logged]
+    assert ids("--state", "queued", "--state", "running") == [logged, mail, old]
     assert ids("--state", "completed") == []
-    assert ids("--limit", "2") == [task, mail]
+    assert ids("--limit", "2") == [logged, mail]
     assert ids("--priority", "low") == ids("--lane", "api") == []
-    assert ids("--priority", "medium", "--enqueued-after", "2020-01-31") == [task, mail, old]
+    assert ids("--priority", "medium", "--enqueued-after", "2020-01-31") == [logged, mail, old]
     assert ids("--enqueued-before", "2020-01-31T09:00Z") == []
     wrong = cli("jobs", "list", "--enqueued-after", "soon", code=2)
     assert "--enqueued-after is a time such as" in wrong.err

@@ -46,7 +46,7 @@ async def test_a_question_becomes_merged_results_whose_pages_are_searchable(
         found = await app.documents.search("water wheel of mill 1", collections=["web"])
         assert found.passages
         await app.drain(SOON)
-        jobs = await app.jobs(task=f"research:{task.id}")
+        jobs = await app.jobs(log=f"research:{task.id}")
         kinds = [job.kind for job in jobs]
         assert (kinds.count(SEARCH), kinds.count(FIND), kinds.count(PAGE)) == (2, 4, 3)
         assert {job.state for job in jobs} == {JobState.COMPLETED}
@@ -206,7 +206,7 @@ async def test_budget_of_seconds_ends_what_goes_on_and_says_so(bureau: Bureau) -
         assert view.budget.seconds_left == 0
 
         async def none_left() -> bool:
-            return not await app.jobs(task=f"research:{task}", states=["queued", "running"])
+            return not await app.jobs(log=f"research:{task}", states=["queued", "running"])
 
         # Each search is stored as ended by its own job, which is over a moment later.
         await until(none_left, "its jobs to end")

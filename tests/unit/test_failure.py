@@ -233,7 +233,7 @@ def test_jobs_show_has_cause_place_response_and_log(capsys: pytest.CaptureFixtur
     error["response"] = {"url": "http://api.test/v1", "status": 400, "body": "too long"}
     record = Record(attempt=1, outcome="failed", started_at=1.0, finished_at=2.0, error=error)
     line = Record(at=1.5, attempt=1, level="warning", message="page 3 is empty")
-    job = Job("abc", "mine", {}, JobState.FAILED, error=Record(error), logs=[line])
+    job = Job("abc", "mine", {}, JobState.FAILED, error=Record(error), lines=[line])
     job.history = [Record(record, traceback=trace)]
     print_job(job)
     shown = capsys.readouterr().out

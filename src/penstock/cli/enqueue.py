@@ -67,8 +67,8 @@ def enqueue_jobs(
     tenant: Annotated[
         str, typer.Option("--tenant", metavar="T", help="Whose job it is.")
     ] = "default",
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="T", help="The task whose log it reports to.")
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="L", help="The log it reports to.")
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until it has finished, and show the result.")
@@ -104,7 +104,7 @@ def enqueue_jobs(
         "timeout": job_timeout,
         "max_retries": max_retries,
         "tenant": tenant,
-        "task": task,
+        "log": log,
     }
     if source is not None:
         if payload is not None or key is not None:

@@ -10,7 +10,7 @@ from penstock.cli.output import Column, print_fields, print_table, say, state_st
 from penstock.cli.text import age, duration, moment, pretty, printable, problem
 from penstock.model.job import Job, JobState
 
-PRIVATE = ("payload", "result", "history", "logs")
+PRIVATE = ("payload", "result", "history", "lines")
 """Left out of lists: they are large, and may hold what not everybody should read."""
 
 
@@ -65,7 +65,7 @@ def print_job(job: Job) -> None:
             "priority": job.priority.name.lower(),
             "lane": printable(job.lane or ""),
             "key": printable(job.key or ""),
-            "task": printable(job.task or ""),
+            "log": printable(job.log or ""),
             "parent": job.parent_id or "",
             "runs": f"{job.attempts}{runs}",
             "releases": str(job.releases or ""),
@@ -84,7 +84,7 @@ def print_job(job: Job) -> None:
     )
     if job.history:
         _print_history(job)
-    if job.logs:
+    if job.lines:
         _print_logs(job)
 
 
@@ -98,7 +98,7 @@ def _response(error: dict[str, Any] | None) -> str:
 
 def _print_logs(job: Job) -> None:
     say("\nlog:")
-    for line in job.logs:
+    for line in job.lines:
         at = time.strftime("%H:%M:%S", time.localtime(line.at)) + f"{line.at % 1:.3f}"[1:]
         say(printable(f"{at}  run {line.attempt}  {line.level:<7}  {line.message}"))
 

@@ -16,9 +16,9 @@ from penstock.cli.options import (
     KindOption,
     LaneOption,
     LimitOption,
+    LogOption,
     PriorityOption,
     QueueOption,
-    TaskOption,
     TenantOption,
     new_group,
     seconds_of,
@@ -50,7 +50,7 @@ def list_jobs(
     state: StateOption = None,
     kind: KindOption = None,
     tenant: TenantOption = None,
-    task: TaskOption = None,
+    log: LogOption = None,
     lane: LaneOption = None,
     priority: PriorityOption = None,
     enqueued_after: AfterOption = None,
@@ -68,7 +68,7 @@ def list_jobs(
         "states": state or None,
         "kind": kind,
         "tenant": tenant,
-        "task": task,
+        "log": log,
         "lane": lane,
         "priority": priority,
         "enqueued_after": seconds_of("--enqueued-after", enqueued_after),
@@ -122,7 +122,7 @@ def cancel(
     every: Annotated[bool, typer.Option("--all", help="All jobs that are not finished.")] = False,
     kind: KindOption = None,
     tenant: TenantOption = None,
-    task: TaskOption = None,
+    log: LogOption = None,
     lane: LaneOption = None,
     priority: PriorityOption = None,
     enqueued_after: AfterOption = None,
@@ -142,7 +142,7 @@ def cancel(
     where = JobFilter(
         kind=kind,
         tenant=tenant,
-        task=task,
+        log=log,
         lane=lane,
         priority=None if priority is None else Priority.parse(priority),
         enqueued_after=seconds_of("--enqueued-after", enqueued_after),
@@ -197,7 +197,7 @@ def again(
 ) -> None:
     """Run a job again as a new one, and print its id.
 
-    The same kind, payload, lane, priority and tenant, without its key, task and deadline. The old
+    The same kind, payload, lane, priority and tenant, without its key, log and deadline. The old
     job, which is its parent, stays as it is.
     """
     from penstock.api.tenant_view import TenantView

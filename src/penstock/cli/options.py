@@ -43,8 +43,8 @@ KindOption = Annotated[
 TenantOption = Annotated[
     str | None, typer.Option("--tenant", metavar="T", help="Only jobs of this tenant.")
 ]
-TaskOption = Annotated[
-    str | None, typer.Option("--task", metavar="T", help="Only jobs of this task.")
+LogOption = Annotated[
+    str | None, typer.Option("--log", metavar="L", help="Only jobs that report to this log.")
 ]
 LaneOption = Annotated[
     str | None, typer.Option("--lane", metavar="NAME", help="Only jobs in this lane.")

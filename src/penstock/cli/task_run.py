@@ -80,7 +80,7 @@ async def _follow(app: Penstock, task_id: str, tenant: str, show: TaskDisplay) -
 async def _at_work(app: Penstock, task_id: str, tenant: str) -> bool:
     """Whether a job still finishes what it was at when the task was stopped."""
     running = [JobState.RUNNING]
-    return bool(await app.jobs(states=running, task=log_of(task_id), tenant=tenant, limit=1))
+    return bool(await app.jobs(states=running, log=log_of(task_id), tenant=tenant, limit=1))
 
 
 def _sums(view: TaskView) -> dict[str, object]:

@@ -23,7 +23,7 @@ from typing_extensions import TypeVar
 from penstock import runtime
 from penstock.engine.enqueuer import Enqueuer, When, ahead
 from penstock.engine.job_lanes import JobLanes, LanesAgain
-from penstock.engine.job_log import JobLog
+from penstock.engine.job_logger import JobLogger
 from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitBroker
 from penstock.engine.run import Run
@@ -89,7 +89,7 @@ class JobContext(Generic[State]):
         self._run = run
         self._services = services
         self._children: Counter[tuple[str, str]] | None = None
-        self._log: JobLog | None = None
+        self._log: JobLogger | None = None
 
     @property
     def deadline(self) -> float:
@@ -110,7 +110,7 @@ class JobContext(Generic[State]):
             priority=Priority(lease.priority),
             lane=None if lease.lane in (NO_LANE, UNKNOWN_LANE) else lease.lane,
             key=lease.key,
-            task=lease.task,
+            log=lease.log,
             parent_id=lease.parent_id,
             enqueued_at=lease.enqueued_at,
             run_at=lease.run_at,
@@ -200,11 +200,11 @@ class JobContext(Generic[State]):
         return _NOTED
 
     @property
-    def log(self) -> JobLog:
+    def log(self) -> JobLogger:
         """`ctx.log("%d pages", n)`, `ctx.log.warning(...)`: a line in the log that is kept with
         the job and shown with it. At most 64 KiB for each job; then the oldest lines go."""
         if self._log is None:
-            self._log = JobLog(self._run, lambda line: self._note(None, "", line))
+            self._log = JobLogger(self._run, lambda line: self._note(None, "", line))
         return self._log
 
     def _note(self, fraction: float | None, message: str, line: str = "") -> None:
@@ -248,7 +248,7 @@ class JobContext(Generic[State]):
         key: str | None = None,
         priority: PriorityName | Priority | None = None,
         tenant: str | None = None,
-        task: str | None = None,
+        log: str | None = None,
         deadline: When | None = None,
         timeout: float | None = None,
         max_retries: int | None = None,
@@ -257,7 +257,7 @@ class JobContext(Generic[State]):
     ) -> Job:
         """Enqueue a child of this job. When this job is run again, it makes no second child.
 
-        Tenant, task and priority are the parent's unless given. The n-th child with the same
+        Tenant, log and priority are the parent's unless given. The n-th child with the same
         kind and payload is the same job in every run.
 
         A child must be done by the parent's deadline, if that is earlier than its own, and is
@@ -271,7 +271,7 @@ class JobContext(Generic[State]):
             keys=None if key is None else [key],
             priority=priority,
             tenant=tenant,
-            task=task,
+            log=log,
             deadline=deadline,
             timeout=timeout,
             max_retries=max_retries,
@@ -288,7 +288,7 @@ class JobContext(Generic[State]):
         keys: Sequence[str | None] | None = None,
         priority: PriorityName | Priority | None = None,
         tenant: str | None = None,
-        task: str | None = None,
+        log: str | None = None,
         deadline: When | None = None,
         timeout: float | None = None,
         max_retries: int | None = None,
@@ -309,7 +309,7 @@ class JobContext(Generic[State]):
             ids=[self._child_id(kind, encode_payload(payload)) for payload in payloads],
             priority=Priority(lease.priority) if priority is None else priority,
             tenant=lease.tenant if tenant is None else tenant,
-            task=lease.task if task is None else task,
+            log=lease.log if log is None else log,
             deadline=deadline,
             timeout=timeout,
             max_retries=max_retries,

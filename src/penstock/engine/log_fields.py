@@ -24,7 +24,7 @@ def of_lease(lease: Lease) -> dict[str, Any]:
         "job": lease.id,
         "kind": lease.kind,
         "attempt": lease.attempts,
-        "task": lease.task,
+        "log": lease.log,
         "tenant": lease.tenant,
         "lane": None if lease.lane in (NO_LANE, UNKNOWN_LANE) else lease.lane,
     }

@@ -18,11 +18,11 @@ from penstock.errors import (
     ConfigError,
     DocumentNotFound,
     KeyConflict,
+    LogStopped,
     PermanentError,
     QueueUnavailable,
     QueueUnusable,
     StoreUnavailable,
-    TaskStopped,
     Unavailable,
 )
 from penstock.intake.idempotency import once
@@ -168,7 +168,7 @@ class Receiver:
         async def make(made: str) -> None:
             try:
                 await _carry_out(desk, request, made, self._buckets)
-            except (PermanentError, TaskStopped) as error:
+            except (PermanentError, LogStopped) as error:
                 raise MessageRefused("refused", str(error)) from error
 
         return await once(self._app.access, tenant, key, record.digest(), holder, make)
@@ -220,12 +220,12 @@ async def _enqueue(desk: TenantView, request: JobRequest, key: str, holder: str)
             request.payload,
             key=f"kafka:{key}",
             job_id=holder,
-            task=request.task,
+            log=request.log,
             priority=request.priority,
         )
     except KeyConflict:
         raise MessageRefused("key-reused", "the message-id was used with another content") from None
-    except (PermanentError, TaskStopped) as error:
+    except (PermanentError, LogStopped) as error:
         raise MessageRefused("refused", str(error)) from error
     return job.id == holder
 

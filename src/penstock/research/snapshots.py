@@ -131,7 +131,7 @@ class TaskSnapshots:
         status = status_of(record.searches, stopped=stopped)
         waiting: list[str] = []
         if status is TaskStatus.RUNNING and record.searches:
-            where = JobFilter(tenant=tenant, task=name, states=[JobState.QUEUED])
+            where = JobFilter(tenant=tenant, log=name, states=[JobState.QUEUED])
             jobs = await queue.find(where, LOOK)
             waiting = sorted({job.waiting_for for job in jobs if job.waiting_for})
         if sum(len(answer.findings) for answer in record.answers) <= SMALL:

@@ -114,7 +114,7 @@ async def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
     rows = await tx.fetch(
         "UPDATE penstock.jobs SET state = 'failed', ready = 0, finished_at = $1, error = $2,"
         " error_type = $3, history = penstock.with_record(history, $4, $5) WHERE seq = $6"
-        " RETURNING id, tenant, task",
+        " RETURNING id, tenant, log",
         tx.now,
         json.dumps(described),
         described["type"],
@@ -127,9 +127,9 @@ async def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
 
 async def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) -> None:
     entries = [
-        LogEntry(row["tenant"], row["task"], "failed", row["id"], {"error": error})
+        LogEntry(row["tenant"], row["log"], "failed", row["id"], {"error": error})
         for row in rows
-        if row["task"] is not None
+        if row["log"] is not None
     ]
     await changes.append(tx, entries)
     if rows:

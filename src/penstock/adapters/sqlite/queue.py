@@ -154,26 +154,26 @@ class SqliteQueue(SqliteFile):
 
         return await self.read(read)
 
-    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
-        stopped = await self.write(lambda tx: stop.stop(tx, tenant, task, running, whole))
+    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
+        stopped = await self.write(lambda tx: stop.stop(tx, tenant, log, running, whole))
         await self.cancel_children(CASCADE_SECONDS)
         return stopped
 
-    async def reopen(self, tenant: str, task: str) -> None:
-        await self.write(lambda tx: stop.reopen(tx, tenant, task))
+    async def reopen(self, tenant: str, log: str) -> None:
+        await self.write(lambda tx: stop.reopen(tx, tenant, log))
 
-    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
-        return await self.read(lambda connection: stop.stopped(connection, tasks))
+    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
+        return await self.read(lambda connection: stop.stopped(connection, logs))
 
-    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-        await self.write(lambda tx: stop.note(tx, tenant, task, what, data))
+    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+        await self.write(lambda tx: stop.note(tx, tenant, log, what, data))
 
-    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
+    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
         def read(connection: sqlite3.Connection) -> list[Change]:
             rows = connection.execute(
-                "SELECT task, version, at, what, job_id, data FROM changes"
-                " WHERE tenant = ? AND task = ? AND version > ? ORDER BY version LIMIT ?",
-                (tenant, task, since, limit),
+                "SELECT log, version, at, what, job_id, data FROM changes"
+                " WHERE tenant = ? AND log = ? AND version > ? ORDER BY version LIMIT ?",
+                (tenant, log, since, limit),
             )
             return [change_of(row) for row in rows]
 
@@ -183,7 +183,7 @@ class SqliteQueue(SqliteFile):
         def read(connection: sqlite3.Connection) -> list[int]:
             rows = connection.execute(
                 "SELECT coalesce(logs.version, 0) FROM json_each(?) AS s LEFT JOIN logs"
-                " ON logs.tenant = s.value ->> 0 AND logs.task = s.value ->> 1 ORDER BY s.key",
+                " ON logs.tenant = s.value ->> 0 AND logs.log = s.value ->> 1 ORDER BY s.key",
                 (json.dumps(list(logs)),),
             )
             return [version for (version,) in rows]
@@ -219,15 +219,15 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
     rows = tx.execute(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs"
         " WHERE state IN ('completed', 'cancelled') AND finished_at < ? AND holder IS NULL"
-        " ORDER BY finished_at LIMIT ?) RETURNING tenant, task",
+        " ORDER BY finished_at LIMIT ?) RETURNING tenant, log",
         (tx.now - retention_seconds, RETENTION_LIMIT),
     ).fetchall()
-    for tenant, task in {row for row in rows if row[1] is not None}:
+    for tenant, log in {row for row in rows if row[1] is not None}:
         for table in ("changes", "logs"):
             tx.execute(
-                f"DELETE FROM {table} WHERE tenant = :tenant AND task = :task AND NOT EXISTS"
-                " (SELECT 1 FROM jobs WHERE tenant = :tenant AND task = :task)",
-                {"tenant": tenant, "task": task},
+                f"DELETE FROM {table} WHERE tenant = :tenant AND log = :log AND NOT EXISTS"
+                " (SELECT 1 FROM jobs WHERE tenant = :tenant AND log = :log)",
+                {"tenant": tenant, "log": log},
             )
     free_lost_slots(tx)
     # A lane nobody uses, in no trouble and as configured, is made again when somebody does.

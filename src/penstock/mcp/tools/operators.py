@@ -37,7 +37,7 @@ class DeadLetter(BaseModel):
     id: str = Field(description="Give it to `redrive`.")
     kind: str
     lane: str | None = Field(description="The outside service it needs.")
-    task: str | None = Field(description="What it was done for.")
+    log: str | None = Field(description="The log it reports to: what it was done for.")
     attempts: int
     failed_at: float | None = Field(description="Seconds since 1970.")
     error_type: str
@@ -137,7 +137,7 @@ def _dead_letter(job: Job) -> DeadLetter:
         id=job.id,
         kind=job.kind,
         lane=job.lane,
-        task=job.task,
+        log=job.log,
         attempts=job.attempts,
         failed_at=job.finished_at,
         error_type=str(error.get("type", "")),

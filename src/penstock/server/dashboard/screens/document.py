@@ -99,7 +99,7 @@ async def _seen(
     return {
         "document": found,
         "here": at_document(found.ref.id, found.ref.collection),
-        "jobs": await desk.jobs(JobFilter(task=log), JOBS, None),
+        "jobs": await desk.jobs(JobFilter(log=log), JOBS, None),
         "log": log,
         "changes": await desk.changes(log, max(0, newest - HISTORY), HISTORY),
         "chunks": chunks,

@@ -25,7 +25,7 @@ routes = router()
 PAGE = 50
 TICKED = 10_000
 """Jobs that are named one by one; for more there is the filter."""
-RARE = ("error_type", "task", "parent", "since", "until")
+RARE = ("error_type", "log", "parent", "since", "until")
 UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
@@ -39,14 +39,14 @@ class JobSelection:
         lane: Annotated[str, Query(max_length=300)] = "",
         priority: Annotated[str, Query(pattern="^(high|medium|low)?$")] = "",
         error_type: Annotated[str, Query(max_length=240)] = "",
-        task: Annotated[str, Query(max_length=512)] = "",
+        log: Annotated[str, Query(max_length=512)] = "",
         parent: Annotated[str, Query(max_length=64)] = "",
         since: Annotated[str, Query(max_length=40)] = "",
         until: Annotated[str, Query(max_length=40)] = "",
     ) -> None:
         self.states = state or []
         given = {"kind": kind, "lane": lane, "priority": priority, "error_type": error_type}
-        given |= {"task": task, "parent": parent, "since": since, "until": until}
+        given |= {"log": log, "parent": parent, "since": since, "until": until}
         self.texts = {name: text.strip() for name, text in given.items()}
 
     def where(self) -> JobFilter:
@@ -57,7 +57,7 @@ class JobSelection:
             lane=texts["lane"],
             priority=None if texts["priority"] is None else Priority.parse(texts["priority"]),
             error_type=texts["error_type"],
-            task=texts["task"],
+            log=texts["log"],
             parent_id=texts["parent"],
             enqueued_after=_moment(texts["since"]),
             enqueued_before=_moment(texts["until"]),
@@ -149,7 +149,7 @@ async def _list(
 
 def _line(visit: PageContext, job: Job) -> Job:
     """What the list tells of a job, without what nobody should see."""
-    short = replace(job, payload={}, result=None, history=[], logs=[])
+    short = replace(job, payload={}, result=None, history=[], lines=[])
     return hidden_job(short, visit.desk.app.settings.hidden)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that carry a `task` write to its log: ordered, without a gap, and made for following."""
+"""Jobs that name a `log` report to it: ordered, without a gap, and made for following."""
 
 import asyncio
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ async def main(folder: str) -> None:
         return f"page {page}"
 
     async with app.running():
-        await app.enqueue_many("search", [{"page": n} for n in (1, 2, 3)], task="question-7")
+        await app.enqueue_many("search", [{"page": n} for n in (1, 2, 3)], log="question-7")
 
         log: list[Change] = []
         while sum(change.what == "completed" for change in log) < 3:

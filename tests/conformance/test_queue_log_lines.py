@@ -29,15 +29,15 @@ async def write(member: Member, lease: Lease, lines: str) -> None:
 
 
 async def logged(queue: JobQueue, job_id: str) -> list[str]:
-    return [one.message for one in (await get(queue, job_id)).logs]
+    return [one.message for one in (await get(queue, job_id)).lines]
 
 
-@pytest.mark.parametrize("task", [None, "paper"])
+@pytest.mark.parametrize("log", [None, "paper"])
 @pytest.mark.parametrize("end", [completed, failed])
 async def test_last_word_of_a_run_is_stored_with_its_end(
-    queue: JobQueue, member: Member, end: Callable[[Lease], Settlement], task: str | None
+    queue: JobQueue, member: Member, end: Callable[[Lease], Settlement], log: str | None
 ) -> None:
-    job = await add_one(queue, task=task)
+    job = await add_one(queue, log=log)
     lease = await claim_one(member)
     await report(member, lease, 0.9, "9/10 pages")
     last = Progress(lease, 1.0, "all 10 pages done", line(1, "bye"))
@@ -46,8 +46,8 @@ async def test_last_word_of_a_run_is_stored_with_its_end(
     assert ended.state.finished
     assert (ended.progress, ended.message) == (1.0, "all 10 pages done")
     assert await logged(queue, job.id) == ["bye"]
-    if task is not None:
-        told = [change.what for change in await queue.changes("default", task, 0, 100)]
+    if log is not None:
+        told = [change.what for change in await queue.changes("default", log, 0, 100)]
         assert told == ["queued", "progress", "progress", ended.state]
 
 
@@ -63,7 +63,7 @@ async def test_lines_of_all_runs_are_kept_in_order(queue: JobQueue, member: Memb
     await write(member, second, line(3, 'a "quoted"\nline, ÄÖÜ \u2028'))
     await settle(member, completed(second))
     assert await logged(queue, job.id) == ["line 1", "line 2", 'a "quoted"\nline, ÄÖÜ \u2028']
-    [entry, *_] = (await get(queue, job.id)).logs
+    [entry, *_] = (await get(queue, job.id)).lines
     assert entry == {"at": 1.0, "attempt": 1, "level": "info", "message": "line 1"}
 
 

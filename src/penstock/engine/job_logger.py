@@ -17,7 +17,7 @@ TICK = 1e-6
 """Seconds between two lines at least, so that no two are the same."""
 
 
-class JobLog(logging.LoggerAdapter[logging.Logger]):
+class JobLogger(logging.LoggerAdapter[logging.Logger]):
     """A logger for one run of a job: `ctx.log("%d pages", n)`, `ctx.log.warning(...)`.
 
     What is INFO or above is kept with the job, whatever the level of the process's log, which

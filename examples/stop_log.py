@@ -1,10 +1,10 @@
-"""Stop everything that belongs to a task, and go on with it later."""
+"""Stop all jobs of a log, and go on with them later."""
 
 import asyncio
 from tempfile import TemporaryDirectory
 
 from penstock import JobContext, JobState, Penstock
-from penstock.errors import TaskStopped
+from penstock.errors import LogStopped
 
 
 async def main(folder: str) -> None:
@@ -18,23 +18,23 @@ async def main(folder: str) -> None:
         return n
 
     async with app.running():
-        jobs = await app.enqueue_many("page", [{"n": n} for n in range(10)], task="question-7")
+        jobs = await app.enqueue_many("page", [{"n": n} for n in range(10)], log="question-7")
         await begun.wait()
 
-        stopped = await app.stop_task("question-7")
+        stopped = await app.stop_log("question-7")
         print(f"{stopped.cancelled} cancelled, {stopped.running} still running")
         assert stopped == (9, 1)
         try:
-            await app.enqueue("page", {"n": 10}, task="question-7")
-        except TaskStopped as error:
+            await app.enqueue("page", {"n": 10}, log="question-7")
+        except LogStopped as error:
             print(error)
         go_on.set()
         assert (await app.wait(jobs[0].id, timeout=30)).result == 0
 
-        await app.resume_task("question-7")
+        await app.reopen_log("question-7")
         unfinished = [job for job in jobs if (await app.get(job.id)).state == JobState.CANCELLED]
         again = await app.enqueue_many(
-            "page", [job.payload for job in unfinished], task="question-7"
+            "page", [job.payload for job in unfinished], log="question-7"
         )
         for job in again:
             assert (await app.wait(job.id, timeout=30)).state == JobState.COMPLETED

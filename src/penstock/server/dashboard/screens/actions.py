@@ -1,4 +1,4 @@
-"""The audit log: actions of callers on jobs, lanes and documents. Of all tenants, so it is for
+"""The actions of callers on jobs, lanes and documents. Of all tenants, so it is for
 admins."""
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ PAGE = 50
 Place = Annotated[str | None, Query(max_length=64)]
 
 
-@routes.get("/log")
-async def log(request: Request, visit: Steering, before: Place = None) -> Response:
-    return page(request, "log.html", title="Log", **await _seen(request, before))
+@routes.get("/actions")
+async def actions(request: Request, visit: Steering, before: Place = None) -> Response:
+    return page(request, "actions.html", title="Actions", **await _seen(request, before))
 
 
-@routes.get("/live/log")
-async def log_live(request: Request, visit: Steering, before: Place = None) -> Response:
+@routes.get("/live/actions")
+async def actions_live(request: Request, visit: Steering, before: Place = None) -> Response:
     async def render() -> str:
-        return part(request, "parts/log.html", **await _seen(request, before))
+        return part(request, "parts/actions.html", **await _seen(request, before))
 
     return live(request, render)
 
@@ -39,4 +39,4 @@ async def _seen(request: Request, before: str | None) -> dict[str, Any]:
     found = await access.actions(PAGE + 1, before)
     shown = found[:PAGE]
     following = shown[-1].id if len(found) > PAGE else None
-    return {"actions": shown, **paging("/log", before, following)}
+    return {"actions": shown, **paging("/actions", before, following)}
