@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.task_rows import kept
 from penstock.model.answer import (
     Answer,
@@ -72,7 +72,7 @@ def answer_of(row: Row) -> Answer:
 async def read_answer(row: Row) -> Answer:
     """As `answer_of`. The evidence can be a megabyte, which the event loop is not to read while
     others wait."""
-    return await asyncio.to_thread(answer_of, row)
+    return await runtime.in_thread(answer_of, row)
 
 
 async def saved_answer(values: dict[str, Any]) -> Answer:

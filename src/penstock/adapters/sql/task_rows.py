@@ -3,13 +3,13 @@ speaks SQL."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
+from penstock import runtime
 from penstock.errors import ValidationError
 from penstock.model.finding import Finding
 from penstock.model.job import Priority
@@ -219,7 +219,7 @@ async def answers_of(rows: Sequence[Row]) -> list[ProviderReply]:
     read while others wait."""
     if not rows:
         return []
-    return await asyncio.to_thread(lambda: [answer_of(row) for row in rows])
+    return await runtime.in_thread(lambda: [answer_of(row) for row in rows])
 
 
 def page_of(row: Row) -> TaskPage:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock import runtime
 from penstock.adapters.sql.access_rows import (
     ACTION_COLUMNS,
     KEY_COLUMNS,
@@ -74,7 +74,7 @@ class SqliteAccess:
             return None if row is None else key_of(row)
 
         key = await self._file.read(read)
-        if key is None or (key.last_used_at or 0.0) > time.time() - USE_SECONDS:
+        if key is None or (key.last_used_at or 0.0) > runtime.now() - USE_SECONDS:
             return key
         # A power loss may take it: it is not worth a wait for the disk.
         used = await self._file.write(lambda tx: _note_use(tx, key.id), soft=True)

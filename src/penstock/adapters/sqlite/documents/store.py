@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.unused_vectors import plan
 from penstock.adapters.sqlite.database import ReaderThread, Transaction
 from penstock.adapters.sqlite.documents import purge, scans, serving, vectors
@@ -54,7 +54,7 @@ class SqliteDocuments:
 
     async def open(self) -> None:
         self._searcher = self._file.another_reader("penstock-search")
-        self._comparer = ThreadPoolExecutor(1, thread_name_prefix="penstock-compare")
+        self._comparer = runtime.thread_pool(1, "penstock-compare")
 
     async def close(self) -> None:
         if self._searcher is not None:
@@ -114,7 +114,7 @@ class SqliteDocuments:
         return await self._file.write(lambda tx: documents.retry(tx, version))
 
     async def processing(self, *, after: int, older_than: float, limit: int) -> list[Pending]:
-        before = time.time() - older_than
+        before = runtime.now() - older_than
         return await self._file.read(
             lambda connection: documents.processing(connection, after, before, limit)
         )
@@ -228,7 +228,7 @@ class SqliteDocuments:
     ) -> Purged:
         looked = await self._file.read(lambda connection: purge.look(connection, after, limit))
         deleted = 0
-        if plan(looked, time.time(), keep_seconds):
+        if plan(looked, runtime.now(), keep_seconds):
             # Once more in the transaction that does it: what is staged by then counts.
             deleted = await self._file.write(lambda tx: purge.purge(tx, after, keep_seconds, limit))
         return Purged(deleted, looked[-1].key if len(looked) == limit else None)
