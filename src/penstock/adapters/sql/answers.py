@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import asdict
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.dialect import Row, Sql, SqlDatabase, StoreDatabase
 from penstock.adapters.sql.task_rows import kept
 from penstock.model.answer import (
@@ -119,7 +119,7 @@ def _answer_of(row: Row) -> Answer:
 async def _read(row: Row) -> Answer:
     """As `_answer_of`. The evidence can be a megabyte, which the event loop is not to read while
     others wait."""
-    return await asyncio.to_thread(_answer_of, row)
+    return await runtime.in_thread(_answer_of, row)
 
 
 def _round_of(known: dict[str, Any]) -> Round:

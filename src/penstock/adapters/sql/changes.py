@@ -1,4 +1,4 @@
-"""Writing to the logs of logs, inside the transaction that changes the job."""
+"""Writing to logs, inside the transaction that changes the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.ports.queue import Topic
 
 
 async def lock(tx: Sql, tenant: str, log: str) -> None:
-    """Let nobody write to a log, or store jobs of its log, until this transaction ends."""
+    """Let nobody write to a log, or store jobs of it, until this transaction ends."""
     await tx.execute("lock_log", tenant=tenant, log=log, now=tx.now)
 
 

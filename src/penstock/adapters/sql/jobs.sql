@@ -74,7 +74,7 @@ ORDER BY seq FOR UPDATE
 
 -- name: unfinished_since
 -- The same but for those that are locked already. Who has one of these locked may be waiting for the
--- log's log, so nobody is waited for.
+-- log, so nobody is waited for.
 SELECT {job_ref} FROM penstock.jobs
 WHERE tenant = :tenant AND log = :log AND {unfinished} AND seq <> ALL (:seqs)
 ORDER BY seq FOR UPDATE NOWAIT

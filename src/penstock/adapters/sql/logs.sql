@@ -1,7 +1,7 @@
 -- Logs, and what they were told: logs, changes, stopped_logs. See 0001_jobs.sql.
 
 -- name: lock_log [postgres]
--- Nobody writes to a log, or stores jobs of its log, until this transaction ends.
+-- Nobody writes to a log, or stores jobs of it, until this transaction ends.
 SELECT penstock.log_changes_1(:tenant, :log, :now, '{}', '{}', '{}')
 
 -- name: lock_log [sqlite]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from penstock import runtime
 from penstock.adapters.sql import selection, stop
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
@@ -65,10 +65,10 @@ class SqlQueue(ABC):
 
     async def cancel_children(self, seconds: float = math.inf) -> None:
         """Cancel the children of cancelled jobs, for about so long."""
-        until = time.monotonic() + seconds
+        until = runtime.monotonic() + seconds
         more = bool(await self.rows("any_cascade"))
         while more:
-            more = await self.change(selection.cancel_children) and time.monotonic() < until
+            more = await self.change(selection.cancel_children) and runtime.monotonic() < until
 
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.redrive, where)

@@ -1,6 +1,6 @@
-"""Tasks that take no more jobs; and what is noted in the log of a log beside its jobs.
+"""Logs that take no more jobs; and what is noted in a log beside its jobs.
 
-Whoever changes jobs locks them first and the logs of their logs after, and a stop does so too.
+Whoever changes jobs locks them first and their logs after, and a stop does so too.
 """
 
 from __future__ import annotations

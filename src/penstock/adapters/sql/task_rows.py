@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, NamedTuple
 
+from penstock import runtime
 from penstock.adapters.sql.dialect import Row
 from penstock.errors import ValidationError
 from penstock.model.finding import Finding
@@ -207,7 +207,7 @@ async def replies_of(rows: Sequence[Row]) -> list[ProviderReply]:
     read while others wait."""
     if not rows:
         return []
-    return await asyncio.to_thread(lambda: [_reply_of(row) for row in rows])
+    return await runtime.in_thread(lambda: [_reply_of(row) for row in rows])
 
 
 def page_of(row: Row) -> TaskPage:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from penstock import runtime
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.transaction import SqliteSql, run
@@ -29,7 +29,7 @@ class SqliteDatabase:
         long: bool = False,
     ) -> T:
         return await self._file.read(
-            lambda connection: run(operation(SqliteSql(connection, time.time())))
+            lambda connection: run(operation(SqliteSql(connection, runtime.now())))
         )
 
     async def write(

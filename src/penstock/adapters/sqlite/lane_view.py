@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 
+from penstock import runtime
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sqlite import lanes as store
 from penstock.adapters.sqlite.transaction import SqliteSql, Transaction, sql
@@ -21,7 +21,7 @@ FAR = 10_000
 
 def infos(connection: sqlite3.Connection) -> list[LaneInfo]:
     waiting = dict(connection.execute(sql("count_waiting")).fetchall())
-    return view.infos(store.load_all(connection), waiting, time.time())
+    return view.infos(store.load_all(connection), waiting, runtime.now())
 
 
 def steer(tx: Transaction, name: str, what: LaneCommand) -> bool:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import socket
 import sqlite3
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock import runtime
 from penstock.adapters.life_file import open_life_file, started_jobs
 from penstock.adapters.sql.takeover import boot_id, sweep_files
 from penstock.adapters.sqlite import lanes, permits, probes, takeover
@@ -22,7 +20,7 @@ from penstock.adapters.sqlite.transaction import Transaction, sql
 from penstock.adapters.sqlite.upkeep import Upkeep
 from penstock.model.ids import new_id
 from penstock.ports.lanes import Busy, Permit, PermitRequest, Returned
-from penstock.ports.queue import Exchange, Lease, Progress, Settlement, Take, Want
+from penstock.ports.queue import Exchange, Inbox, Lease, Progress, Settlement, Want
 
 if TYPE_CHECKING:
     from penstock.adapters.sqlite.queue import SqliteQueue
@@ -37,7 +35,7 @@ class SqliteMember:
         kinds: Sequence[str],
         max_workers: int,
         lease_seconds: float,
-        take: Take | None,
+        inbox: Inbox | None,
     ) -> None:
         self.id = new_id()
         self._number = 0
@@ -45,10 +43,10 @@ class SqliteMember:
         self._kinds = list(kinds)
         self._max_workers = max_workers
         self._lease_seconds = lease_seconds
-        self._take = take
+        self._inbox = inbox
 
     def now(self) -> float:
-        return time.time()
+        return runtime.now()
 
     async def join(self) -> None:
         self._life = open_life_file(self._queue.folder)
@@ -65,8 +63,8 @@ class SqliteMember:
             sql("join"),
             {
                 "id": self.id,
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
+                "host": runtime.host_name(),
+                "pid": runtime.process_id(),
                 "boot": boot_id(),
                 "life": self._life.name,
                 "kinds": json.dumps(self._kinds),
@@ -126,13 +124,13 @@ class SqliteMember:
         self, tx: Transaction, loop: asyncio.AbstractEventLoop, want: Want | None, found: int
     ) -> None:
         """Leave word of what would be taken before the next trip, `found` having been claimed."""
-        if self._take is not None and want is not None and want.later > found:
+        if self._inbox is not None and want is not None and want.later > found:
             kinds, room = tuple(want.kinds), want.later - found
 
             def claim_now(tx: Transaction) -> list[Lease]:
                 return claim_new(tx, self._number, kinds, room) if self._is_member(tx) else []
 
-            tx.standing[self.id] = WaitingClaim(claim_now, self._take, loop)
+            tx.standing[self.id] = WaitingClaim(claim_now, self._inbox, loop)
 
     async def permits(self, requests: Sequence[PermitRequest]) -> list[Permit | Busy]:
         def take(tx: Transaction) -> list[Permit | Busy]:
@@ -144,7 +142,7 @@ class SqliteMember:
     async def probes(self) -> list[tuple[str, str]]:
         due = await self._queue.read(
             lambda connection: connection.execute(
-                f"SELECT 1 {probes.DUE} LIMIT 1", (time.time(),)
+                f"SELECT 1 {probes.DUE} LIMIT 1", (runtime.now(),)
             ).fetchone()
         )
         return await self._queue.write(probes.take) if due else []

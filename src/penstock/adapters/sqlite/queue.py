@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from penstock import runtime
 from penstock.adapters.sql.dialect import Row, Sql
 from penstock.adapters.sql.queue import SqlQueue
 from penstock.adapters.sqlite import feed, lane_view
@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
-from penstock.ports.queue import FeedEntry, NewJobs, Take
+from penstock.ports.queue import FeedEntry, Inbox, NewJobs
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class SqliteQueue(SqliteFile, SqlQueue):
         return self.path.exists()
 
     def now(self) -> float:
-        return time.time()
+        return runtime.now()
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         if conn is not None:
@@ -87,8 +87,12 @@ class SqliteQueue(SqliteFile, SqlQueue):
         return await self.read(feed.end)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> SqliteMember:
-        member = SqliteMember(self, kinds, max_workers, lease_seconds, take)
+        member = SqliteMember(self, kinds, max_workers, lease_seconds, inbox)
         await member.join()
         return member

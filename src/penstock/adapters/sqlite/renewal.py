@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sqlite.database import explain
 from penstock.adapters.sqlite.file import SqliteFile
 from penstock.adapters.sqlite.transaction import sql
@@ -38,7 +38,7 @@ class Renewal:
     ) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            now = time.time()
+            now = runtime.now()
             renewed = connection.execute(
                 sql("renew"),
                 {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from penstock import runtime
 from penstock.adapters.sql.dialect import Row, for_sqlite, include, load, names_of
 from penstock.ports.queue import Topic
 
@@ -49,7 +49,7 @@ class Transaction:
         self.connection = connection
         self.standing = standing
         """Who waits for jobs in this process, by the id of the membership."""
-        self.now = time.time()
+        self.now = runtime.now()
         self.shared = SqliteSql(connection, self.now, self)
         """Itself, as shared operations take it."""
         self.new: list[str] = []

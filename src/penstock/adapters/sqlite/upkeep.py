@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock import runtime
 from penstock.adapters.queue_clock import ClockWatch
 from penstock.adapters.sql.takeover import sweep_files
 from penstock.adapters.sqlite import feed, lanes, takeover
@@ -43,7 +43,7 @@ class Upkeep:
         queue = self._queue
         suspects = await queue.read(
             lambda connection: takeover.suspects(
-                connection, queue.folder, self._number, time.time()
+                connection, queue.folder, self._number, runtime.now()
             )
         )
         if suspects:
@@ -51,7 +51,7 @@ class Upkeep:
             sweep_files(queue.folder, await queue.life_names())
         await queue.cancel_children()
         await self._if_any(_overdue, fail_overdue)
-        now = time.time()
+        now = runtime.now()
         if self._clock.went_back(now):
             self._aged_at = self._retained_at = 0.0
             await self._if_any(lanes.is_ahead, lanes.set_back)
@@ -72,7 +72,7 @@ class Upkeep:
         look: Callable[[sqlite3.Connection, float], list[Any]],
         act: Callable[[Transaction], None],
     ) -> None:
-        if await self._queue.read(lambda connection: look(connection, time.time())):
+        if await self._queue.read(lambda connection: look(connection, runtime.now())):
             await self._queue.write(act)
 
     def _aged(self, connection: sqlite3.Connection, now: float) -> list[Any]:

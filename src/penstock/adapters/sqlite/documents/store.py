@@ -6,9 +6,10 @@ import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql import documents, serving, unused_vectors
 from penstock.adapters.sql.dialect import Sql
 from penstock.adapters.sql.document_rows import pages_column, places
@@ -43,7 +44,7 @@ class SqliteDocuments(SqlDocuments):
 
     async def open(self) -> None:
         self._searcher = self._file.another_reader("penstock-search")
-        self._comparer = ThreadPoolExecutor(1, thread_name_prefix="penstock-compare")
+        self._comparer = runtime.thread_pool(1, "penstock-compare")
 
     async def close(self) -> None:
         if self._searcher is not None:
