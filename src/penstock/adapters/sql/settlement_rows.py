@@ -1,5 +1,5 @@
-"""Converts a settlement to what is kept of it: an entry in the job's history, one in the log of its
-log, and a row for the queues that keep tables."""
+"""Converts a settlement to what is kept of it: an entry in the job's history, one in its log, and a
+row for the queues that keep tables."""
 
 from __future__ import annotations
 
