@@ -104,8 +104,7 @@ class Dispatcher(Service):
         member = self._membership.member
         exchange = await self._trip(load, want)
         self._settler.stored(load)
-        for settlement, _ in load.settlements:
-            self._claims.settled(settlement.lease)
+        self._claims.settled([settlement.lease for settlement, _ in load.settlements])
         if exchange.member:
             self._claims.put(exchange.leases)
             if want is not None:

@@ -81,4 +81,4 @@ class CancelListener(Service):
         runs = [run for run in self._running.runs.values() if run.lease.seq in cancelled]
         for run in runs:
             self._watchdog.interrupt(run, Interrupt.CANCELLED)
-        self._claims.drop(cancelled.difference(run.lease.seq for run in runs))
+        self._claims.dropped = cancelled.difference(run.lease.seq for run in runs)

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from penstock import runtime
 from penstock.engine.claims import Claims
 from penstock.engine.events import EngineEvents
-from penstock.engine.renewer import Renewer
 from penstock.engine.retry import reconnect_delay
 from penstock.engine.run import Interrupt
 from penstock.engine.running import Running
@@ -114,3 +114,48 @@ class Membership(Service):
 
     async def upkeep(self) -> None:
         await self.member.upkeep()
+
+
+class Renewer:
+    """Renews at every interval, and when the status has changed, until stopped or lapsed. From a
+    thread, because a handler may block the event loop for longer than a lease."""
+
+    def __init__(
+        self,
+        member: Member,
+        interval: float,
+        status: EngineStatus,
+        running: Running,
+        events: EngineEvents,
+    ) -> None:
+        self._member = member
+        self._interval = interval
+        self._status = status
+        self._running = running
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._failing = False
+
+    def start(self) -> None:
+        self._ticking = runtime.start_ticking(
+            "penstock-renew", self.run, self._interval, self._events.status
+        )
+
+    async def stop(self) -> None:
+        await self._ticking.stop()
+
+    def run(self) -> float | None:
+        """Seconds until the next renewal; None: the membership has lapsed."""
+        try:
+            if not self._member.renew(self._status.as_dict(), list(self._running.holds.values())):
+                self._loop.call_soon_threadsafe(self._events.lapsed.set)
+                return None
+        except QueueError as error:
+            if not self._failing:
+                log.warning("cannot renew leases, trying on: %s", error)
+            self._failing = True
+            return self._interval / 5
+        if self._failing:
+            log.warning("leases are renewed again")
+        self._failing = False
+        return self._interval

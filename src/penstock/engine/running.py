@@ -42,9 +42,9 @@ class Running:
 
     def end(self, run: Run) -> None:
         """Its handler has ended, or is not waited for any more."""
-        if self.has(run):
-            del self.runs[run.lease.ref]
-            self.parked.discard(run.lease.ref)
+        ref = run.lease.ref
+        self.runs.pop(ref, None)
+        self.parked.discard(ref)
 
     def leave_worker(self, run: Run) -> None:
         """The run goes without a worker; another worker is started in its stead."""
