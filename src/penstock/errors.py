@@ -330,13 +330,11 @@ class Unavailable(Answered, PenstockError):
     public = "a service that this needs cannot be reached now"
 
     lane: str | None = None
-    """Where it happened; set by the permit it happened under."""
+    """Where it happened, if not in the lane of the permit it happened under."""
     address: str | None = None
     """host:port of what could not be reached, for the probe."""
     status: int | None = None
     """The HTTP status, if there was an answer."""
-    told = False
-    """The lane has learnt of it: the permit it happened under has been given back."""
 
 
 class RateLimited(Unavailable):
@@ -498,7 +496,6 @@ class AuthenticationError(Answered, PermanentError):
     status: int | None = None
     """The HTTP status, if there was an answer."""
     lane: str | None = None
-    told = False
 
 
 class HttpError(Answered, PermanentError):
@@ -508,7 +505,6 @@ class HttpError(Answered, PermanentError):
     """
 
     lane: str | None = None
-    told = False
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)

@@ -30,6 +30,7 @@ from penstock.engine.ticker import tickers
 from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
+from penstock.lanes.reports import LaneReports
 from penstock.model.settings import Settings
 from penstock.outbound.http import HttpClient
 from penstock.outbound.web_address import parse_allow
@@ -78,7 +79,8 @@ def assemble(
     settler = Settler(settings, events)
     claims = Claims(settings.internal_queue, settler, events, queue.now)
     running = Running(events)
-    endings = Endings(running, settler, handlers, settings)
+    reports = LaneReports()
+    endings = Endings(running, settler, reports, handlers, settings)
     watchdog = Watchdog(running, endings, queue.now)
     health, lag = QueueHealth(), LoopLag()
     loop_watch = LoopWatch(lag, running, events, queue.now)
@@ -96,7 +98,7 @@ def assemble(
         watchdog,
         status,
     )
-    permits = PermitBroker(membership, settler, queue.lane_config, settings.poll_seconds)
+    permits = PermitBroker(membership, settler, reports, queue.lane_config, settings.poll_seconds)
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
     client = HttpClient(parse_allow(settings.fetch_allow), settings.contact, settings.trace_hosts)

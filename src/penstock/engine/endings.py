@@ -10,6 +10,7 @@ from penstock.engine.outcomes import failed, interrupted
 from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
+from penstock.lanes.reports import LaneReports
 from penstock.model.settings import Settings
 from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Outcome, Settlement
@@ -21,20 +22,27 @@ class Endings:
     """The ends of the runs of a process."""
 
     def __init__(
-        self, running: Running, settler: Settler, handlers: Handlers, settings: Settings
+        self,
+        running: Running,
+        settler: Settler,
+        reports: LaneReports,
+        handlers: Handlers,
+        settings: Settings,
     ) -> None:
         self._running = running
         self._settler = settler
+        self._reports = reports
         self._handlers = handlers
         self._settings = settings
 
     def failed(self, run: Run, error: BaseException) -> Settlement:
-        return failed(run, error, self._handlers[run.lease.kind], self._settings)
+        handler = self._handlers[run.lease.kind]
+        return failed(run, error, handler, self._settings, self._reports)
 
     def interrupted(self, run: Run, *, stuck: bool) -> None:
         """Settle a run that was cut short. `stuck`: its handler goes on."""
         handler = self._handlers[run.lease.kind]
-        ended = interrupted(run, handler, self._settings, stuck=stuck)
+        ended = interrupted(run, handler, self._settings, self._reports, stuck=stuck)
         if stuck:
             message = "job %s (%s) is settled but its handler goes on"
             log.warning(message, run.lease.id, run.lease.kind, extra=of_lease(run.lease))
