@@ -66,7 +66,7 @@ def test_a_sqlite_queue_that_is_fine_is_said_to_be(clinic: Clinic) -> None:
     for part in ("queue", "queue schema", "queue durability", "queue clock", "store", "lanes"):
         report.says(part, "ok")
     report.says(
-        "workers", "warning", "kind without a worker: mail", "1 job waits", "penstock worker"
+        "workers", "warning", "kind without a worker: mail", "1 job waiting", "penstock worker"
     )
     assert report.code == 0
 

@@ -129,7 +129,7 @@ async def test_429s_of_a_lane_that_pauses_are_logged_once(
             async with queue.desk.hold("api", Noted(1)):
                 raise RateLimited(retry_after=60)
     (line,) = caplog.messages
-    assert "lane 'api' was answered 429 and pauses for 60 s" in line
+    assert "lane 'api' got a 429 and is paused for 60 s" in line
 
 
 async def test_lane_in_trouble_is_not_waited_for_by_any_in_line() -> None:

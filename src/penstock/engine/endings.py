@@ -44,7 +44,7 @@ class Endings:
         handler = self._handlers[run.lease.kind]
         ended = interrupted(run, handler, self._settings, self._reports, stuck=stuck)
         if stuck:
-            message = "job %s (%s) is settled but its handler goes on"
+            message = "job %s (%s) is settled but its handler is still running"
             log.warning(message, run.lease.id, run.lease.kind, extra=of_lease(run.lease))
             self._running.stick(run, hold=ended is not None and ended.outcome is Outcome.RETRY)
         self.settle(run, ended)

@@ -76,7 +76,7 @@ class CancelListener(Service):
         try:
             cancelled = set(await self._membership.member.cancelled())
         except QueueError as error:
-            log.debug("cannot look for cancelled jobs: %s", error)
+            log.debug("cannot check for cancelled jobs: %s", error)
             return
         runs = [run for run in self._running.runs.values() if run.lease.seq in cancelled]
         for run in runs:

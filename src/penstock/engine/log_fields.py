@@ -71,10 +71,10 @@ def tell(
     if quotes and settlement.traceback and log.isEnabledFor(logging.DEBUG):
         said += "\n" + hidden(settlement.traceback.rstrip(), names)
     if lease.ref in exchange.spared:
-        message = "job %s (%s) waits for its lane: %s"
+        message = "job %s (%s) is waiting for its lane: %s"
         log.info(message, lease.id, lease.kind, said, extra=of_lease(lease))
     elif settlement.outcome is Outcome.FAILED:
-        message = "job %s (%s) failed for good: %s"
+        message = "job %s (%s) failed permanently: %s"
         log.warning(message, lease.id, lease.kind, said, extra=of_lease(lease))
     else:
         message = "job %s (%s) failed, run %d: %s"

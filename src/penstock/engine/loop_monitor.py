@@ -115,7 +115,7 @@ class LoopWatch:
         self._status = _status(lease, self._since, where)
         log.warning(
             "job %s (%s) has blocked the event loop for %.1f s, at %s: no other job of this "
-            "process goes on meanwhile; %s",
+            "process can run meanwhile; %s",
             *(lease.id, lease.kind, now - self._since, where, ADVICE),
             extra=of_lease(lease),
         )
@@ -125,7 +125,7 @@ class LoopWatch:
         assert self._status is not None
         took = now - self._since
         self._status = {**self._status, "seconds": round(took, 1)}
-        message = "job %s (%s) has given the event loop back after %.1f s"
+        message = "job %s (%s) released the event loop after %.1f s"
         log.warning(message, self._status["job"], self._status["kind"], took)
         self._events.status.set()
 

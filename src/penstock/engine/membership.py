@@ -70,7 +70,7 @@ class Membership(Service):
     async def run(self) -> None:
         while True:
             await self._events.lapsed.wait()
-            log.error("the membership lapsed: every lease is lost; joining again")
+            log.error("membership expired, all leases are lost; rejoining")
             await self._rejoin()
 
     async def _rejoin(self) -> None:
@@ -87,7 +87,7 @@ class Membership(Service):
                 break
             except QueueError as error:
                 failures += 1
-                log.warning("cannot join again yet: %s", error)
+                log.warning("cannot rejoin yet: %s", error)
                 await asyncio.sleep(reconnect_delay(failures, self._settings))
         self._events.lapsed.clear()
         self._running.tally = Tally()  # another membership: its counters start again
@@ -110,7 +110,7 @@ class Membership(Service):
         try:
             await self.member.leave()
         except QueueError as error:
-            log.error("could not sign off; others will notice: %s", error)
+            log.error("could not leave the queue cleanly; the lease will expire: %s", error)
 
     async def upkeep(self) -> None:
         await self.member.upkeep()
@@ -152,10 +152,10 @@ class Renewer:
                 return None
         except QueueError as error:
             if not self._failing:
-                log.warning("cannot renew leases, trying on: %s", error)
+                log.warning("cannot renew leases, retrying: %s", error)
             self._failing = True
             return self._interval / 5
         if self._failing:
-            log.warning("leases are renewed again")
+            log.warning("leases can be renewed again")
         self._failing = False
         return self._interval

@@ -179,7 +179,9 @@ class JobOrchestrator:
         if running.runs:
             # Asked to stop at once, that is what was asked for.
             level = logging.WARNING if grace > 0 else logging.INFO
-            message = "%d jobs still run after %g s: handing them back"
+            message = (
+                "%d jobs still running after the grace period of %g s; returning them to the queue"
+            )
             log.log(level, message, len(running.runs), grace)
             engine.watchdog.interrupt_all(Interrupt.STOPPING)
             # Handlers that ignore it are given up, and their jobs handed back, after that time.
@@ -188,7 +190,7 @@ class JobOrchestrator:
         try:
             await engine.dispatcher.finish(FLUSH_SECONDS)
         except (QueueError, TimeoutError) as error:
-            log.error("the last outcomes could not be stored; their jobs run again: %s", error)
+            log.error("could not store the last outcomes; their jobs will run again: %s", error)
         await engine.loop_watch.stop()
         for service in engine.background:
             await service.stop()

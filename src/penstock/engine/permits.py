@@ -177,8 +177,8 @@ class PermitBroker:
         if self._limited.get(lane, 0.0) <= now:
             self._limited = {name: until for name, until in self._limited.items() if until > now}
             log.warning(
-                "lane %r was answered 429 and pauses%s; 429s again and again slow it down, as "
-                "`penstock lanes` shows",
+                "lane %r got a 429 and is paused%s; repeated 429s lower its rate, see "
+                "`penstock lanes`",
                 lane,
                 f" for {pause:g} s" if pause else "",
             )

@@ -25,14 +25,14 @@ class QueueHealth:
 
     def reached(self) -> None:
         if self.degraded is not None:
-            log.warning("the queue is back")
+            log.warning("the queue is reachable again")
         self.failures, self.degraded = 0, None
 
     def failed(self, error: Exception) -> None:
         self.failures += 1
         if self.failures == 1 and not isinstance(error, QueueError):
-            log.error("a trip to the queue failed in a way it should not", exc_info=error)
+            log.error("unexpected error talking to the queue", exc_info=error)
         if self.failures == DEGRADED_AFTER:
             ours = isinstance(error, QueueError)
             self.degraded = str(error) if ours else type(error).__name__
-            log.error("the queue cannot be reached, trying on: %s", self.degraded)
+            log.error("the queue is unreachable, retrying: %s", self.degraded)

@@ -41,11 +41,15 @@ def backoff_of(kind: str, given: Backoff) -> OwnBackoff:
         try:
             delay = ask(attempt)
         except Exception:  # a mistake in it must not cost the outcome of the run
-            log.exception("backoff of %r failed; its job waits as others do", kind)
+            log.exception("backoff function of %r failed; using the default backoff", kind)
             return None
         if _is_delay(delay):
             return float(delay)
-        log.error("backoff of %r is %r, no seconds; its job waits as others do", kind, delay)
+        log.error(
+            "backoff function of %r returned %r instead of seconds; using the default backoff",
+            kind,
+            delay,
+        )
         return None
 
     return own

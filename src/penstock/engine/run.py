@@ -142,7 +142,7 @@ class Run:
     def overdue(self) -> PenstockError:
         absolute = self.lease.deadline
         if absolute is not None and absolute <= self.member.now():
-            return DeadlineExceeded("its deadline passed between two requests")
+            return DeadlineExceeded("the deadline passed between two requests")
         return self.timed_out()
 
     def timed_out(self) -> JobTimeout:

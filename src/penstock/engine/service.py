@@ -46,7 +46,7 @@ class Repeated(Service):
             try:
                 await self._do()
             except* (QueueError, StoreUnavailable) as errors:
-                log.debug("%s has to wait: %s", self.name, errors.exceptions)
+                log.debug("%s postponed: %s", self.name, errors.exceptions)
             except* Exception:
-                log.exception("%s failed in a way it should not", self.name)
+                log.exception("unexpected error in %s", self.name)
             await asyncio.sleep(self._pause)

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from penstock import runtime
 from penstock.adapters.private_files import open_private
+from penstock.adapters.sql.dialect import for_sqlite, load
 from penstock.adapters.sqlite.direct_handover import WaitingClaim, hand_over
 from penstock.errors import PenstockError, QueueError, QueueUnavailable, QueueUnusable
 from penstock.ports.queue import Topic
@@ -44,9 +45,22 @@ look needs the interpreter, for which a thread may wait as long."""
 
 
 @cache
-def sql(name: str) -> str:
-    """The statement in `sql/<name>.sql`."""
-    return (files("penstock.adapters.sqlite") / "sql" / f"{name}.sql").read_text()
+def _named() -> dict[str, str]:
+    shared = load("sqlite", ("penstock.adapters.sql", "."))
+    own = load("sqlite", ("penstock.adapters.sqlite", "sql"))
+    assert not shared.keys() & own.keys()
+    return {name: for_sqlite(text) for name, text in shared.items()} | own
+
+
+@lru_cache(2000)
+def sql(name_or_text: str) -> str:
+    """A statement by its name, or a text in the words of shared statements."""
+    if not name_or_text.isidentifier():
+        return for_sqlite(name_or_text)
+    if name_or_text not in _named():
+        file = files("penstock.adapters.sqlite") / "sql" / f"{name_or_text}.sql"
+        return file.read_text()
+    return _named()[name_or_text]
 
 
 class Transaction:

@@ -72,7 +72,7 @@ class PresidioNames:
                 continue
             run = current.get()
             if run is not None and run.left() <= 0:
-                raise JobTimeout("its time was up before all of it was searched for names")
+                raise JobTimeout("the time limit was reached before all names were found")
             for span in self._find(_GLUE.sub(" ", text[start:end])):
                 yield PiiSpan(start + span.start, start + span.end, span.kind)
 
