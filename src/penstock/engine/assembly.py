@@ -22,6 +22,7 @@ from penstock.engine.parking import Parking
 from penstock.engine.permits import PermitBroker
 from penstock.engine.prober import Prober
 from penstock.engine.queue_health import QueueHealth
+from penstock.engine.room import Room
 from penstock.engine.running import Running
 from penstock.engine.service import Repeated, Service
 from penstock.engine.settler import Settler
@@ -88,7 +89,7 @@ def assemble(
     status = EngineStatus(claims, running, health, lag, loop_watch, ticking)
     membership = Membership(
         queue,
-        list(handlers),
+        sorted(handlers),
         max_workers,
         settings,
         events,
@@ -104,6 +105,7 @@ def assemble(
     client = HttpClient(parse_allow(settings.fetch_allow), settings.contact, settings.trace_hosts)
     loop = asyncio.get_running_loop()
     services = Services(settler, running, enqueuer, permits, client, parking, loop, state)
+    room = Room(settings, handlers, claims, running, queue.now)
     dispatcher = Dispatcher(
         queue,
         settings,
@@ -115,6 +117,7 @@ def assemble(
         membership,
         permits,
         health,
+        room,
     )
     parts = WorkerParts(
         handlers, claims, running, membership, endings, watchdog, loop_watch, services
