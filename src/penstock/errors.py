@@ -336,6 +336,11 @@ class Unavailable(Answered, PenstockError):
     status: int | None = None
     """The HTTP status, if there was an answer."""
 
+    def __init__(self, *args: object, lane: str | None = None, address: str | None = None) -> None:
+        super().__init__(*args)
+        self.lane = lane
+        self.address = address
+
 
 class RateLimited(Unavailable):
     """Raise when a dependency answers 429: the whole lane pauses for `retry_after` seconds."""
@@ -343,8 +348,14 @@ class RateLimited(Unavailable):
     resets_after: float | None = None
     """In how many seconds the provider's count starts anew, if it said so."""
 
-    def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
-        super().__init__(message, retry_after)
+    def __init__(
+        self,
+        message: str = "rate limited",
+        retry_after: float | None = None,
+        *,
+        lane: str | None = None,
+    ) -> None:
+        super().__init__(message, retry_after, lane=lane)
         self.message = message
         self.retry_after = retry_after
 
@@ -496,6 +507,10 @@ class AuthenticationError(Answered, PermanentError):
     status: int | None = None
     """The HTTP status, if there was an answer."""
     lane: str | None = None
+
+    def __init__(self, *args: object, lane: str | None = None) -> None:
+        super().__init__(*args)
+        self.lane = lane
 
 
 class HttpError(Answered, PermanentError):

@@ -134,8 +134,7 @@ class PermitBroker:
                 report = self._learn(error, lane)
                 raise
             except (ConnectionError, TimeoutError) as error:
-                problem = Unavailable(f"{type(error).__name__}: {error}")
-                problem.lane = lane
+                problem = Unavailable(f"{type(error).__name__}: {error}", lane=lane)
                 report = self._learn(problem, lane)
                 raise problem from error
             except Exception as error:

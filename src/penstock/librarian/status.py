@@ -93,15 +93,13 @@ def behind(error: grpc.aio.AioRpcError, now: float) -> PenstockError | None:
         case pb.Trouble.LANE_BUSY:
             return LaneBusy(trouble.lane, now + (seconds or 0.0), trouble.why)
         case pb.Trouble.RATE_LIMITED:
-            found: Unavailable | AuthenticationError = RateLimited(trouble.why, seconds)
+            return RateLimited(trouble.why, seconds, lane=trouble.lane)
         case pb.Trouble.UNAVAILABLE:
-            found = Unavailable(trouble.why)
+            return Unavailable(trouble.why, lane=trouble.lane)
         case pb.Trouble.REFUSED:
-            found = AuthenticationError(trouble.why)
+            return AuthenticationError(trouble.why, lane=trouble.lane)
         case _:  # of a newer version
             return None
-    found.lane = trouble.lane
-    return found
 
 
 def own(error: grpc.aio.AioRpcError, address: str) -> PenstockError:
@@ -112,17 +110,15 @@ def own(error: grpc.aio.AioRpcError, address: str) -> PenstockError:
         case grpc.StatusCode.INVALID_ARGUMENT:
             return ValidationError(where)
         case grpc.StatusCode.UNAUTHENTICATED:
-            return AuthenticationError(f"{where}; check the token")
+            return AuthenticationError(f"{where}; check the token", lane=LANE)
         case grpc.StatusCode.RESOURCE_EXHAUSTED if trouble is not None:
-            return RateLimited(where, trouble.seconds)
+            return RateLimited(where, trouble.seconds, lane=LANE)
         case _:
             return lost(where, address)
 
 
 def lost(message: str, address: str) -> Unavailable:
-    found = Unavailable(message)
-    found.lane, found.address = LANE, address
-    return found
+    return Unavailable(message, lane=LANE, address=address)
 
 
 def _trouble(error: grpc.aio.AioRpcError) -> pb.Trouble | None:

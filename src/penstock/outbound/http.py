@@ -365,12 +365,10 @@ class JobHttp:
     def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
-        problem = Unavailable(f"{place}: {type(error).__name__}: {error}".rstrip(": "))
-        problem.lane = lane
-        if self._probed:
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-            problem.address = f"{parts.hostname}:{port}"
-        return problem
+        said = f"{place}: {type(error).__name__}: {error}".rstrip(": ")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        address = f"{parts.hostname}:{port}" if self._probed else None
+        return Unavailable(said, lane=lane, address=address)
 
 
 def _hush() -> None:
