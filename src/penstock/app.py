@@ -1,4 +1,4 @@
-"""Penstock: what a user of the library holds in hand."""
+"""The public API of the library: `Penstock`."""
 
 from __future__ import annotations
 

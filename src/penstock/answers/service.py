@@ -1,4 +1,4 @@
-"""`app.answers`: questions in, and out again as answers that say where they have it from."""
+"""`app.answers`: answers questions from documents, with citations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`app.documents`: documents in, and out again as what they say."""
+"""`app.documents`: adds, searches and deletes documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends runs that pass their deadline, with one timer for all of them."""
+"""Interrupts runs that exceed their deadline, with one timer for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`app.research`: questions in, and out again as what others have published about them."""
+"""`app.research`: research tasks and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools, by subject, and what a model is told of them together."""
+"""The tools, by subject, and the instructions for models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools to see why something does not go on, and to have it tried again."""
+"""Tools for operators: why jobs wait, what failed, retry."""
 
 from __future__ import annotations
 

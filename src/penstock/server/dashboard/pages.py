@@ -1,4 +1,4 @@
-"""Templates become pages: with the headers that keep a browser from doing anything else with them.
+"""Renders templates to pages, with restrictive security headers.
 
 Jinja2 is imported with the first page, so that a server that shows none starts as quickly.
 """

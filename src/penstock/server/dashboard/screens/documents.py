@@ -1,4 +1,4 @@
-"""Documents: what there is and how far it is, and how more of them come in."""
+"""Documents: list, filters, upload."""
 
 from __future__ import annotations
 
