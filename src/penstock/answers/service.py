@@ -12,7 +12,7 @@ from penstock.answers.jobs import CLOCK, PLAN, SEARCH, WRITE, log_of
 from penstock.answers.phases import MAX_SECONDS
 from penstock.answers.reconcile import AnswerReconciler
 from penstock.answers.views import AnswerSnapshots, AnswerView
-from penstock.engine.orchestrator import Chore
+from penstock.engine.assembly import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import AnswerNotFound, TaskNotFound, ValidationError, WaitTimeout
 from penstock.model.answer import Answer, AnswerState, Phase, Sources

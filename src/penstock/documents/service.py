@@ -31,8 +31,8 @@ from penstock.documents.pipeline import IngestDeps
 from penstock.documents.purge import Purge
 from penstock.documents.reconcile import DocumentReconciler
 from penstock.documents.reembed import Reembedding
+from penstock.engine.assembly import Chore
 from penstock.engine.context import JobContext
-from penstock.engine.orchestrator import Chore
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import (
     BlobMissing,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.engine.context import current
+from penstock.engine.run import current
 from penstock.model.redact import hidden
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Exchange, Lease, Outcome, Settlement
 from penstock.text.error_text import in_words
@@ -32,12 +32,8 @@ def of_lease(lease: Lease) -> dict[str, Any]:
 
 def of_running_job() -> dict[str, Any]:
     """Of the job whose handler makes the entry; empty elsewhere."""
-    context = current.get()
-    if context is None:
-        return {}
-    job = context.job
-    about = {"job": job.id, "kind": job.kind, "attempt": context.attempt}
-    return {**about, "log": job.log, "tenant": job.tenant, "lane": job.lane}
+    run = current.get()
+    return {} if run is None else of_lease(run.lease)
 
 
 def tell(

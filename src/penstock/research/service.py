@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from penstock.documents.jobs import Enqueue
-from penstock.engine.orchestrator import Chore
+from penstock.engine.assembly import Chore
 from penstock.errors import TaskNotFound, TaskStopped, ValidationError
 from penstock.model.ids import new_ids
 from penstock.model.job import JobState, Priority, PriorityName

@@ -80,7 +80,7 @@ async def listening(
         chores = [
             asyncio.create_task(_purge(app), name="penstock-purge"),
             asyncio.create_task(api.state.history.keep(), name="penstock-history"),
-            asyncio.create_task(api.state.metrics.lag.watch(), name="penstock-lag"),
+            asyncio.create_task(api.state.metrics.lag.run(), name="penstock-lag"),
         ]
         try:
             yield HttpServing(f"http://{shown}:{port}", server, done)
