@@ -1,4 +1,4 @@
-"""Keeps the leases of a process alive, from a thread of its own.
+"""Renews the leases of a process, from a separate thread.
 
 A thread, because a handler may block the event loop for longer than a lease. It ends only
 after the last running job has been settled.

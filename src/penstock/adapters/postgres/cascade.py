@@ -1,4 +1,4 @@
-"""Children of cancelled jobs: which of them have still to be cancelled, too.
+"""Cancels the children of cancelled jobs, in batches.
 
 A cancel notes, in its own transaction, which of its jobs have attached children that are not
 finished. These are then cancelled a batch at a time, by whoever cancelled the parents or, later, by

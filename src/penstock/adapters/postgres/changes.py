@@ -1,4 +1,4 @@
-"""Writing to the logs, inside the transaction that changes the job."""
+"""Appends to the logs, in the transaction that changes the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Job filters as SQL conditions, and what people do to the jobs they select."""
+"""Job filters as SQL conditions, and bulk actions on the selected jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading jobs, with what they wait for."""
+"""Reads jobs, and what they are waiting for."""
 
 from __future__ import annotations
 

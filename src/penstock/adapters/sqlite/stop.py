@@ -1,4 +1,4 @@
-"""Logs that take no more jobs; and what is noted in a log beside its jobs."""
+"""Stops and reopens logs, and adds notes to them."""
 
 from __future__ import annotations
 
