@@ -53,7 +53,7 @@ SCREENS = (
     Screen("/jobs", "Jobs"),
     Screen("/lanes", "Lanes"),
     Screen("/dead-letters", "Dead letters"),
-    Screen("/documents", "AddedDocuments"),
+    Screen("/documents", "Documents"),
     Screen("/research", "Research"),
     Screen("/ask", "Ask"),
     Screen("/actions", "Actions", admin=True),
