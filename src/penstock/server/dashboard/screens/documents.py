@@ -97,7 +97,7 @@ async def _screen(
         request,
         "documents.html",
         200 if wrong is None else wrong.status,
-        title="AddedDocuments",
+        title="Documents",
         typed=fields,
         wrong=wrong,
         limits=limits,
