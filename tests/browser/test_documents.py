@@ -276,7 +276,7 @@ def test_filters_are_kept_in_the_address(board: Board, served: Served) -> None:
     look = board.look("/documents").live()
     look.find("[role=search] input[name=collection]").last.fill("attic")
     look.page.get_by_label("completed").check()
-    look.press("Show")
+    look.press("Apply")
     look.page.wait_for_url(re.compile("collection=attic.*state=completed"))
     look.page.reload()
     expect(look.find("#live tbody tr")).to_have_count(1)
@@ -375,7 +375,7 @@ def test_who_may_only_read_reads_and_changes_nothing(board: Board, served: Serve
     locked = board.host.serve("--no-workers", app="board:app", require_key=True)
     look = signed_in(board, locked, reader)
     look.open("/documents").live()
-    offered = ["Pause updates", "Search", "Show"]
+    offered = ["Pause updates", "Search", "Apply"]
     assert look.find("main button:visible").all_inner_texts() == offered
     look.open("/documents/kept").live().says("A text that is kept.", "#chunk-0")
     assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]

@@ -42,10 +42,10 @@ def test_filters_combine_and_are_kept_in_the_address(board: Board, served: Serve
     look.find("summary").get_by_text("More filters").click()
     look.page.get_by_label("Task").fill("trip")
     look.page.get_by_label("Priority").select_option("high")
-    look.press("Show")
+    look.press("Apply")
     shows(look, "fail", "add")
     look.page.get_by_label("completed").check()
-    look.press("Show")
+    look.press("Apply")
     shows(look, "add")
     assert "state=completed" in look.page.url
     look.page.reload()
@@ -256,7 +256,7 @@ def test_who_may_only_read_is_offered_nothing_and_refused(board: Board) -> None:
     locked = board.host.serve("--no-workers", require_key=True)
     look = board.look(None, served=locked).sign_in(reader)
     look.open("/jobs").live()
-    assert look.find("main button:visible").all_inner_texts() == ["Pause updates", "Show"]
+    assert look.find("main button:visible").all_inner_texts() == ["Pause updates", "Apply"]
     look.open(f"/jobs/{job_id}").live()
     assert look.find("main button:visible").all_inner_texts() == ["Pause updates"]
     look.says("read only", "body")
