@@ -95,7 +95,7 @@ async def with_names(reader: Reader, names: Names, wire: Wire) -> AsyncIterator[
         bench = pages.orchestrator._bench
         assert bench is not None
         client = bench.services.client
-        client._guarded = GuardedClient(GuardedNetwork(parse_allow(""), names, wire))
+        client._guarded = GuardedClient(GuardedNetwork(parse_allow([]), names, wire))
         yield pages
 
 

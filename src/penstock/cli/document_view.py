@@ -21,7 +21,7 @@ MENDED = "ingest it again once the file is mended, or converted to another forma
 UNREADABLE = {
     "encrypted": "save it without a password and ingest it again",
     "empty": "ingest it again once there is something in it",
-    "scanned": "set `scans: ocr`, or `model`, then ingest it again with --retry",
+    "scanned": "set `documents: {scans: ocr}`, or `model`, then ingest it again with --retry",
     "unknown": "convert it to a format that is read, such as PDF, and ingest it again",
     "oversized": "split it and ingest the parts",
     "bomb": "it unpacks to far too much: if you trust it, ingest what is in it by itself",

@@ -267,14 +267,14 @@ class Dispatcher:
                     stale=lease.ref in stale,
                     cancelled=lease.id in cancelled,
                     quotes=self._quotes(lease),
-                    names=self._settings.hidden,
+                    names=self._settings.logging.hidden_names,
                 )
 
     def _quotes(self, lease: Lease) -> bool:
         """Whether the log may say what the error says: those of our own jobs may quote a
         document."""
         handler = self._bench.handlers[lease.kind]
-        return self._settings.log_errors == "message" and not handler.built_in
+        return self._settings.logging.log_errors == "message" and not handler.built_in
 
     async def _cancelled(self, stale: Sequence[Settlement]) -> set[str]:
         """Which of these were refused because somebody has cancelled the job: that is no trouble,

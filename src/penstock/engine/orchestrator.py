@@ -35,7 +35,7 @@ from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import Worker
 from penstock.engine.worker_state import WorkerState
 from penstock.errors import ConfigError, PenstockError, QueueError, StoreUnavailable
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.model.tally import Tally
 from penstock.outbound.http import HttpClient
 from penstock.outbound.web_address import parse_allow
@@ -78,7 +78,7 @@ class JobOrchestrator:
         handlers: Mapping[str, Handler | Callable[..., Any]],
         max_workers: int | None = None,
         *,
-        settings: Settings | None = None,
+        settings: EngineConfig | None = None,
         enqueuer: Enqueuer | None = None,
         chores: Sequence[Chore] = (),
         works: bool = True,
@@ -86,7 +86,7 @@ class JobOrchestrator:
     ) -> None:
         """`lifespan` is entered before the first job and left after the last; what it yields is
         their `ctx.state`."""
-        settings = settings or getattr(handlers, "settings", None) or Settings()
+        settings = settings or getattr(handlers, "settings", None) or EngineConfig()
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
         self._settings = settings
@@ -178,9 +178,9 @@ class JobOrchestrator:
                     self._settings.poll_seconds,
                 ),
                 client=HttpClient(
-                    parse_allow(self._settings.fetch_allow),
-                    self._settings.contact,
-                    self._settings.trace_hosts,
+                    parse_allow(self._settings.outbound.fetch_allow),
+                    self._settings.outbound.contact,
+                    self._settings.outbound.trace_hosts,
                 ),
                 timed=lambda kind, stage, took: bench.tally.of(kind).stage(stage).note(took),
                 finished=lambda run, jobs: parking.finished(run, jobs),

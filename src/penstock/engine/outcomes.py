@@ -20,7 +20,7 @@ from penstock.errors import (
 )
 from penstock.lanes.reports import report_of
 from penstock.model.job import RELEASE_LIMIT
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Outcome, Settlement
 from penstock.text.normalize import storable
 
@@ -30,7 +30,7 @@ STUCK_RELEASE_SECONDS = 2.0
 
 
 def interrupted(
-    run: Run, handler: Handler, settings: Settings, *, stuck: bool
+    run: Run, handler: Handler, settings: EngineConfig, *, stuck: bool
 ) -> Settlement | None:
     """The end of a run that was cut short; None when it no longer has a lease to end."""
     match run.interrupted:
@@ -48,7 +48,7 @@ def interrupted(
 
 
 def failed(
-    run: Run, error: BaseException, handler: Handler, settings: Settings, *, stuck: bool = False
+    run: Run, error: BaseException, handler: Handler, settings: EngineConfig, *, stuck: bool = False
 ) -> Settlement:
     """What becomes of a job whose run ended with `error`."""
     lease, now = run.lease, run.member.now()

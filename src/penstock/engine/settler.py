@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from penstock.engine.run import Interrupt, Run
 from penstock.model.job_log import LOG_LIMIT
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.lanes import Returned
 from penstock.ports.queue import Progress, Ref, Settlement
 
@@ -28,7 +28,7 @@ class Load(NamedTuple):
 class Settler:
     """Gathers settlements, progress and permits for the dispatcher's next trip."""
 
-    def __init__(self, settings: Settings, wake: Callable[[], None]) -> None:
+    def __init__(self, settings: EngineConfig, wake: Callable[[], None]) -> None:
         self._settings = settings
         self._wake = wake
         self._settlements: list[tuple[Settlement, Run | None]] = []

@@ -11,7 +11,7 @@ from penstock.engine.internal_queue import InternalQueue
 from penstock.engine.run import Run
 from penstock.engine.settler import Settler
 from penstock.engine.watchdog import Watchdog
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.model.tally import Tally
 from penstock.ports.queue import Lease, Member, Outcome, Ref, Settlement
 
@@ -29,7 +29,7 @@ class WorkerState:
     """The state between dispatcher and workers. Everything about a job is filed under its
     lease's ref: after a lapse the same job can be here twice, under two leases."""
 
-    settings: Settings
+    settings: EngineConfig
     handlers: Handlers
     internal_queue: InternalQueue
     settler: Settler
