@@ -60,7 +60,7 @@ All times are in seconds.
 
 Two sections are mappings by names of your own, and also arguments of `Penstock`: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#tenants-and-urgent-work)).
+([guide](guide-lanes.md#fairness-and-priorities)).
 {sections}"""
 
 _SERVER = ", ".join(f"`{key}`" for key, path in PLAIN.items() if path[0] == "server")
@@ -76,7 +76,7 @@ SECTION_NOTES = {
     "used is in the [guide](guide-server.md).",
     "embedder": "How it is used is in the [guide](guide-documents.md#settings).",
     "names": "Without this section names are not masked. More in the "
-    "[guide](guide-documents.md#names).",
+    "[guide](guide-documents.md#masking-of-names).",
     "llm": "In the environment `PENSTOCK_LLM_BASE_URL` and the like, which win; of a role "
     "`PENSTOCK_LLM_PLAN_MODEL` and the like. How models are used is in the "
     "[guide](guide-models.md).",
@@ -84,7 +84,7 @@ SECTION_NOTES = {
     "Where `plan` or `search` has none, that of `answer` is used.",
     "providers": f"By the name of a provider: {', '.join(f'`{name}`' for name in ADDRESSES)}.",
     "browser": "What it is for, and an example, is in the "
-    "[guide](guide-providers.md#result-pages-in-a-browser).",
+    "[guide](guide-providers.md#search-engines-in-a-browser).",
     "browser.engines": "By a name of yours: engine `x` is the provider `browser.x`, in the lane "
     "`browser.x`.",
     "librarian": "`penstock librarian --host` and `--port` win over it. How it is used is in the "

@@ -95,7 +95,7 @@ class Job:
     priority: Priority = Priority.MEDIUM
     lane: str | None = None
     key: str | None = None
-    task: str | None = None
+    log: str | None = None
     parent_id: str | None = None
     enqueued_at: float = 0.0
     run_at: float = 0.0
@@ -117,7 +117,7 @@ class Job:
     history: list[Record] = field(default_factory=list)
     """A record per run that did not complete, and per redrive: attempt, outcome (retry, failed,
     lost, released, handed back, redriven), started_at, finished_at, process, error, traceback."""
-    logs: list[Record] = field(default_factory=list)
+    lines: list[Record] = field(default_factory=list)
     """What its handler has logged with `ctx.log`, the last 64 KiB: at, attempt, level, message."""
     waiting_for: str | None = None
     """For a queued job: what it waits for, in words."""
@@ -132,7 +132,7 @@ class Job:
             "priority": self.priority.name.lower(),
             "lane": self.lane,
             "key": self.key,
-            "task": self.task,
+            "log": self.log,
             "parent_id": self.parent_id,
             "payload": self.payload,
             "enqueued_at": self.enqueued_at,
@@ -149,6 +149,6 @@ class Job:
             "result": self.result,
             "error": self.error,
             "history": self.history,
-            "logs": self.logs,
+            "lines": self.lines,
             "waiting_for": self.waiting_for,
         }

@@ -50,7 +50,7 @@ class NewJobBody(RequestBody):
         None, gt=0, le=30 * 86400, description="Seconds a run may take; null: as its kind has it."
     )
     max_retries: int | None = Field(None, ge=0, le=1000, description="Null: as its kind has it.")
-    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+    log: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
         None, description="The log that its changes go to."
     )
 
@@ -90,7 +90,7 @@ class JobSelector(RequestBody):
     ids: list[Plain] | None = Field(None, max_length=10_000)
     kind: Plain | None = None
     error_type: Plain | None = None
-    task: Plain | None = None
+    log: Plain | None = None
     parent: Plain | None = None
     lane: Plain | None = None
     priority: PriorityName | None = None
@@ -107,7 +107,7 @@ class JobOut(BaseModel):
     priority: PriorityName
     lane: str | None
     key: str | None
-    task: str | None
+    log: str | None
     parent_id: str | None
     payload: dict[str, Any]
     enqueued_at: float
@@ -127,7 +127,7 @@ class JobOut(BaseModel):
         "retryable, place, its cause or context, the members of a group. Null while it runs."
     )
     history: list[dict[str, Any]]
-    logs: list[dict[str, Any]] = Field(
+    lines: list[dict[str, Any]] = Field(
         description="What its handler logged, the last 64 KiB: at, attempt, level, message."
     )
     waiting_for: str | None = Field(description="Why a queued job is not running; null at first.")

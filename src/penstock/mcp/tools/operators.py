@@ -37,7 +37,7 @@ class DeadLetter(BaseModel):
     id: str = Field(description="Give it to `redrive`.")
     kind: str
     lane: str | None = Field(description="The outside service it needs.")
-    task: str | None = Field(description="What it was done for.")
+    log: str | None = Field(description="The log it reports to: what it was done for.")
     attempts: int
     failed_at: float | None = Field(description="Seconds since 1970.")
     error_type: str
@@ -69,8 +69,8 @@ class RedriveResult(ToolResult):
 class Lane(BaseModel):
     name: str
     parent: str | None = Field(description="Its limits hold too.")
-    waiting: int = Field(description="Jobs that wait in it.")
-    in_flight: int = Field(description="Requests under way.")
+    waiting: int = Field(description="Waiting jobs.")
+    in_flight: int = Field(description="Requests in flight.")
     max_parallel: int
     spacing: float = Field(description="Seconds from one request to the next.")
     breaker: Literal["closed", "suspect", "open"] = Field(
@@ -137,7 +137,7 @@ def _dead_letter(job: Job) -> DeadLetter:
         id=job.id,
         kind=job.kind,
         lane=job.lane,
-        task=job.task,
+        log=job.log,
         attempts=job.attempts,
         failed_at=job.finished_at,
         error_type=str(error.get("type", "")),
