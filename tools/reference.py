@@ -202,7 +202,7 @@ def _section(name: str, kind: Any) -> str:
     return f"\n## {name}\n\n{words}\n\n{table}\n{text}"
 
 
-def _rows(of: type, names: Collection[str]) -> list[str]:
+def _rows(of: Any, names: Collection[str]) -> list[str]:
     meanings = _meanings(of)
     return [f"| `{name}` | {_shown(keys(of)[name].default)} | {meanings[name]} |" for name in names]
 
