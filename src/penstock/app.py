@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
@@ -31,7 +32,6 @@ from penstock.lanes.registry import LaneRegistry
 from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
-from penstock.model.settings import Settings
 from penstock.ports.access import AccessStore
 from penstock.ports.queue import FeedEntry, JobFilter, Stopped, Topic
 from penstock.wiring.operations import Operations
@@ -73,16 +73,17 @@ class Penstock(Operations):
         **settings: Any,
     ) -> None:
         arguments = {"queue": queue, "max_workers": max_workers, **settings}
-        self.config = config.load(arguments, file=config_file, lanes=lanes)
+        loaded = config.load(arguments, file=config_file, lanes=lanes)
+        weights = {**loaded.tenant_weights, **(tenant_weights or {})}
+        self.config = replace(loaded, tenant_weights=weights)
         self.lanes = LaneRegistry({**self.config.lanes, **(lanes or {})})
-        weights = {**self.config.tenant_weights, **(tenant_weights or {})}
-        self.queue = choose_queue(self.config.queue, self.settings, self.lanes, weights)
-        self.handlers = Handlers(settings=self.settings)
+        self.queue = choose_queue(self.config.queue, self.config.engine, self.lanes, weights)
+        self.handlers = Handlers(settings=self.config.engine)
         self._enqueuer = Enqueuer(self.queue, self.handlers)
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
-        self.feeds = Feeds(self.queue, self.settings)
-        self._visitors = RequestScopes(self.queue, self.settings)
+        self.feeds = Feeds(self.queue, self.config.engine)
+        self._visitors = RequestScopes(self.queue, self.config.engine)
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
@@ -118,10 +119,6 @@ class Penstock(Operations):
     def access(self) -> AccessStore:
         """The API keys of the server, and what it has answered. Ask before the app is opened."""
         return self._parts.access
-
-    @property
-    def settings(self) -> Settings:
-        return self.config.settings
 
     @overload
     def job(self, kind: Function, /) -> Function: ...
@@ -188,12 +185,13 @@ class Penstock(Operations):
 
         def register(function: Function) -> Function:
             name = getattr(function, "__name__", "") if kind is None else kind
+            usual = self.config.engine
             self.handlers.add(
                 Handler.of(
                     name,
                     function,
-                    timeout=self.settings.job_timeout if timeout is None else timeout,
-                    max_retries=self.settings.max_retries if max_retries is None else max_retries,
+                    timeout=usual.job_timeout if timeout is None else timeout,
+                    max_retries=usual.max_retries if max_retries is None else max_retries,
                     backoff=backoff,
                     permanent=permanent,
                     lane=lane,
@@ -435,7 +433,7 @@ class Penstock(Operations):
         try:
             async with asyncio.timeout(timeout):
                 while await self.queue.work_left(list(self.handlers) or None):
-                    await listener.wait(self.settings.poll_seconds)
+                    await listener.wait(self.config.engine.poll_seconds)
                     await asyncio.sleep(DRAIN_PAUSE)
         except TimeoutError:
             raise WaitTimeout(f"work remained after {timeout:g} s") from None
@@ -449,11 +447,11 @@ class Penstock(Operations):
         none with `works=False`, see `JobOrchestrator`."""
         handlers = self.handlers if kinds is None else self.handlers.matching(kinds)
         if not works:
-            handlers = Handlers(settings=self.settings)
+            handlers = Handlers(settings=self.config.engine)
         orchestrator = JobOrchestrator(
             self.queue,
             handlers,
-            settings=self.settings,
+            settings=self.config.engine,
             enqueuer=self._enqueuer,
             chores=self._parts.chores(handlers),
             works=works,

@@ -77,6 +77,11 @@ class PenstockError(Exception):
 class ConfigError(PenstockError):
     """A setting is missing or wrong; the message names it and says what to do."""
 
+    def __init__(self, message: str = "", *, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
+        """Which one, where it is known: `max_workers`, `llm.models.plan`."""
+
 
 class LifespanError(PenstockError):
     """The app's lifespan raised before it yielded. Its error is the cause; no job was run."""

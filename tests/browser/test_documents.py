@@ -55,7 +55,7 @@ def served(board: Board, site: CountingServer) -> Served:
     hosts = {**LANE, "min_interval_seconds": 0.0}
     board.host.others |= {
         "lanes": {"embedder": {**LANE, "timeout_seconds": 2 * PATIENCE}, "host:*": hosts},
-        "fetch": {"allow": [f"127.0.0.1:{site.port}"]},
+        "fetch_allow": [f"127.0.0.1:{site.port}"],
         "chunk_tokens": 50,
         "chunk_overlap": 12,
         "document_bytes": 200_000,

@@ -34,5 +34,7 @@ def _text(value: object) -> str:
             return "true" if value else "false"
         case float():
             return f"{value:g}" if value < 1e6 else f"{value:.0f}"
+        case tuple():
+            return printable(", ".join(value))
         case _:
             return printable(str(value))

@@ -28,8 +28,8 @@ async def look_at_queue(case: Case) -> list[Diagnosis]:
 
 
 async def look_at_store(case: Case) -> list[Diagnosis]:
-    if case.store is None and case.config.settings.store:
-        found = f"`store` is {hide_secrets(case.config.settings.store)}, which is not a store URL"
+    if case.store is None and case.config.store:
+        found = f"`store` is {hide_secrets(case.config.store)}, which is not a store URL"
         return [broken("store", found, "set it to sqlite:///documents.db or postgresql://...")]
     if case.store is None:
         return [

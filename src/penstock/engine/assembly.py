@@ -32,7 +32,7 @@ from penstock.engine.waiters import JobWaiters
 from penstock.engine.watchdog import Watchdog
 from penstock.engine.worker import WorkerParts, Workers
 from penstock.lanes.reports import LaneReports
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.outbound.http import HttpClient
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.queue import JobQueue
@@ -68,7 +68,7 @@ class Engine:
 def assemble(
     queue: JobQueue,
     handlers: Handlers,
-    settings: Settings,
+    settings: EngineConfig,
     enqueuer: Enqueuer,
     chores: Sequence[Chore],
     max_workers: int,
@@ -102,7 +102,8 @@ def assemble(
     permits = PermitBroker(membership, settler, reports, queue.lane_config, settings.poll_seconds)
     waiters = JobWaiters(queue)
     parking = Parking(claims, running, watchdog, waiters)
-    client = HttpClient(parse_allow(settings.fetch_allow), settings.contact, settings.trace_hosts)
+    out = settings.outbound
+    client = HttpClient(parse_allow(out.fetch_allow), out.contact, out.trace_hosts)
     loop = asyncio.get_running_loop()
     services = Services(settler, running, enqueuer, permits, client, parking, loop, state)
     room = Room(settings, handlers, claims, running, queue.now)

@@ -27,7 +27,7 @@ from penstock.engine.service import Service
 from penstock.engine.settler import Load, Settler
 from penstock.errors import QueueError
 from penstock.model.job import JobState
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import NO_LANE, Exchange, JobQueue, Lease, Settlement, Want
 
 GATHER_SECONDS = 0.005
@@ -41,7 +41,7 @@ class Dispatcher(Service):
     name = "dispatcher"
 
     queue: JobQueue
-    settings: Settings
+    settings: EngineConfig
     handlers: Handlers
     events: EngineEvents
     settler: Settler
@@ -157,14 +157,14 @@ class Dispatcher(Service):
                     stale=lease.ref in stale,
                     cancelled=lease.id in cancelled,
                     quotes=self._quotes(lease),
-                    names=self.settings.hidden,
+                    names=self.settings.logging.hidden_names,
                 )
 
     def _quotes(self, lease: Lease) -> bool:
         """Whether the log may say what the error says: those of our own jobs may quote a
         document."""
         handler = self.handlers[lease.kind]
-        return self.settings.log_errors == "message" and not handler.built_in
+        return self.settings.logging.log_errors == "message" and not handler.built_in
 
     async def _cancelled(self, stale: Sequence[Settlement]) -> set[str]:
         """Which of these were refused because somebody has cancelled the job: that is no trouble,

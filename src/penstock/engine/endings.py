@@ -12,7 +12,7 @@ from penstock.engine.run import Run
 from penstock.engine.running import Running
 from penstock.engine.settler import Settler
 from penstock.lanes.reports import LaneReports
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.lanes import News, Report, Returned
 from penstock.ports.queue import Outcome, Settlement
 
@@ -27,7 +27,7 @@ class Endings:
     settler: Settler
     reports: LaneReports
     handlers: Handlers
-    settings: Settings
+    settings: EngineConfig
 
     def failed(self, run: Run, error: BaseException) -> Settlement:
         handler = self.handlers[run.lease.kind]

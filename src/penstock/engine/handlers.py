@@ -15,7 +15,7 @@ from penstock.engine.retry import Backoff, OwnBackoff, backoff_of
 from penstock.engine.schedule import Periodic
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import NO_LANE
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
@@ -141,7 +141,7 @@ class Handlers(Mapping[str, Handler]):
     def __init__(
         self,
         handlers: Mapping[str, Handler | Callable[..., Any]] | None = None,
-        settings: Settings | None = None,
+        settings: EngineConfig | None = None,
     ) -> None:
         self.settings = settings
         """What an orchestrator made for these handlers goes by, unless told otherwise."""

@@ -19,7 +19,7 @@ from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
 from penstock.engine.watchdog import Watchdog
 from penstock.errors import QueueError
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.model.tally import Tally
 from penstock.ports.queue import JobQueue, Member
 
@@ -36,7 +36,7 @@ class Membership(Service):
     queue: JobQueue
     kinds: Sequence[str]
     max_workers: int
-    settings: Settings
+    settings: EngineConfig
     events: EngineEvents
     settler: Settler
     claims: Claims

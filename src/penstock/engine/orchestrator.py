@@ -21,7 +21,7 @@ from penstock.engine.status import NOT_RUNNING
 from penstock.engine.watchdog import CANCEL_SECONDS
 from penstock.engine.worker import Worker
 from penstock.errors import ConfigError, PenstockError, QueueError
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 log = logging.getLogger("penstock")
@@ -48,7 +48,7 @@ class JobOrchestrator:
         handlers: Mapping[str, Handler | Callable[..., Any]],
         max_workers: int | None = None,
         *,
-        settings: Settings | None = None,
+        settings: EngineConfig | None = None,
         enqueuer: Enqueuer | None = None,
         chores: Sequence[Chore] = (),
         works: bool = True,
@@ -56,7 +56,7 @@ class JobOrchestrator:
     ) -> None:
         """`lifespan` is entered before the first job and left after the last; what it yields is
         their `ctx.state`."""
-        settings = settings or getattr(handlers, "settings", None) or Settings()
+        settings = settings or getattr(handlers, "settings", None) or EngineConfig()
         if max_workers is not None:
             settings = replace(settings, max_workers=max_workers)
         self._settings = settings

@@ -20,7 +20,7 @@ from penstock.errors import (
 )
 from penstock.lanes.reports import LaneReports
 from penstock.model.job import RELEASE_LIMIT
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Outcome, Settlement
 from penstock.text.normalize import storable
 
@@ -30,7 +30,7 @@ STUCK_RELEASE_SECONDS = 2.0
 
 
 def interrupted(
-    run: Run, handler: Handler, settings: Settings, reports: LaneReports, *, stuck: bool
+    run: Run, handler: Handler, settings: EngineConfig, reports: LaneReports, *, stuck: bool
 ) -> Settlement | None:
     """The end of a run that was cut short; None when it no longer has a lease to end."""
     match run.interrupted:
@@ -52,7 +52,7 @@ def failed(
     run: Run,
     error: BaseException,
     handler: Handler,
-    settings: Settings,
+    settings: EngineConfig,
     reports: LaneReports,
     *,
     stuck: bool = False,

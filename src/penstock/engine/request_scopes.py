@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager
 
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.request_scope import RequestScope
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 
 class RequestScopes:
     """Lets code that runs in no job make requests under the limits of lanes."""
 
-    def __init__(self, queue: JobQueue, settings: Settings) -> None:
+    def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
         self._queue = queue
         self._settings = settings
         self._known: weakref.WeakSet[JobOrchestrator] = weakref.WeakSet()

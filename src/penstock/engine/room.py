@@ -10,7 +10,7 @@ from penstock.engine.claims import Claims
 from penstock.engine.handlers import Handlers
 from penstock.engine.running import Running
 from penstock.model.job import Priority
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Exchange, KindDefaults, Lease, Want
 
 PREFETCH_HORIZON = 0.1
@@ -24,7 +24,7 @@ class Room:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: EngineConfig,
         handlers: Handlers,
         claims: Claims,
         running: Running,

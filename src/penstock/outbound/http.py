@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
@@ -90,11 +90,9 @@ class HttpClient:
     """The connection pools of a process: one for what its own code names, and a guarded one."""
 
     def __init__(
-        self, allow: Allow = frozenset(), contact: str = "", trace_hosts: str = ""
+        self, allow: Allow = frozenset(), contact: str = "", trace_hosts: Iterable[str] = ()
     ) -> None:
-        self.trace_hosts = frozenset(
-            host.strip().lower() for host in trace_hosts.split(",") if host.strip()
-        )
+        self.trace_hosts = frozenset(host.lower() for host in trace_hosts)
         """Who is told which trace a request belongs to: services of one's own."""
         self.allow = allow
         """What the guarded one may reach besides the open internet."""

@@ -87,7 +87,7 @@ async def _screen(
     wrong: Problem | None,
 ) -> Response:
     state = request.app.state
-    settings = state.penstock.settings
+    settings = state.penstock.config.documents
     limits = {
         "bytes": settings.document_bytes,
         "files": state.config.upload_files,
