@@ -27,6 +27,7 @@ from penstock.engine.service import Service
 from penstock.engine.settler import Load, Settler
 from penstock.errors import QueueError
 from penstock.model.job import JobState
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import NO_LANE, Exchange, JobQueue, Lease, Settlement, Want
 
 GATHER_SECONDS = 0.005

@@ -19,6 +19,7 @@ from penstock.engine.settler import Settler
 from penstock.engine.status import EngineStatus
 from penstock.engine.watchdog import Watchdog
 from penstock.errors import QueueError
+from penstock.model.settings import EngineConfig
 from penstock.model.tally import Tally
 from penstock.ports.queue import JobQueue, Member
 

@@ -20,6 +20,7 @@ from penstock.errors import (
 )
 from penstock.lanes.reports import LaneReports
 from penstock.model.job import RELEASE_LIMIT
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Outcome, Settlement
 from penstock.text.normalize import storable
 
