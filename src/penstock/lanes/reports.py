@@ -41,7 +41,7 @@ def report_of(error: BaseException) -> Report | None:
 
 
 class LaneReports:
-    """What lanes have learnt of errors. The error that ended a request may end its job as well, or
+    """Remembers what lanes have learnt of errors. The error that ended a request may end its job as well, or
     several that shared the request: no lane is to learn of it twice."""
 
     def __init__(self) -> None:
