@@ -1,4 +1,4 @@
-"""The state of the connection to the queue: whether it can be reached, and how long it takes."""
+"""Tracks whether the queue is reachable, and how long exchanges with it take."""
 
 from __future__ import annotations
 

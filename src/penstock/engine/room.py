@@ -1,4 +1,4 @@
-"""Decides how many jobs of which kinds a process claims: as many as it has room for."""
+"""Computes how many jobs a process has room for, and so how many it claims."""
 
 from __future__ import annotations
 
