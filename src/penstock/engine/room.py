@@ -20,7 +20,7 @@ WORTHWHILE = 100
 
 
 class Room:
-    """What fits beside the jobs in `claims` and `running`, and what earlier claims have left."""
+    """The room that the jobs in `claims` and `running` leave for others."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Room:
         """Kinds that are not claimed at the moment, because too many of their jobs wait here."""
 
     def want(self) -> Want:
-        """What to ask for now."""
+        """The claim to make now."""
         claims, waiting = self._claims, self._claims.internal_queue.qsize()
         ordinary, room = self._ordinary_room(), self._lane_room()
         kinds, most = self._kinds_and_room()
@@ -99,7 +99,7 @@ class Room:
             self._omitted = self._bounds.keys() - want.kinds.keys()
 
     def learn(self, want: Want, exchange: Exchange) -> None:
-        """What came of asking."""
+        """Learn from the result of a claim."""
         # A trip that asked for nothing in lanes has not learnt when they are to be looked at.
         soon = (exchange.next_at, None if want.lanes else self.next_at)
         self.next_at = min((at for at in soon if at is not None), default=None)

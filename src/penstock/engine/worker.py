@@ -29,7 +29,7 @@ from penstock.telemetry import tracing
 
 @dataclass(slots=True, frozen=True)
 class WorkerParts:
-    """What each worker works with."""
+    """The parts of the engine that each worker uses."""
 
     handlers: Handlers
     claims: Claims

@@ -41,8 +41,8 @@ def report_of(error: BaseException) -> Report | None:
 
 
 class LaneReports:
-    """What lanes have learnt of errors. The error that ended a request may end its job as well, or
-    several that shared the request: no lane is to learn of it twice."""
+    """Remembers what lanes have learnt of errors. The error that ended a request may end its job
+    as well, or several jobs that shared the request: no lane is to learn of it twice."""
 
     def __init__(self) -> None:
         self._learnt: deque[tuple[weakref.ref[BaseException], Report | None]]

@@ -34,7 +34,7 @@ class Report(NamedTuple):
 
 
 class ErrorReports(Protocol):
-    """What lanes have learnt of errors; see `penstock.lanes.reports.LaneReports`."""
+    """The reports by which lanes have learnt of errors: `penstock.lanes.reports.LaneReports`."""
 
     def note(self, error: BaseException, report: Report | None) -> None: ...
 
