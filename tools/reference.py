@@ -11,24 +11,20 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import typer
 
 from penstock.cli import cli, main
-from penstock.config import DEFAULT_FILE, DEFAULT_QUEUE
-from penstock.model import settings
-from penstock.model.browser import BrowserConfig, EngineConfig
-from penstock.model.intake import KafkaConfig
+from penstock.config import DEFAULT_FILE, Config
+from penstock.config.setting_names import PLAIN, TOP
 from penstock.model.lane import BUILT_IN, LEAST_TOLERANCE, PROFILES, SPARE, LaneConfig
-from penstock.model.librarian import LibrarianConfig
-from penstock.model.llm import LlmConfig, ModelConfig
-from penstock.model.providers import ADDRESSES, ProviderConfig
-from penstock.model.server import ServerConfig
+from penstock.model.providers import ADDRESSES
+from penstock.model.section import keys, types
 from tools.reference_api import api_page, metrics_page
 from tools.reference_mcp import mcp_page
 from tools.reference_tree import architecture_page
@@ -38,99 +34,64 @@ DOCS = Path(__file__).parents[1] / "docs"
 SETTINGS = """\
 # Settings
 
-<!-- Written by `python -m tools.reference` from src/penstock/model/settings.py. -->
+<!-- Written by `python -m tools.reference` from src/penstock/config/settings.py. -->
 
-Each setting can be given in three places. The first that names it wins:
+Settings of the first table, and of sections marked *by name*, can be given in three places. The
+first that names one wins:
 
 1. as an argument: `Penstock("sqlite:///jobs.db", max_workers=4)`;
 2. in the environment: `PENSTOCK_MAX_WORKERS=4`;
-3. in `{file}`: `max_workers: 4`.
+3. in `{file}`, in its section: `engine: {{max_workers: 4}}`.
+
+Other sections are read from `{file}` alone, unless they say otherwise. A list is a list in
+`{file}` (`[a, b]`), a text with commas in the environment (`a,b`), and either as an argument.
 
 `{file}` is looked for in the current folder. `PENSTOCK_CONFIG`, `--config` or
-`Penstock(config_file=...)` name another file. An unknown name or a wrong value is a `ConfigError`
-that says where it was found. Of variables, only what is nearly the name of a setting is refused
-(`PENSTOCK_MAXWORKERS`): others may start with `PENSTOCK_` for reasons of their own.
-`penstock config` shows every value and where it came from.
+`Penstock(config_file=...)` name another file. An unknown name, a wrong value or a setting in the
+wrong section is a `ConfigError` that says where it was found, and what to write. Of variables, only
+what is nearly the name of a setting is refused (`PENSTOCK_MAXWORKERS`): others may start with
+`PENSTOCK_` for reasons of their own. `penstock config` shows every value and where it came from.
 
 All times are in seconds.
 
 | setting | default | meaning |
 |---|---|---|
-{rows}
+{top}
 
-Some are sections of `{file}`, and not in the environment: `lanes`
+Two sections are mappings by names of your own, and also arguments of `Penstock`: `lanes`
 ([reference](reference-lanes.md)) and `tenant_weights`
-([guide](guide-lanes.md#fairness-and-priorities)), which are also arguments of `Penstock`;
-`embedder` ([guide](guide-documents.md#settings)); `names`
-([guide](guide-documents.md#masking-of-names)); `llm`, which is in the environment too; `fetch`,
-whose `allow` is a list for `fetch_allow`;
-`server`; `providers`; `browser`; `librarian`; and `intake`.
+([guide](guide-lanes.md#fairness-and-priorities)).
+{sections}"""
 
-## The server
-
-The section `server` of `{file}`; `penstock serve --host` and `--port` win over it. How it is
-used is in the [guide](guide-server.md).
-
-| setting | default | meaning |
-|---|---|---|
-{server}
-
-## Language models
-
-The section `llm` of `{file}`. In the environment `PENSTOCK_LLM_BASE_URL` and the like, which win.
-How they are used is in the [guide](guide-models.md).
-
-| setting | default | meaning |
-|---|---|---|
-{llm}
-
-A role, under `models`; in the environment `PENSTOCK_LLM_PLAN_MODEL` and the like:
-
-| setting | default | meaning |
-|---|---|---|
-{model}
-
-## Search providers
-
-The section `providers` of `{file}`, by name: {providers}.
-
-| setting | default | meaning |
-|---|---|---|
-{provider}
-
-## The browser
-
-The section `browser` of `{file}`. What it is for, and an example, is in the
-[guide](guide-providers.md#search-engines-in-a-browser).
-
-| setting | default | meaning |
-|---|---|---|
-{browser}
-
-An engine, by its name under `engines`:
-
-| setting | default | meaning |
-|---|---|---|
-{engine}
-
-## The librarian
-
-The section `librarian` of `{file}`, for who asks and for the service; `penstock librarian --host`
-and `--port` win over it. How it is used is in the [guide](guide-librarian.md).
-
-| setting | default | meaning |
-|---|---|---|
-{librarian}
-
-## Kafka
-
-The section `kafka` of the section `intake` of `{file}`, for `penstock intake kafka`. How it is
-used is in the [guide](guide-kafka.md).
-
-| setting | default | meaning |
-|---|---|---|
-{kafka}
-"""
+_SERVER = ", ".join(f"`{key}`" for key, path in PLAIN.items() if path[0] == "server")
+BY_NAME = "*By name.*"
+SECTION_NOTES = {
+    "engine": BY_NAME,
+    "documents": f"{BY_NAME} How documents are used is in the [guide](guide-documents.md).",
+    "research": f"{BY_NAME} How research is used is in the [guide](guide-research.md).",
+    "answers": f"{BY_NAME} How answers are used is in the [guide](guide-answers.md).",
+    "outbound": BY_NAME,
+    "logging": f"{BY_NAME} More in the [guide](guide-signals.md#logs).",
+    "server": f"`penstock serve --host` and `--port` win over it. By name: {_SERVER}. How it is "
+    "used is in the [guide](guide-server.md).",
+    "embedder": "How it is used is in the [guide](guide-documents.md#settings).",
+    "names": "Without this section names are not masked. More in the "
+    "[guide](guide-documents.md#masking-of-names).",
+    "llm": "In the environment `PENSTOCK_LLM_BASE_URL` and the like, which win; of a role "
+    "`PENSTOCK_LLM_PLAN_MODEL` and the like. How models are used is in the "
+    "[guide](guide-models.md).",
+    "llm.models": "By role: `ingest`, `plan`, `search`, `answer`. A name alone is its `model`. "
+    "Where `plan` or `search` has none, that of `answer` is used.",
+    "providers": f"By the name of a provider: {', '.join(f'`{name}`' for name in ADDRESSES)}.",
+    "browser": "What it is for, and an example, is in the "
+    "[guide](guide-providers.md#search-engines-in-a-browser).",
+    "browser.engines": "By a name of yours: engine `x` is the provider `browser.x`, in the lane "
+    "`browser.x`.",
+    "librarian": "`penstock librarian --host` and `--port` win over it. How it is used is in the "
+    "[guide](guide-librarian.md).",
+    "intake.kafka": "How it is used is in the [guide](guide-kafka.md).",
+}
+"""What the page says of a section besides the first line of its docstring."""
 
 LANES = """\
 # Lanes
@@ -210,44 +171,40 @@ COMMANDS = """\
 
 
 def settings_page() -> str:
-    meanings = _meanings(settings.Settings)
-    defaults = {"queue": DEFAULT_QUEUE} | {f.name: f.default for f in fields(settings.Settings)}
-    about = {"queue": "Where the jobs are: `sqlite:///` and a file, e.g. `sqlite:///jobs.db`."}
-    rows = [
-        f"| `{name}` | `{_value(default)}` | {(about | meanings)[name]} |"
-        for name, default in defaults.items()
-    ]
-    server = _meanings(ServerConfig)
-    server_rows = [
-        f"| `{field.name}` | `{_value(field.default)}` | {server[field.name]} |"
-        for field in fields(ServerConfig)
-    ]
-    provider = _meanings(ProviderConfig)
-    provider_rows = [
-        f"| `{key.name}` | none | {provider[key.name]} |" for key in fields(ProviderConfig)
-    ]
-    browser = [row for row in _rows(BrowserConfig) if not row.startswith("| `engines`")]
     return SETTINGS.format(
         file=DEFAULT_FILE,
-        rows="\n".join(rows),
-        server="\n".join(server_rows),
-        provider="\n".join(provider_rows),
-        providers=", ".join(f"`{name}`" for name in ADDRESSES),
-        browser="\n".join(browser),
-        engine="\n".join(_rows(EngineConfig)),
-        llm="\n".join(_rows(LlmConfig)),
-        model="\n".join(_rows(ModelConfig)),
-        librarian="\n".join(_rows(LibrarianConfig)),
-        kafka="\n".join(_rows(KafkaConfig)),
+        top="\n".join(_rows(Config, TOP)),
+        sections="".join(
+            _section(name, kind)
+            for name, kind in types(Config).items()
+            if name in keys(Config) and name not in (*TOP, "lanes", "tenant_weights")
+        ),
     )
 
 
-def _rows(of: type) -> list[str]:
+def _section(name: str, kind: Any) -> str:
+    """The heading, what the section is, its settings, and the sections inside it."""
+    arguments = [one for one in get_args(kind) if is_dataclass(one)]
+    section = arguments[0] if arguments else kind
+    inner = {
+        key: one
+        for key, one in types(section).items()
+        if key in keys(section) and is_dataclass(get_args(one)[-1] if get_args(one) else one)
+    }
+    text = "".join(_section(f"{name}.{key}", one) for key, one in inner.items())
+    rows = [key for key in keys(section) if key not in inner]
+    if not rows:
+        return text
+    about = " ".join((section.__doc__ or "").split())
+    note = SECTION_NOTES.get(name)
+    words = "\n\n".join(filter(None, (about, note)))
+    table = "\n".join(("| setting | default | meaning |", "|---|---|---|", *_rows(section, rows)))
+    return f"\n## {name}\n\n{words}\n\n{table}\n{text}"
+
+
+def _rows(of: Any, names: Collection[str]) -> list[str]:
     meanings = _meanings(of)
-    return [
-        f"| `{field.name}` | {_shown(field.default)} | {meanings[field.name]} |"
-        for field in fields(of)
-    ]
+    return [f"| `{name}` | {_shown(keys(of)[name].default)} | {meanings[name]} |" for name in names]
 
 
 def _shown(default: Any) -> str:

@@ -77,6 +77,11 @@ class PenstockError(Exception):
 class ConfigError(PenstockError):
     """A setting is missing or wrong; the message names it and says what to do."""
 
+    def __init__(self, message: str = "", *, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
+        """Which one, where it is known: `max_workers`, `llm.models.plan`."""
+
 
 class LifespanError(PenstockError):
     """The app's lifespan raised before it yielded. Its error is the cause; no job was run."""
@@ -330,13 +335,16 @@ class Unavailable(Answered, PenstockError):
     public = "a required service is unreachable"
 
     lane: str | None = None
-    """Where it happened; set by the permit it happened under."""
+    """Where it happened, if not in the lane of the permit it happened under."""
     address: str | None = None
     """host:port of what could not be reached, for the probe."""
     status: int | None = None
     """The HTTP status, if there was an answer."""
-    told = False
-    """The lane has learnt of it: the permit it happened under has been given back."""
+
+    def __init__(self, *args: object, lane: str | None = None, address: str | None = None) -> None:
+        super().__init__(*args)
+        self.lane = lane
+        self.address = address
 
 
 class RateLimited(Unavailable):
@@ -345,8 +353,14 @@ class RateLimited(Unavailable):
     resets_after: float | None = None
     """In how many seconds the provider's count starts anew, if it said so."""
 
-    def __init__(self, message: str = "rate limited", retry_after: float | None = None) -> None:
-        super().__init__(message, retry_after)
+    def __init__(
+        self,
+        message: str = "rate limited",
+        retry_after: float | None = None,
+        *,
+        lane: str | None = None,
+    ) -> None:
+        super().__init__(message, retry_after, lane=lane)
         self.message = message
         self.retry_after = retry_after
 
@@ -498,7 +512,10 @@ class AuthenticationError(Answered, PermanentError):
     status: int | None = None
     """The HTTP status, if there was an answer."""
     lane: str | None = None
-    told = False
+
+    def __init__(self, *args: object, lane: str | None = None) -> None:
+        super().__init__(*args)
+        self.lane = lane
 
 
 class HttpError(Answered, PermanentError):
@@ -508,7 +525,6 @@ class HttpError(Answered, PermanentError):
     """
 
     lane: str | None = None
-    told = False
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)

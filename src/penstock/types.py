@@ -11,7 +11,6 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
 from penstock.model.document import Document, DocumentRef, DocumentState, StoredChunk
 from penstock.model.research import ResearchTask
-from penstock.model.settings import Settings
 from penstock.outbound.fetch import JobFetch
 from penstock.outbound.http import JobHttp
 from penstock.ports.access import AccessStore
@@ -52,7 +51,6 @@ __all__ = [
     "ResearchTask",
     "Resumed",
     "SearchResult",
-    "Settings",
     "Stopped",
     "StoppedTask",
     "StoredChunk",

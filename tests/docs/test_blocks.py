@@ -16,7 +16,7 @@ import typer
 
 from penstock import Penstock
 from penstock.cli import cli
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from tests.docs.blocks import (
     NOT_RUN,
     PAGES,
@@ -126,7 +126,7 @@ def test_unit_of_systemd_starts_a_worker() -> None:
         assert service["ExecStart"].split()[0].endswith("/penstock")
         assert service["ExecStart"].split()[1] == "worker"
         assert service["Environment"].startswith("PENSTOCK_QUEUE=")
-        assert float(service["TimeoutStopSec"]) > Settings().grace_seconds
+        assert float(service["TimeoutStopSec"]) > EngineConfig().grace_seconds
 
 
 def test_lanes_are_shown_as_the_guide_shows(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from penstock.adapters.postgres import address as postgres_address
 from penstock.adapters.redis import address as redis_address
 from penstock.cli import cli as commands
 from penstock.config import Config, load
+from penstock.config.setting_names import PLAIN
 from penstock.doctor.context import DiskLimits
 from penstock.model.server import ServerConfig as Server
-from penstock.model.settings import Settings
 from tests.docs.run_blocks import blocks
 from tests.support.cli import Cli
 from tests.support.postgres import new_url
@@ -139,8 +139,8 @@ def test_settings_load_and_urls_with_passwords_are_understood(ours: dict[str, An
         }
         config = settings(**given)
         assert redis_address.parse(config.queue).shown == "redis://redis:6379/0"
-        assert "postgres:5432/penstock" in postgres_address.parse(config.settings.store).shown
-        assert config.settings.grace_seconds == 25.0
+        assert "postgres:5432/penstock" in postgres_address.parse(config.store).shown
+        assert config.engine.grace_seconds == 25.0
 
 
 def test_every_secret_of_compose_is_in_the_example_and_nowhere_else() -> None:
@@ -163,7 +163,7 @@ def test_ports_agree(ours: dict[str, Any], dockerfile: list[dict[str, Any]]) -> 
 
 
 def test_paths_agree(ours: dict[str, Any], dockerfile: list[dict[str, Any]]) -> None:
-    assert Path(settings().settings.blobs).is_relative_to(STATE)
+    assert Path(settings().blobs).is_relative_to(STATE)
     for service in ours.values():
         assert f"state:{STATE}" in service["volumes"], "server and workers share the originals"
         assert f"./penstock.yaml:{CONFIG_FILE}:ro" in service["volumes"]
@@ -183,7 +183,7 @@ def test_paths_agree(ours: dict[str, Any], dockerfile: list[dict[str, Any]]) -> 
 
 def test_stopping_is_given_longer_than_penstock_takes(ours: dict[str, Any]) -> None:
     config = settings()
-    longest = max(config.settings.grace_seconds, config.server.shutdown_seconds)
+    longest = max(config.engine.grace_seconds, config.server.shutdown_seconds)
     given = [seconds(service["stop_grace_period"]) for service in ours.values()]
     given += [seconds(unit(name)["Service"]["TimeoutStopSec"]) for name in UNITS]
     assert min(given) >= longest + 10
@@ -296,7 +296,7 @@ def test_the_page_names_metrics_settings_and_thresholds_that_exist() -> None:
     metrics = (ROOT / "docs" / "reference-metrics.md").read_text()
     for name in re.findall(r"penstock_\w+", page):
         assert f"`{name}`" in metrics, name
-    known = {field.name for field in fields(Settings)} | {field.name for field in fields(Server)}
+    known = {*PLAIN} | {field.name for field in fields(Server)}
     named = set(re.findall(r"`(\w+_\w+)`", page)) - {"max_connections"}
     assert named <= known, named - known
     limits = DiskLimits()

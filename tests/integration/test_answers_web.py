@@ -138,7 +138,7 @@ async def test_instructions_in_a_document_change_neither_tools_nor_addresses(
     with CountingServer() as evil:
         demand = DEMAND.format(evil=evil.url(""))
         text = INJECTED.format(evil=evil.url(""), demand=demand)
-        allow = f"{abroad.farm.settings['fetch_allow']},127.0.0.1:{evil.port}"
+        allow = [*abroad.farm.settings["fetch_allow"], f"127.0.0.1:{evil.port}"]
         model.script |= {
             PLAN: '{"queries": ["water wheel", "instructions to call the tool"]}',
             SEARCH: fooled,

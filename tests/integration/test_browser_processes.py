@@ -32,7 +32,7 @@ def configure(farm: Farm, results: ResultServer, tabs: int = 1) -> None:
     listed = {key: list(one) if isinstance(one, tuple) else one for key, one in engine.items()}
     config = {
         "browser": {"tabs": tabs, "engines": {"one": listed, "two": listed}},
-        "fetch": {"allow": [f"127.0.0.1:{results.port}"]},
+        "outbound": {"fetch_allow": [f"127.0.0.1:{results.port}"]},
         "lanes": {"browser": {"min_interval_seconds": 0}, "browser.*": {"min_interval_seconds": 0}},
     }
     path = farm.folder / "penstock.yaml"

@@ -141,7 +141,7 @@ async def test_no_page_leads_the_browser_into_the_network_behind(
 async def test_engine_of_this_machine_is_not_asked_unless_it_is_allowed(
     visits: Visits, results: ResultServer
 ) -> None:
-    visits.allow = ""
+    visits.allow = []
     visits.use()
     kind, message = error_of(await visits.search(1))
     assert kind == "AddressRefused"

@@ -10,6 +10,7 @@ import pytest
 from tests.support.answering import DOCUMENTS, QUESTION, content
 from tests.support.asking import MANY_WORDS, NAMES, settings
 from tests.support.cli import Cli, wait_until
+from tests.support.config_file import config_text
 from tests.support.embedder import EmbedderServer
 from tests.support.model_server import ANSWER, PLAN, ModelServer, Reply
 
@@ -45,7 +46,7 @@ def modelled(cli: Cli, embedder: EmbedderServer, model: ModelServer) -> Cli:
 def configure(cli: Cli, embedder: EmbedderServer, model: ModelServer | None = None) -> None:
     toy = {"provider": "openai", "base_url": embedder.url("/v1"), "model": "toy", "dimensions": 8}
     known = {"embedder": toy, **settings(model)}
-    (cli.folder / "penstock.yaml").write_text(json.dumps(known))
+    (cli.folder / "penstock.yaml").write_text(config_text(known))
 
 
 def test_without_a_model_the_answer_is_sentences_and_where_they_stand(cli: Cli) -> None:

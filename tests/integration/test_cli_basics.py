@@ -152,7 +152,7 @@ def test_options_of_all_commands_may_stand_before_the_command(cli: Cli) -> None:
 
 
 def test_config_tells_values_and_sources(cli: Cli) -> None:
-    (cli.folder / "penstock.yaml").write_text("max_workers: 3\n")
+    (cli.folder / "penstock.yaml").write_text("engine:\n  max_workers: 3\n")
     environment = {
         "PENSTOCK_QUEUE": "postgres://me:hunter2@db/jobs",
         "PENSTOCK_GRACE_SECONDS": "7.5",
@@ -163,14 +163,14 @@ def test_config_tells_values_and_sources(cli: Cli) -> None:
         for row in cli("config", "--json", environment=environment).json
     }
     assert rows["queue"] == ("postgres://me:***@db/jobs", "environment PENSTOCK_QUEUE")
-    assert rows["max_workers"] == (3, "penstock.yaml line 1")
-    assert rows["grace_seconds"] == (7.5, "environment PENSTOCK_GRACE_SECONDS")
-    assert rows["durable"] == (True, "default")
+    assert rows["engine.max_workers"] == (3, "penstock.yaml line 2")
+    assert rows["engine.grace_seconds"] == (7.5, "environment PENSTOCK_GRACE_SECONDS")
+    assert rows["engine.durable"] == (True, "default")
 
     shown = cli("config", environment=environment).out
     assert "hunter2" not in shown
-    assert "penstock.yaml line 1" in shown
-    assert ["durable", "true", "default"] in [line.split() for line in shown.splitlines()]
+    assert "penstock.yaml line 2" in shown
+    assert ["engine.durable", "true", "default"] in [line.split() for line in shown.splitlines()]
 
 
 def test_config_tells_what_is_said_of_lanes_and_tenants(cli: Cli) -> None:
@@ -184,7 +184,10 @@ def test_config_tells_what_is_said_of_lanes_and_tenants(cli: Cli) -> None:
 
 
 def test_config_warns_of_a_model_that_gets_unmasked_pages(cli: Cli) -> None:
-    text = "scans: model\nllm:\n  base_url: http://localhost:1/v1\n  models: {ingest: looker}\n"
+    text = (
+        "documents: {scans: model}\n"
+        "llm:\n  base_url: http://localhost:1/v1\n  models: {ingest: looker}\n"
+    )
     (cli.folder / "penstock.yaml").write_text(text)
     for options in ([], ["--json"]):
         done = cli("config", *options)

@@ -146,7 +146,7 @@ def test_addresses_are_fetched_by_the_workers_within_limits(cli: Cli) -> None:
         }
         at = f"127.0.0.1:{server.port}"
         (cli.folder / "penstock.yaml").write_text(
-            f"document_bytes: 20000\nfetch: {{allow: [{at}]}}\n"
+            f"documents: {{document_bytes: 20000}}\noutbound: {{fetch_allow: ['{at}']}}\n"
             "lanes: {'host:*': {min_interval_seconds: 0.0}}\n"
         )
         paths = ("page#top", "moved", "gone", "large")

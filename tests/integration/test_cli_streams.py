@@ -1,6 +1,5 @@
 """Commands that tell how things go tell it at once, also into a pipe: `penstock ... | tee log`."""
 
-import json
 import os
 import select
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ import pytest
 from tests.support.answering import DOCUMENTS, QUESTION, content
 from tests.support.asking import MANY_WORDS, NAMES, settings
 from tests.support.cli import MODULE, Cli
+from tests.support.config_file import config_text
 from tests.support.embedder import EmbedderServer
 from tests.support.forks import Started, start
 from tests.support.model_server import ANSWER, ModelServer, Reply
@@ -142,4 +142,4 @@ def configure_embedder(
 ) -> None:
     toy = {"provider": "openai", "base_url": embedder.url("/v1"), "model": "toy", "dimensions": 8}
     known = {"embedder": toy, **settings(model)}
-    (cli.folder / "penstock.yaml").write_text(json.dumps(known))
+    (cli.folder / "penstock.yaml").write_text(config_text(known))

@@ -107,7 +107,7 @@ def test_another_programs_file_and_a_damaged_one_are_broken(clinic: Clinic) -> N
 
 
 def test_a_sqlite_queue_that_may_forget_is_a_warning(clinic: Clinic) -> None:
-    clinic.config("durable: false\n")
+    clinic.config("engine: {durable: false}\n")
     report = clinic.ask("sqlite:///jobs.db")
     report.says("queue durability", "warning", "power loss", "durable: true")
     assert report.code == 0
@@ -261,7 +261,7 @@ def test_redis_that_forgets_is_broken_unless_that_is_meant(clinic: Clinic) -> No
         report.says("queue durability", "broken", "restart", "appendonly yes")
         report.says("queue eviction", "broken", "allkeys-lru", "maxmemory-policy noeviction")
         assert report.code == 1
-        clinic.config("allow_volatile: true\n")
+        clinic.config("engine: {allow_volatile: true}\n")
         report = clinic.ask(server.url)
         report.says("queue durability", "warning", "allow_volatile")
         report.says("queue eviction", "warning", "allow_volatile")

@@ -1,6 +1,7 @@
 """The doctor and files, disks and documents, each broken in turn; and the examination itself."""
 
 import asyncio
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -45,24 +46,24 @@ def test_a_password_that_everybody_can_read_is_a_warning(clinic: Clinic) -> None
     report = clinic.ask()
     report.says("config", "warning", "every user", "chmod 640")
     assert KEY not in report.text
-    clinic.config("max_workers: 3\n").chmod(0o644)
+    clinic.config("engine: {max_workers: 3}\n").chmod(0o644)
     clinic.ask().says("config", "ok")
 
 
 def test_settings_that_do_not_go_together_are_warnings(clinic: Clinic) -> None:
     clinic.ask().says("settings", "ok")
     for text in (
-        "lease_seconds: 1",
-        "lease_seconds: 600",
-        "upkeep_seconds: 30",
-        "poll_seconds: 300",
-        "retry_base_seconds: 400",
-        "search_loop_seconds: 90",
-        "answer_seconds: 120",
-        "page_seconds: 4000",
+        "engine: {lease_seconds: 1}",
+        "engine: {lease_seconds: 600}",
+        "engine: {upkeep_seconds: 30}",
+        "engine: {poll_seconds: 300}",
+        "engine: {retry_base_seconds: 400}",
+        "answers: {search_loop_seconds: 90}",
+        "answers: {answer_seconds: 120}",
+        "research: {page_seconds: 4000}",
     ):
         clinic.config(f"{text}\n")
-        clinic.ask().says("settings", "warning", text.partition(":")[0])
+        clinic.ask().says("settings", "warning", re.findall(r"\w+", text)[1])
 
 
 # Disks and folders
@@ -168,15 +169,15 @@ def test_a_key_that_is_missing_or_refused_is_broken(
 
 def test_scans_need_what_reads_them(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(clinic.folder))
-    clinic.config("scans: ocr\nocr_languages: eng+xyz\n")
+    clinic.config("documents: {scans: ocr, ocr_languages: eng+xyz}\n")
     clinic.ask().says("scans", "broken", "tesseract on the PATH")
-    clinic.config("scans: model\n")
+    clinic.config("documents: {scans: model}\n")
     clinic.ask().says("scans", "broken", "llm.models.ingest")
 
 
 @pytest.mark.usefixtures("tesseract")
 def test_tesseract_that_has_the_languages_is_ok(clinic: Clinic) -> None:
-    clinic.config("scans: ocr\nocr_languages: eng\n")
+    clinic.config("documents: {scans: ocr, ocr_languages: eng}\n")
     clinic.ask().says("scans", "ok", "eng")
 
 

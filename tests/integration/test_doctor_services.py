@@ -123,8 +123,8 @@ def test_chromium_that_runs_tells_its_version(clinic: Clinic) -> None:
 
 def test_providers_are_asked_only_with_network(clinic: Clinic, server: CountingServer) -> None:
     clinic.config(
-        f"search_providers: searxng\nproviders: {{searxng: {{base_url: '{server.url('/')}'}}}}\n"
-        "contact: mail@example.org\n"
+        f"providers: {{searxng: {{base_url: '{server.url('/')}'}}}}\n"
+        "research: {search_providers: [searxng]}\noutbound: {contact: mail@example.org}\n"
     )
     clinic.ask().says("search providers", "ok", "not asked")
     assert server.hits == []
@@ -135,11 +135,13 @@ def test_providers_are_asked_only_with_network(clinic: Clinic, server: CountingS
 
 def test_providers_without_key_or_contact_are_told(clinic: Clinic) -> None:
     clinic.ask().says("search providers", "skipped")
-    clinic.config("search_providers: openalex, crossref\n")
+    clinic.config("research: {search_providers: [openalex, crossref]}\n")
     report = clinic.ask()
     report.says("provider openalex", "warning", "no key")
     report.says("search providers", "warning", "contact")
-    clinic.config("providers: {openalex: {api_key: NO_SUCH_VARIABLE}}\ncontact: a@example.org\n")
+    clinic.config(
+        "providers: {openalex: {api_key: NO_SUCH_VARIABLE}}\noutbound: {contact: a@example.org}\n"
+    )
     clinic.ask().says("provider openalex", "broken", "NO_SUCH_VARIABLE")
 
 

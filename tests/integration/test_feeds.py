@@ -16,7 +16,7 @@ from penstock.adapters.sqlite import SqliteQueue
 from penstock.engine.feeds import Feeds, Follower
 from penstock.errors import QueueUnavailable, QueueUnusable, TooSlow, ValidationError
 from penstock.model.ids import new_id
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 from penstock.types import FeedEntry
 from tests.conformance.support import BACKENDS, Ledger, add
@@ -26,7 +26,7 @@ from tests.support.waiting import until
 
 SOON = 60.0
 READER = "penstock-feed"
-QUIET = Settings(poll_seconds=600.0)
+QUIET = EngineConfig(poll_seconds=600.0)
 """A look without a wake-up would come too late to help."""
 
 
@@ -313,7 +313,7 @@ async def test_who_comes_and_goes_sees_each_change_once_and_in_order(
     """Followers leave after every batch or two, at any moment, while two processes write."""
     ledger = Ledger(backend, tmp_path)
     queue, writers = await ledger.open(), [await ledger.open() for _ in range(2)]
-    feeds = Feeds(queue, Settings(poll_seconds=0.2), keep=20)
+    feeds = Feeds(queue, EngineConfig(poll_seconds=0.2), keep=20)
     start, total = await queue.feed_end("default"), 2 * 40 * 3
     chance = random.Random(1)
 

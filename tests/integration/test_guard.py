@@ -41,7 +41,7 @@ async def get(client: GuardedClient, url: str, **headers: str) -> int:
 
 @asynccontextmanager
 async def client_of(names: Names, wire: Wire) -> AsyncIterator[GuardedClient]:
-    client = GuardedClient(GuardedNetwork(parse_allow(""), names, wire))
+    client = GuardedClient(GuardedNetwork(parse_allow([]), names, wire))
     yield client
     await client.aclose()
 
@@ -125,7 +125,7 @@ async def test_name_server_in_trouble_is_trouble_of_the_host(server: CountingSer
 async def test_allowed_name_that_is_not_known_is_trouble_of_the_host(
     server: CountingServer,
 ) -> None:
-    allow = parse_allow("intranet.example:80")
+    allow = parse_allow(["intranet.example:80"])
     for answer, why in (
         ([], "no address"),
         (socket.gaierror(socket.EAI_NONAME, "not known"), "cannot be resolved"),

@@ -359,7 +359,7 @@ def test_documents_go_to_postgres_jobs_to_redis_from_one_config_file(
 async def read_all_again(config: str) -> None:
     """As another group."""
     app = Penstock(config_file=config)
-    again = await drained(app, replace(app.config.kafka, group="again"))
+    again = await drained(app, replace(app.config.intake.kafka, group="again"))
     assert again.tally.as_dict() == {"stored": 0, "duplicates": 5, "dead_letters": 1}
     async with app:
         assert [one.ref.id for one in await app.documents.documents()] == ["mill"]

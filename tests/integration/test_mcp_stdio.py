@@ -238,7 +238,7 @@ async def test_tenants_are_apart(start: Start) -> None:
 
 
 async def test_printed_configuration_starts_it_from_anywhere(cli: Cli, tmp_path: Path) -> None:
-    (cli.folder / "penstock.yaml").write_text("max_workers: 2\n")
+    (cli.folder / "penstock.yaml").write_text("engine: {max_workers: 2}\n")
     del cli.environment["PENSTOCK_QUEUE"]
     printed = cli("mcp", "shop:app", "--print-config", "--tenant", "kim").json
     server = printed["mcpServers"]["penstock"]

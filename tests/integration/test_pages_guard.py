@@ -93,7 +93,7 @@ async def with_names(reader: Reader, names: Names, wire: Wire) -> AsyncIterator[
     """Nothing is allowed besides the open internet, which is all one server."""
     async with reader.running(max_retries=0) as pages:
         client = pages.orchestrator._engine.services.client
-        client._guarded = GuardedClient(GuardedNetwork(parse_allow(""), names, wire))
+        client._guarded = GuardedClient(GuardedNetwork(parse_allow([]), names, wire))
         yield pages
 
 

@@ -31,7 +31,7 @@ def farm(farm: Farm) -> Farm:
 async def service_of(app: Penstock) -> AsyncIterator[JobOrchestrator]:
     """The process as a member of the queue that runs no jobs."""
     async with app:
-        service = JobOrchestrator(app.queue, {}, settings=app.settings, works=False)
+        service = JobOrchestrator(app.queue, {}, settings=app.config.engine, works=False)
         await service.start()
         try:
             yield service

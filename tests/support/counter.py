@@ -89,7 +89,7 @@ async def counter_at(
     app = farm.bare()
     diary = Diary(farm.folder / "diary.jsonl")
     async with app, AsyncExitStack() as opened:
-        service = JobOrchestrator(app.queue, {}, settings=app.settings, works=False)
+        service = JobOrchestrator(app.queue, {}, settings=app.config.engine, works=False)
         await service.start()
         opened.push_async_callback(service.stop)
         local = ScriptedLibrarian(diary, app.queue.now)

@@ -24,6 +24,7 @@ from confluent_kafka.cimpl import NewTopic
 from penstock import Penstock
 from penstock.intake.run import KafkaIntake
 from penstock.model.intake import REQUESTS, KafkaConfig
+from tests.support.config_file import config_text
 from tests.support.waiting import until
 
 Value = Mapping[str, Any] | bytes | None
@@ -255,7 +256,7 @@ class Cluster:
         }
         others = settings.pop("others", {})
         path = folder / "kafka.yaml"
-        path.write_text(json.dumps({**others, "intake": {"kafka": given | settings}}))
+        path.write_text(config_text({**others, "intake": {"kafka": given | settings}}))
         return str(path)
 
 

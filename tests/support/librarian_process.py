@@ -34,7 +34,7 @@ async def serve(url: str, diary: str, config: dict[str, Any], settings: dict[str
 
     app = Penstock(url, **settings)
     async with app:
-        service = JobOrchestrator(app.queue, {}, settings=app.settings, works=False)
+        service = JobOrchestrator(app.queue, {}, settings=app.config.engine, works=False)
         await service.start()
         librarian = ScriptedLibrarian(Diary(Path(diary)), app.queue.now)
         where = LibrarianConfig(**config)

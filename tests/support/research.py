@@ -96,10 +96,10 @@ class Bureau:
         lanes = dict.fromkeys([*PATHS, "host:*", "embedder"], QUICK)
         shelf.farm.settings |= {
             "config_file": config(shelf.farm.folder, site, shelf.farm.settings["config_file"]),
-            "fetch_allow": f"127.0.0.1:{site.port}",
+            "fetch_allow": [f"127.0.0.1:{site.port}"],
             "lanes": lanes,
             "max_retries": 1,
-            "search_providers": ",".join(FREE),
+            "search_providers": list(FREE),
             "provider_seconds": SOON,
             "page_seconds": SOON,
         }
@@ -110,7 +110,7 @@ class Bureau:
         file, settings = Path(self.farm.settings["config_file"]), self.farm.settings
         section = json.dumps({"browser": {"engines": engines}})[1:-1]
         file.write_text(f"{file.read_text()}{section}\n")
-        settings["fetch_allow"] += f",127.0.0.1:{results.port}"
+        settings["fetch_allow"] += [f"127.0.0.1:{results.port}"]
         settings["lanes"] |= {"browser": QUICK, "browser.*": {**QUICK, "parent": "browser"}}
 
     @asynccontextmanager

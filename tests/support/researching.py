@@ -3,13 +3,13 @@ loopback, and what is asked of the API again and again."""
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 import httpx2 as httpx
 
 from tests.support.cli import Cli
+from tests.support.config_file import config_text
 from tests.support.provider_server import PATHS
 from tests.support.research import FREE, QUICK, SOON, ResearchSite
 
@@ -18,13 +18,13 @@ PATIENT = {"provider_seconds": 60.0, "page_seconds": 60.0}
 
 
 def settings(site: ResearchSite) -> dict[str, Any]:
-    """What a config file says of research."""
+    """What is set for research, by names alone."""
     return {
         "providers": {
             name: {"base_url": site.url("/" + path.split("/")[1])} for name, path in PATHS.items()
         },
-        "search_providers": ",".join(FREE),
-        "fetch": {"allow": [f"127.0.0.1:{site.port}"]},
+        "search_providers": list(FREE),
+        "fetch_allow": [f"127.0.0.1:{site.port}"],
         "lanes": dict.fromkeys([*PATHS, "host:*", "embedder"], QUICK),
         "provider_seconds": 10.0,
         "page_seconds": 20.0,
@@ -33,7 +33,7 @@ def settings(site: ResearchSite) -> dict[str, Any]:
 
 def configure(cli: Cli, site: ResearchSite, **more: Any) -> None:
     """`penstock.yaml` for commands, with the offline embedder."""
-    (cli.folder / "penstock.yaml").write_text(json.dumps({**settings(site), **more}))
+    (cli.folder / "penstock.yaml").write_text(config_text({**settings(site), **more}))
 
 
 async def new_task(client: httpx.AsyncClient, *queries: str, **searches: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
 
-from penstock.model.browser import EngineConfig
+from penstock.model.browser import SearchEngineConfig
 from tests.support.server import Answer, CountingServer, Hit
 
 CHROMIUM = Path(sys.prefix) / "chromium"
@@ -47,9 +47,9 @@ class ResultServer(CountingServer):
         """HTML in every page."""
         self.delay = 0.0
 
-    def engine(self, way: str = "page", **changes: Any) -> EngineConfig:
+    def engine(self, way: str = "page", **changes: Any) -> SearchEngineConfig:
         settings = self.settings(way) | changes
-        return EngineConfig(**settings)
+        return SearchEngineConfig(**settings)
 
     def settings(self, way: str = "page") -> dict[str, Any]:
         """As a config file has them, with lists as tuples."""

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2 as httpx
 
 from tests.support.cli import Cli, Done, Running, wait_until
+from tests.support.config_file import config_text
 from tests.support.embedder import EmbedderServer
 
 PATIENCE = 60.0
@@ -82,7 +83,7 @@ class Host:
             "question_seconds": PATIENCE,
             **self.others,
         }
-        path.write_text(json.dumps(whole))  # which is YAML too
+        path.write_text(config_text(whole))
         return str(path)
 
     def key(

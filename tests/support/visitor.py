@@ -20,7 +20,7 @@ async def hold(url: str, lane: str, permits: int, settings: dict[str, Any]) -> N
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     app = Penstock(url, **settings)
     async with app, AsyncExitStack() as held:
-        service = JobOrchestrator(app.queue, {}, settings=app.settings, works=False)
+        service = JobOrchestrator(app.queue, {}, settings=app.config.engine, works=False)
         await service.start()
         held.push_async_callback(service.stop)
         for _ in range(permits):

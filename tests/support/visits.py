@@ -29,7 +29,7 @@ class Visits:
     def __init__(self, farm: Farm, server: ResultServer, **settings: Any) -> None:
         self.server = server
         self.desk = HandlerApp(farm, lanes=LANES, **settings)
-        self.allow = f"127.0.0.1:{server.port}"
+        self.allow = [f"127.0.0.1:{server.port}"]
         self.providers = Providers()
         self._work: Work
 

@@ -27,7 +27,7 @@ class Web:
         self.shelf = shelf
         self.site = site
         shelf.farm.settings |= {
-            "fetch_allow": f"127.0.0.1:{site.port},localhost:{site.port}",
+            "fetch_allow": [f"127.0.0.1:{site.port}", f"localhost:{site.port}"],
             "lanes": {"embedder": LANE, "host:*": HOSTS},
             "max_retries": 1,
         }

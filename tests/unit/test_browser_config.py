@@ -7,7 +7,7 @@ import pytest
 from penstock import config
 from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
-from penstock.model.browser import BrowserConfig, EngineConfig
+from penstock.model.browser import BrowserConfig, SearchEngineConfig
 
 ENGINE = """\
       url: "https://search.example/?q={query}"
@@ -24,7 +24,7 @@ def load(folder: Path, text: str) -> config.Config:
 
 
 def test_no_engine_is_asked_unless_configured(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "max_workers: 1\n")
+    loaded = load(tmp_path, "queue: x\n")
     assert loaded.browser == BrowserConfig()
     assert loaded.browser.engines == {}
 
@@ -48,7 +48,7 @@ browser:
         "/opt/chromium",
         tabs=2,
         engines={
-            "mine": EngineConfig(
+            "mine": SearchEngineConfig(
                 url,
                 ".result",
                 "h2",
@@ -94,7 +94,7 @@ def test_lane_has_a_place_for_each_tab_unless_told_otherwise(
         ("browser: {tabs: 0}", "tabs must be between 1 and 16, not 0"),
         ("browser: {idle_seconds: 0}", "idle_seconds must be over 0"),
         ("browser: {engines: [x]}", "browser: engines must be a mapping"),
-        ("browser: {engines: {x: {url: 'https://e.example/{query}'}}}", "result is missing"),
+        ("browser: {engines: {x: {url: 'https://e.example/{query}'}}}", "engines.x needs result"),
         (f"browser:\n  engines:\n    A b:\n{ENGINE}", "engine 'A b': a name is of small letters"),
         (f"browser:\n  engines:\n    x:\n{ENGINE}      nxt: a", "line 8: .* did you mean next?"),
         (f"browser:\n  engines:\n    x:\n{ENGINE}      captcha: a", "line 8: .* a list of texts"),
@@ -119,4 +119,4 @@ def test_mistake_is_told_with_its_place(tmp_path: Path, text: str, message: str)
 def test_engine_that_cannot_be_asked_is_refused(changes: dict[str, object], message: str) -> None:
     settings = {"url": "https://e.example/{query}", "result": "r", "title": "t", "link": "l"}
     with pytest.raises(ConfigError, match=message):
-        EngineConfig(**{**settings, **changes})  # type: ignore[arg-type]
+        SearchEngineConfig(**{**settings, **changes})  # type: ignore[arg-type]

@@ -1,16 +1,15 @@
 """Settings from arguments, the environment and penstock.yaml."""
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.config import hide_secrets, load
+from penstock.config import Config, hide_secrets, load
+from penstock.config.setting_names import PLAIN, PLAIN_SECTIONS, TOP
 from penstock.errors import ConfigError
-from penstock.model.server import ServerConfig
-from penstock.model.settings import Settings
+from penstock.model.section import keys
 
 
 @pytest.fixture(autouse=True)
@@ -29,24 +28,30 @@ def test_everything_has_a_default() -> None:
     config = load(environment={})
 
     assert config.queue == "sqlite:///penstock.db"
-    assert config.settings == Settings()
-    assert set(config.sources.values()) == {"default"}
-    assert set(config.sources) == {"queue"} | {field.name for field in fields(Settings)}
+    assert config == Config()
+    assert config.sources == {}
+
+
+def test_every_name_that_needs_no_section_is_unique() -> None:
+    names = [name for section in PLAIN_SECTIONS.values() for name in keys(section)]
+    assert len(names) == len(set(names))
+    assert not {*names, *TOP} & set(keys(Config)) - set(TOP)
+    assert set(names) <= set(PLAIN)
 
 
 def test_arguments_win_over_environment_over_file_over_default(folder: Path) -> None:
-    write(folder, "max_workers: 1\nlease_seconds: 2\nprefetch_seconds: 3\n")
+    write(folder, "engine:\n  max_workers: 1\n  lease_seconds: 2\n  prefetch_seconds: 3\n")
     environment = {"PENSTOCK_MAX_WORKERS": "4", "PENSTOCK_LEASE_SECONDS": "5"}
     config = load({"max_workers": 6}, environment=environment)
 
-    assert config.settings.max_workers == 6
-    assert config.settings.lease_seconds == 5
-    assert config.settings.prefetch_seconds == 3
-    assert config.settings.grace_seconds == 25
-    assert config.sources["max_workers"] == "argument"
-    assert config.sources["lease_seconds"] == "environment PENSTOCK_LEASE_SECONDS"
-    assert config.sources["prefetch_seconds"] == "penstock.yaml line 3"
-    assert config.sources["grace_seconds"] == "default"
+    assert config.engine.max_workers == 6
+    assert config.engine.lease_seconds == 5
+    assert config.engine.prefetch_seconds == 3
+    assert config.engine.grace_seconds == 25
+    assert config.source("engine.max_workers") == "argument"
+    assert config.source("engine.lease_seconds") == "environment PENSTOCK_LEASE_SECONDS"
+    assert config.source("engine.prefetch_seconds") == "penstock.yaml line 4"
+    assert config.source("engine.grace_seconds") == "default"
 
 
 def test_queue_comes_from_the_same_places(folder: Path) -> None:
@@ -61,25 +66,25 @@ def test_queue_comes_from_the_same_places(folder: Path) -> None:
 def test_arguments_and_variables_that_are_empty_count_as_not_given() -> None:
     config = load({"max_workers": None}, environment={"PENSTOCK_QUEUE": ""})
 
-    assert (config.settings.max_workers, config.sources["queue"]) == (10, "default")
+    assert (config.engine.max_workers, config.source("queue")) == (10, "default")
 
 
 def test_lines_are_counted_through_comments_and_blank_lines(folder: Path) -> None:
-    write(folder, "# hello\n\nqueue: sqlite:///x.db\n\n# more\nmax_workers: 2\n")
+    write(folder, "# hello\n\nqueue: sqlite:///x.db\n\n# more\nengine:\n  max_workers: 2\n")
     sources = load(environment={}).sources
 
     assert sources["queue"] == "penstock.yaml line 3"
-    assert sources["max_workers"] == "penstock.yaml line 6"
+    assert sources["engine.max_workers"] == "penstock.yaml line 7"
 
 
 def test_file_can_be_named_by_argument_or_variable(folder: Path) -> None:
-    path = write(folder, "max_workers: 2", "mine.yaml")
-    write(folder, "max_workers: 3")
+    path = write(folder, "engine: {max_workers: 2}", "mine.yaml")
+    write(folder, "engine: {max_workers: 3}")
 
-    assert load(file=path, environment={}).settings.max_workers == 2
-    assert load(environment={"PENSTOCK_CONFIG": str(path)}).settings.max_workers == 2
-    assert load(environment={}).settings.max_workers == 3
-    assert load(file=path, environment={}).sources["max_workers"] == f"{path} line 1"
+    assert load(file=path, environment={}).engine.max_workers == 2
+    assert load(environment={"PENSTOCK_CONFIG": str(path)}).engine.max_workers == 2
+    assert load(environment={}).engine.max_workers == 3
+    assert load(file=path, environment={}).sources["engine.max_workers"] == f"{path} line 1"
 
 
 def test_file_that_was_named_must_exist(folder: Path) -> None:
@@ -93,11 +98,11 @@ def test_file_that_was_named_must_exist(folder: Path) -> None:
 def test_empty_file_sets_nothing(folder: Path, text: str) -> None:
     write(folder, text)
 
-    assert set(load(environment={}).sources.values()) == {"default"}
+    assert load(environment={}).sources == {}
 
 
 def test_file_that_is_no_yaml_is_refused_with_its_line_and_on_one_line(folder: Path) -> None:
-    path = write(folder, "max_workers: 2\nlanes: [1, 2\n")
+    path = write(folder, "queue: x\nlanes: [1, 2\n")
     with pytest.raises(ConfigError) as caught:
         load(file=path, environment={})
     assert re.fullmatch(r".*penstock\.yaml line 3 is not YAML: expected .*", str(caught.value))
@@ -152,7 +157,7 @@ def test_unknown_setting_is_refused_with_a_suggestion(folder: Path) -> None:
 def test_setting_unlike_any_other_is_refused_with_the_list(folder: Path, text: str) -> None:
     write(folder, text)
 
-    with pytest.raises(ConfigError, match="there are: queue, max_workers"):
+    with pytest.raises(ConfigError, match="there are: queue, store, blobs, engine, documents"):
         load(environment={})
 
 
@@ -182,8 +187,8 @@ def test_wrong_type_is_refused_and_says_where_it_came_from(name: str, value: Any
 def test_wrong_type_in_file_and_environment_says_where(folder: Path) -> None:
     with pytest.raises(ConfigError, match="environment PENSTOCK_MAX_WORKERS: max_workers must be"):
         load(environment={"PENSTOCK_MAX_WORKERS": "x"})
-    write(folder, "\nmax_workers: x")
-    with pytest.raises(ConfigError, match=r"penstock\.yaml line 2: max_workers must be"):
+    write(folder, "\nengine:\n  max_workers: x")
+    with pytest.raises(ConfigError, match=r"penstock\.yaml line 3: max_workers must be"):
         load(environment={})
 
 
@@ -191,11 +196,11 @@ def test_wrong_type_in_file_and_environment_says_where(folder: Path) -> None:
     ("text", "value"), [("true", True), ("1", True), ("False", False), ("0", False), ("TRUE", True)]
 )
 def test_switches_are_read_from_text(text: str, value: bool) -> None:
-    assert load(environment={"PENSTOCK_DURABLE": text}).settings.durable is value
+    assert load(environment={"PENSTOCK_DURABLE": text}).engine.durable is value
 
 
 def test_numbers_are_read_from_text_and_whole_floats() -> None:
-    settings = load({"max_workers": 4.0}, environment={"PENSTOCK_LEASE_SECONDS": "1.5"}).settings
+    settings = load({"max_workers": 4.0}, environment={"PENSTOCK_LEASE_SECONDS": "1.5"}).engine
 
     assert (settings.max_workers, settings.lease_seconds) == (4, 1.5)
     assert isinstance(settings.max_workers, int)
@@ -211,36 +216,72 @@ def test_impossible_value_is_refused_wherever_it_came_from() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "max_workers: -1",
-        "max_workers: 1001",
-        "reserved_workers: 10",
-        "lease_seconds: .inf",
-        "search_min_coverage: 2",
-        "scans: ocrr",
-        "log_format: xml",
-        "log_errors: none",
-        "contact: a b",
-        "ocr_languages: 'eng,jpn'",
-        "search_providers: openalx",
-        "search_providers: openalex,searxng",
+        "engine: {max_workers: -1}",
+        "engine: {max_workers: 1001}",
+        "engine: {reserved_workers: 10}",
+        "engine: {lease_seconds: .inf}",
+        "documents: {search_min_coverage: 2}",
+        "documents: {scans: ocrr}",
+        "logging: {log_format: xml}",
+        "logging: {log_errors: none}",
+        "outbound: {contact: a b}",
+        "documents: {ocr_languages: 'eng,jpn'}",
+        "research: {search_providers: [openalx]}",
+        "research: {search_providers: [openalex, searxng]}",
+        "research: {search_providers: openalex}",
     ],
 )
 def test_impossible_value_is_refused_with_its_line(folder: Path, line: str) -> None:
-    write(folder, f"\n{line}\n")
-    name = line.partition(":")[0]
-    with pytest.raises(ConfigError, match=rf"^penstock\.yaml line 2: {name}\b"):
+    section, _, setting = line.partition(": {")
+    write(folder, f"{section}:\n  {setting.removesuffix('}')}\n")
+    name = setting.partition(":")[0]
+    with pytest.raises(ConfigError, match=rf"^penstock\.yaml line 2: {name}\b") as refusal:
         load(environment={})
+    assert refusal.value.setting == f"{section}.{name}"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "max_workers: 4",
+            "max_workers belongs in the section engine: write `engine: {max_workers: 4}`",
+        ),
+        (
+            "search_providers: openalex, documents",
+            "search_providers belongs in the section research: "
+            "write `research: {search_providers: [openalex, documents]}`",
+        ),
+        (
+            "engine: {log_format: json}",
+            "log_format belongs in the section logging: write `logging: {log_format: json}`",
+        ),
+        (
+            "documents: {store: 'sqlite:///a.db'}",
+            "store belongs at the top level, in no section: write `store: 'sqlite:///a.db'`",
+        ),
+        ("engine: {max_worker: 4}", "engine has no key 'max_worker'; did you mean max_workers?"),
+        ("engine: 4", "engine must be a mapping"),
+    ],
+)
+def test_setting_in_the_wrong_place_is_refused_with_the_right_one(
+    folder: Path, text: str, says: str
+) -> None:
+    write(folder, text)
+    with pytest.raises(ConfigError) as refusal:
+        load(environment={})
+    assert str(refusal.value) == f"penstock.yaml line 1: {says}"
 
 
 def test_every_search_provider_that_can_be_asked_may_be_named(folder: Path) -> None:
-    names = "openalex, searxng, documents, browser.ddg"
+    names = ("openalex", "searxng", "documents", "browser.ddg")
     engine = "{url: 'https://a.example/?q={query}', result: a, link: a, title: a}"
     write(
         folder,
-        f"search_providers: {names}\nproviders: {{searxng: {{base_url: 'http://a.example'}}}}\n"
+        f"research: {{search_providers: [{', '.join(names)}]}}\nproviders: {{searxng: {{base_url: 'http://a.example'}}}}\n"
         f"browser: {{engines: {{ddg: {engine}}}}}\n",
     )
-    assert load(environment={}).settings.search_providers == names
+    assert load(environment={}).research.search_providers == names
 
 
 @pytest.mark.parametrize(
@@ -293,7 +334,7 @@ def test_variables_of_others_are_left_alone() -> None:
     ]
     own = "API_KEY LLM_KEY OPENALEX_KEY TOKEN CHAOS RESUME EXPLORE NO_INOTIFY SCREENSHOTS"
     names += [f"PENSTOCK_{name}" for name in own.split()]
-    assert load(environment=dict.fromkeys(names, "tcp://10.0.0.1:80")).settings == Settings()
+    assert load(environment=dict.fromkeys(names, "tcp://10.0.0.1:80")) == Config()
 
 
 @pytest.mark.parametrize(
@@ -320,32 +361,51 @@ def test_rows_show_every_setting_with_its_source_and_no_secret() -> None:
 
     assert rows["queue"] == ("redis://:***@host/0", "argument")
     assert rows["store"] == ("postgresql://me:***@db/q", "argument")
-    assert rows["max_workers"] == (3, "argument")
-    assert rows["durable"] == (True, "default")
-    assert len(rows) == 1 + len(fields(Settings)) + len(fields(ServerConfig))
+    assert rows["engine.max_workers"] == (3, "argument")
+    assert rows["engine.durable"] == (True, "default")
+    for section in PLAIN_SECTIONS:
+        names = keys(type(getattr(config, section)))
+        assert [f"{section}.{name}" for name in names] == [
+            name for name in rows if name.startswith(f"{section}.")
+        ]
     assert "s3cret" not in str(config.rows())
 
 
-def test_what_may_be_fetched_is_a_list_in_the_file_and_a_text_elsewhere(folder: Path) -> None:
-    (folder / "penstock.yaml").write_text("\nfetch:\n  allow: ['a.example:80', '[::1]:81']\n")
+def test_lists_are_lists_in_files_and_may_be_texts_with_commas_elsewhere(folder: Path) -> None:
+    write(folder, "outbound:\n  fetch_allow: ['a.example:80', '[::1]:81']\n")
     config = load(environment={})
-    assert config.settings.fetch_allow == "a.example:80,[::1]:81"
-    assert config.sources["fetch_allow"] == "penstock.yaml line 2"
-    assert load(environment={"PENSTOCK_FETCH_ALLOW": "b:1"}).settings.fetch_allow == "b:1"
-    assert load({"fetch_allow": "c:1"}, environment={}).settings.fetch_allow == "c:1"
+    assert config.outbound.fetch_allow == ("a.example:80", "[::1]:81")
+    assert config.sources["outbound.fetch_allow"] == "penstock.yaml line 2"
+    environment = {"PENSTOCK_FETCH_ALLOW": "b:1, c:2"}
+    assert load(environment=environment).outbound.fetch_allow == ("b:1", "c:2")
+    for given in ("d:1,e:2", ["d:1", "e:2"], ("d:1", "e:2")):
+        loaded = load({"fetch_allow": given}, environment={})
+        assert loaded.outbound.fetch_allow == ("d:1", "e:2")
+        assert loaded.engine.outbound == loaded.outbound
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("fetch: {deny: [a]}", "fetch has no key 'deny'; there is: allow"),
-        ("fetch: {allow: [80]}", "fetch: allow must be a list of host:port"),
-        ("fetch: [a]", "fetch must be a mapping with `allow`"),
+        ("outbound: {deny: [a]}", "outbound has no key 'deny'; there are: fetch_allow, contact"),
+        (
+            "outbound: {fetch_allow: [80]}",
+            "fetch_allow must be a list of texts, such as [intranet.example:8080], not [80]",
+        ),
+        ("outbound: {fetch_allow: 'a:1'}", "fetch_allow must be a list of texts, such as"),
+        ("outbound: [a]", "outbound must be a mapping"),
     ],
 )
-def test_fetch_section_that_is_wrong_is_refused(folder: Path, text: str, says: str) -> None:
+def test_list_that_is_wrong_is_refused(folder: Path, text: str, says: str) -> None:
     (folder / "penstock.yaml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(f"penstock.yaml line 1: {says}")):
+        load(environment={})
+
+
+@pytest.mark.parametrize("weight", ["0", "-1", "many", "true", "1e7"])
+def test_weight_that_is_none_is_refused_with_its_line(folder: Path, weight: str) -> None:
+    write(folder, f"tenant_weights:\n  a: 2\n  b: {weight}\n")
+    with pytest.raises(ConfigError, match=r"^penstock\.yaml line 3: .*\bb must be"):
         load(environment={})
 
 
@@ -353,6 +413,6 @@ def test_rows_tell_what_is_said_of_the_server(tmp_path: Path) -> None:
     file = tmp_path / "penstock.yaml"
     file.write_text("server:\n  port: 80\n  hosts: [a.example, b.example]\n")
     rows = {name: (value, source) for name, value, source in load({}, file=file).rows()}
-    assert rows["server.port"] == (80, f"{file} line 1")
-    assert rows["server.hosts"] == ("a.example, b.example", f"{file} line 1")
+    assert rows["server.port"] == (80, f"{file} line 2")
+    assert rows["server.hosts"] == (("a.example", "b.example"), f"{file} line 3")
     assert rows["server.host"] == ("127.0.0.1", "default")

@@ -33,7 +33,7 @@ def test_models_are_read_by_what_they_are_for(tmp_path: Path) -> None:
     assert loaded.llm.model("answer") == ServedModel("writer", url, "LLM_KEY")
     rows = {name: (value, source) for name, value, source in loaded.rows()}
     assert rows["llm.base_url"][0] == "http://me:***@localhost:8080/v1"
-    assert rows["llm.models.ingest"] == ("looker", f"{tmp_path}/penstock.yaml line 4")
+    assert rows["llm.models.ingest.model"] == ("looker", f"{tmp_path}/penstock.yaml line 4")
 
 
 def test_one_model_for_answers_is_asked_in_all_their_phases() -> None:
@@ -87,14 +87,17 @@ def test_environment_alone_is_enough_and_wins_over_the_file(tmp_path: Path) -> N
         rows = {name: (value, source) for name, value, source in loaded.rows()}
         variable = "environment PENSTOCK_LLM_PLAN_KEY_VARIABLE"
         assert rows["llm.models.plan.key_variable"] == ("PLAN_KEY", variable)
-        assert rows["llm.models.answer"] == ("of-env", "environment PENSTOCK_LLM_ANSWER_MODEL")
+        assert rows["llm.models.answer.model"] == (
+            "of-env",
+            "environment PENSTOCK_LLM_ANSWER_MODEL",
+        )
         assert "canary" not in str(rows)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("PLAN_BASE_URL", "http://x", r"PLAN_BASE_URL: llm: models\.plan has no model"),
+        ("PLAN_BASE_URL", "http://x", r"PLAN_BASE_URL: llm: models\.plan needs model"),
         ("BASE_URL", "localhost:8080", r"BASE_URL: llm: base_url must be like https://host/path"),
         ("REASONING", "low", r"environment PENSTOCK_LLM_REASONING: llm: reasoning must be true"),
         ("ANSWER_MODEL", "writer", r"ANSWER_MODEL: llm: models need base_url"),
@@ -120,11 +123,11 @@ def test_key_in_place_of_its_variable_is_refused_and_not_quoted(tmp_path: Path) 
 def test_no_scan_is_read_and_no_model_asked_by_default(tmp_path: Path) -> None:
     assert load(environment={}).llm == LlmConfig()
     loaded = load(file=config(tmp_path, SECTION), environment={})
-    assert (loaded.settings.scans, loaded.warnings) == ("none", [])
+    assert (loaded.documents.scans, loaded.warnings) == ("none", [])
 
 
 def test_who_lets_a_model_read_scans_is_told_that_it_gets_them_unmasked(tmp_path: Path) -> None:
-    loaded = load(file=config(tmp_path, f"scans: model\n{SECTION}"), environment={})
+    loaded = load(file=config(tmp_path, f"documents: {{scans: model}}\n{SECTION}"), environment={})
     (warning,) = loaded.warnings
     assert "as they are: pictures cannot be masked" in warning
     assert "s3cret" not in warning
@@ -139,24 +142,27 @@ def test_who_lets_a_model_read_scans_is_told_that_it_gets_them_unmasked(tmp_path
         ("llm:\n  url: http://x", r"line 2: llm has no key 'url'; there are: base_url, models"),
         ("llm:\n  base_url: 5", r"line 2: llm: base_url must be a text"),
         ("llm:\n  models: {ingest: looker}", r"line 1: llm: models need base_url"),
-        ("llm:\n  base_url: http://x\n  models: [a]", r"line 3: llm: models must be models by"),
-        ("llm:\n  base_url: http://x\n  models: {ingest: ''}", r"models\.ingest must be a text"),
+        ("llm:\n  base_url: http://x\n  models: [a]", r"line 3: llm: models must be a mapping"),
+        (
+            "llm:\n  base_url: http://x\n  models: {ingest: ''}",
+            r"models\.ingest: model must be a text",
+        ),
         ("llm:\n  base_url: http://x\n  models: {draw: a}", r"models has no 'draw'; there are"),
         (f"{MODELS} {{answer: {{name: a}}}}", r"models\.answer has no key 'name'; there are: mod"),
         (
             f"{MODELS} {{answer: {{base_url: http://y}}}}",
-            r"line 3: llm: models\.answer has no model",
+            r"line 3: llm: models\.answer needs model",
         ),
         (
             f"{MODELS} {{answer: {{model: a, base_url: y}}}}",
-            r"llm: models\.answer\.base_url must be like",
+            r"llm: models\.answer: base_url must be like",
         ),
-        (f"{MODELS} {{answer: {{}}}}", r"llm: models\.answer has no model"),
+        (f"{MODELS} {{answer: {{}}}}", r"llm: models\.answer needs model"),
         (f"{MODELS} {{plan: a}}", r"line 1: llm: models for plan and search are of no use without"),
-        ("scans: tesseract", r"scans must be one of none, ocr, model"),
-        ("scans: off", r"line 1: scans must be a text"),
-        ("ocr_languages: -l", r"ocr_languages must be like eng or eng\+jpn"),
-        ("ocr_languages: eng+", r"ocr_languages must be like"),
+        ("documents: {scans: tesseract}", r"scans must be one of none, ocr, model"),
+        ("documents: {scans: off}", r"line 1: scans must be one of none, ocr, model, not False"),
+        ("documents: {ocr_languages: -l}", r"ocr_languages must be like eng or eng\+jpn"),
+        ("documents: {ocr_languages: eng+}", r"ocr_languages must be like"),
     ],
 )
 def test_what_is_wrong_is_said_and_where(tmp_path: Path, text: str, message: str) -> None:

@@ -16,7 +16,7 @@ def load(folder: Path, text: str) -> NamesConfig | None:
 
 
 def test_names_are_not_masked_unless_configured(tmp_path: Path) -> None:
-    assert load(tmp_path, "max_workers: 1\n") is None
+    assert load(tmp_path, "queue: x\n") is None
 
 
 def test_section_is_read(tmp_path: Path) -> None:
@@ -37,16 +37,16 @@ names:
     ("text", "message"),
     [
         ("names: true", "line 1: names must be a mapping"),
-        ("names:", "line 1: names must be a mapping"),
-        ("names: {kinds: [person]}", "names needs models, a mapping such as {en:"),
+        ("names:", "line 1: names needs models, such as {en:"),
+        ("names: {kinds: [person]}", "names needs models, such as {en:"),
         ("names: {models: {}}", "models must name one at least"),
         ("names: {models: en_core_web_sm}", "models must be a mapping"),
-        ("names: {models: {en: 5}}", "models must be a mapping"),
+        ("names: {models: {en: 5}}", "models: en must be a text"),
         ("names: {models: {en: x}, kinds: person}", "kinds must be a list"),
         ("names: {models: {en: x}, kinds: []}", "kinds must name one at least of: person,"),
         ("names: {models: {en: x}, kinds: [people]}", "no kind 'people'; there are: person,"),
         ("names: {models: {en: x}, labels: {people: x}}", "no kind 'people'; there are: person,"),
-        ("names:\n  model: x", "line 2: names has no key 'model'; there are: models,"),
+        ("names:\n  model: x", "line 2: names has no key 'model'; did you mean models?"),
     ],
 )
 def test_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -57,7 +57,7 @@ def test_every_provider_has_a_lane_of_its_own() -> None:
     [
         ("providers: openalex", r"line 1: providers must be a mapping"),
         ("providers:\n  openalx: {}", r"line 2: .*no provider 'openalx'; there are: openalex, "),
-        ("providers:\n  openalex: yes", r"line 2: provider openalex must be a mapping"),
+        ("providers:\n  openalex: yes", r"line 2: providers: openalex must be a mapping"),
         ("providers:\n  openalex:\n    url: x", r"line 3: .* no key 'url'; there are: base_url"),
         ("providers:\n  openalex: {base_url: 5}", r"line 2: .*base_url must be a text"),
         ("providers:\n  openalex: {base_url: ftp://x}", r"line 2: .*base_url must be like"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock import runtime
 from penstock.engine.retry import backoff_of, reconnect_delay, retry_delay
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 
 seconds = st.floats(0.001, 1e6)
 
@@ -20,7 +20,7 @@ seconds = st.floats(0.001, 1e6)
 def test_retry_waits_between_nothing_and_the_doubling_ceiling(
     attempt: int, base: float, cap: float
 ) -> None:
-    settings = Settings(retry_base_seconds=base, retry_cap_seconds=cap)
+    settings = EngineConfig(retry_base_seconds=base, retry_cap_seconds=cap)
     ceiling = min(cap, base * 2.0 ** min(attempt - 1, 100))
 
     assert 0 <= retry_delay(attempt, settings) <= ceiling
@@ -30,7 +30,7 @@ def test_retry_waits_between_nothing_and_the_doubling_ceiling(
 def test_jitter_is_full(monkeypatch: pytest.MonkeyPatch, attempt: int, ceiling: float) -> None:
     """Delays fill the whole range evenly, so jobs that failed together spread out."""
     monkeypatch.setattr(runtime, "uniform", random.Random(1).uniform)
-    delays = [retry_delay(attempt, Settings()) for _ in range(4000)]
+    delays = [retry_delay(attempt, EngineConfig()) for _ in range(4000)]
 
     assert min(delays) < 0.01 * ceiling
     assert 0.99 * ceiling < max(delays) <= ceiling
@@ -39,22 +39,22 @@ def test_jitter_is_full(monkeypatch: pytest.MonkeyPatch, attempt: int, ceiling: 
 
 
 def test_retry_after_very_many_attempts_is_capped() -> None:
-    assert retry_delay(100_000, Settings()) <= 300
+    assert retry_delay(100_000, EngineConfig()) <= 300
 
 
 @given(failures=st.integers(1, 5000), first=seconds, cap=seconds)
 def test_reconnect_waits_at_least_half_of_its_ceiling(
     failures: int, first: float, cap: float
 ) -> None:
-    settings = Settings(reconnect_first_seconds=first, reconnect_cap_seconds=cap)
+    settings = EngineConfig(reconnect_first_seconds=first, reconnect_cap_seconds=cap)
     ceiling = min(cap, first * 2.0 ** min(failures - 1, 100))
 
     assert ceiling / 2 <= reconnect_delay(failures, settings) <= ceiling
 
 
 def test_reconnect_starts_at_a_tenth_of_a_second_and_never_waits_over_two() -> None:
-    assert 0.05 <= reconnect_delay(1, Settings()) <= 0.1
-    assert all(1 <= reconnect_delay(n, Settings()) <= 2 for n in range(6, 200))
+    assert 0.05 <= reconnect_delay(1, EngineConfig()) <= 0.1
+    assert all(1 <= reconnect_delay(n, EngineConfig()) <= 2 for n in range(6, 200))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_reconnect_starts_at_a_tenth_of_a_second_and_never_waits_over_two() -> N
 def test_own_backoff_of_a_kind_goes_before_the_settings(backoff: Any, delays: list[float]) -> None:
     own = backoff_of("work", backoff)
 
-    assert [retry_delay(n, Settings(), own) for n in range(1, len(delays) + 1)] == delays
+    assert [retry_delay(n, EngineConfig(), own) for n in range(1, len(delays) + 1)] == delays
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_backoff_that_cannot_be_used_is_told_and_replaced(
     caplog: pytest.LogCaptureFixture, backoff: Any
 ) -> None:
     with caplog.at_level(logging.ERROR, "penstock"):
-        assert 0 <= retry_delay(1, Settings(), backoff_of("work", backoff)) <= 1
+        assert 0 <= retry_delay(1, EngineConfig(), backoff_of("work", backoff)) <= 1
     assert "backoff of 'work'" in caplog.text

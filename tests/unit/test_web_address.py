@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.errors import AddressRefused, ConfigError
 from penstock.outbound.web_address import check, kind_of, parse_allow, web_address
 
-NOBODY = parse_allow("")
+NOBODY = parse_allow([])
 LOOPBACK, PRIVATE, LINK = "a loopback", "a private or reserved", "a link-local"
 STRANGE = "neither a name nor a plain IP address"
 SIGNS = "a blank, a backslash or a control character"
@@ -145,7 +145,7 @@ def test_public_addresses_have_one_spelling(url: str, asked_for: str, host: str,
 
 
 def test_allowed_is_one_port_of_one_host() -> None:
-    allow = parse_allow("127.0.0.1:8000, Intranet.example.:8080,[::1]:80")
+    allow = parse_allow(["127.0.0.1:8000", "Intranet.example.:8080", "[::1]:80"])
     for url in ("http://127.0.0.1:8000/", "http://intranet.example:8080/", "http://[::1]/"):
         check(web_address(url), allow)
     for url in ("http://127.0.0.1:8001/", "http://127.0.0.2:8000/", "http://localhost:8000/"):
@@ -156,7 +156,7 @@ def test_allowed_is_one_port_of_one_host() -> None:
 @pytest.mark.parametrize("text", ["localhost", "http://a:80", "a:80/x", "a:x", "a@b:80", "a:0"])
 def test_allowing_anything_else_is_a_mistake(text: str) -> None:
     with pytest.raises(ConfigError, match="fetch_allow is a list of host:port"):
-        parse_allow(text)
+        parse_allow([text])
 
 
 @pytest.mark.parametrize(

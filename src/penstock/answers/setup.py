@@ -1,4 +1,4 @@
-"""Putting the answers of an app together."""
+"""Builds the answers service of an app."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.research.service import Research
 def local_librarian(queue: JobQueue, documents: Documents, config: Config) -> LocalLibrarian:
     """The librarian of this process, also where answers ask another."""
     model = open_models(config.llm).get(Phase.SEARCH)
-    return LocalLibrarian(documents, model, queue.now, config.settings.evidence_tokens)
+    return LocalLibrarian(documents, model, queue.now, config.answers.evidence_tokens)
 
 
 def _librarian(queue: JobQueue, documents: Documents, config: Config) -> Librarian:
@@ -53,7 +53,7 @@ def open_answers(
     logs: LogWaiters,
 ) -> Answers:
     """The answers of an app; registers the jobs that serve them."""
-    settings = config.settings
+    settings = config.answers
     models = open_models(config.llm)
     tokens = settings.evidence_tokens
     tools = AnswerDeps(

@@ -1,4 +1,4 @@
-"""`penstock ask`: a question, answered with what was found and where."""
+"""`penstock ask`: answers a question, with citations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def ask_question(
         "tenant": tenant,
     }
     show = show_for(as_json=as_json, stream=stream)
-    with at_work("ask", app.settings):
+    with at_work("ask", app.config.logging):
         code = asyncio.run(_answer(app, question, asked, show))
     raise typer.Exit(code)
 

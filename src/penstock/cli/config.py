@@ -1,4 +1,4 @@
-"""`penstock config`: what the settings are, and who said so."""
+"""`penstock config`: the settings, and where each comes from."""
 
 from __future__ import annotations
 
@@ -34,5 +34,7 @@ def _text(value: object) -> str:
             return "true" if value else "false"
         case float():
             return f"{value:g}" if value < 1e6 else f"{value:.0f}"
+        case tuple():
+            return printable(", ".join(value))
         case _:
             return printable(str(value))

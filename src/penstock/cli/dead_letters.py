@@ -64,7 +64,7 @@ def list_dead_letters(
         if before is not None:
             run(app.get(before))
         found = run(app.dead_letters(where, limit=limit, before=before))
-        names = app.settings.hidden
+        names = app.config.logging.hidden_names
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
@@ -89,7 +89,7 @@ def list_groups(
     """
     with opened(queue, config) as (app, run):
         found = run(app.dead_groups(tenant))
-        names = app.settings.hidden
+        names = app.config.logging.hidden_names
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
@@ -125,7 +125,7 @@ def show(
     with opened(queue, config) as (app, run):
         [whole] = run(whole_ids(app, [job_id], dead=True))
         job = run(app.get(whole))
-        names = app.settings.hidden
+        names = app.config.logging.hidden_names
     if job.state is not JobState.FAILED:
         raise NotFound(f"job {job_id} is {job.state}, not a dead letter; see penstock jobs show")
     if as_json:

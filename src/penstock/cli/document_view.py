@@ -21,7 +21,7 @@ MENDED = "repair the file or convert it to another format, then ingest it again"
 UNREADABLE = {
     "encrypted": "save it without a password and ingest it again",
     "empty": "the file is empty; ingest it again once it has content",
-    "scanned": "set `scans: ocr`, or `model`, then ingest it again with --retry",
+    "scanned": "set `documents: {scans: ocr}`, or `model`, then ingest it again with --retry",
     "unknown": "convert it to a supported format, such as PDF, and ingest it again",
     "oversized": "split it and ingest the parts",
     "bomb": "it unpacks to too much data; if you trust it, ingest its contents instead",

@@ -120,7 +120,7 @@ def enqueue_jobs(
             ids = _store_file(app, run, kind, source, keyed, options, quiet=as_json)
             ended = _wait(app, run, kind, ids, timeout, quiet=as_json) if wait else None
         if ended and not as_json:
-            ended = [hidden_job(one, app.settings.hidden) for one in ended]
+            ended = [hidden_job(one, app.config.logging.hidden_names) for one in ended]
         _report_file(kind, ids, ended, as_json=as_json)
     else:
         if keyed:
@@ -135,7 +135,7 @@ def enqueue_jobs(
                 say(job.id)
             ended = _wait(app, run, kind, [job.id], timeout, quiet=as_json) if wait else None
         if ended and not as_json:
-            ended = [hidden_job(one, app.settings.hidden) for one in ended]
+            ended = [hidden_job(one, app.config.logging.hidden_names) for one in ended]
         _report_one(job, ended, as_json=as_json)
     if ended and any(job.state is not JobState.COMPLETED for job in ended):
         raise typer.Exit(ExitCode.UNSUCCESSFUL)

@@ -1,4 +1,4 @@
-"""`penstock ingest`: documents in, from files, folders, addresses and standard input."""
+"""`penstock ingest`: adds documents from files, directories, URLs and standard input."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def ingest_documents(
     if watch and not as_json:
         note(f"watching {', '.join(map(printable, sources))}; Ctrl-C to stop")
     wait, ends = not no_wait, not watch
-    with at_work("ingest", app.settings):
+    with at_work("ingest", app.config.logging):
         code = asyncio.run(_ingest(app, items, given, wait=wait, ends=ends, as_json=as_json))
     raise typer.Exit(code)
 
@@ -143,7 +143,7 @@ def _items(
         if source == "-":
             if document_id is None:
                 raise UsageError("standard input needs an --id")
-            items = [from_stdin(document_id, app.settings.document_bytes)]
+            items = [from_stdin(document_id, app.config.documents.document_bytes)]
         elif is_address(source):
             items = [from_address(source)]
         else:
@@ -194,10 +194,10 @@ def _own_files(app: Penstock) -> list[Path]:
 
     files = [
         url.removeprefix("sqlite:///")
-        for url in (app.config.queue, app.settings.store)
+        for url in (app.config.queue, app.config.store)
         if url.startswith("sqlite:///")
     ]
-    blobs = app.settings.blobs
+    blobs = app.config.blobs
     files += [blobs] if blobs and "://" not in blobs else []
     return [Path(os.path.abspath(Path(file).expanduser())) for file in files]
 

@@ -1,4 +1,4 @@
-"""`penstock intake`: requests that come as messages."""
+"""`penstock intake`: reads requests from message brokers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def take_in_kafka(
     # Without a module only what is accepted is asked for, which may need no store.
     given = target is None
     app = Penstock(queue, config_file=config) if given else load_for_work(target, queue, config)
-    with telemetry("penstock-intake", app.settings, log_format):
+    with telemetry("penstock-intake", app.config.logging, log_format):
         running = (
             _redrive(app, as_json=as_json) if redrive else _take_in(app, drain, as_json=as_json)
         )
@@ -84,7 +84,7 @@ async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
     from penstock.intake.run import KafkaIntake
 
     signals = Signals()
-    intake = KafkaIntake(app, app.config.kafka)
+    intake = KafkaIntake(app, app.config.intake.kafka)
     async with app:
         _announce(app, as_json=as_json)
         minding = asyncio.create_task(_mind(signals, intake.reader, as_json=as_json))
@@ -106,7 +106,7 @@ async def _redrive(app: Penstock, *, as_json: bool) -> int:
     from penstock.intake.run import redrive_all
 
     signals = Signals()
-    done = await redrive_all(app.config.kafka, signals.stop)
+    done = await redrive_all(app.config.intake.kafka, signals.stop)
     said = f"{plural(done.redriven, 'dead letter')} published again, {done.skipped} left"
     return _end(signals, said, done.as_dict(), as_json=as_json)
 
@@ -125,7 +125,7 @@ async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None
 def _announce(app: Penstock, *, as_json: bool) -> None:
     from penstock.config import hide_secrets
 
-    config: KafkaConfig = app.config.kafka
+    config: KafkaConfig = app.config.intake.kafka
     url = hide_secrets(app.config.queue)
     if as_json:
         started: dict[str, Any] = {

@@ -76,7 +76,7 @@ def list_jobs(
         if before is not None:
             run(app.get(before))  # a page after a job that is gone would look like the end
         found = run(app.jobs(**where, limit=limit, before=before))
-        names = app.settings.hidden
+        names = app.config.logging.hidden_names
     if as_json:
         print_json([summary(job) for job in found])
     elif not found:
@@ -104,7 +104,7 @@ def show(
     with opened(queue, config) as (app, run):
         [whole] = run(whole_ids(app, [job_id]))
         job = run(app.get(whole))
-        names = app.settings.hidden
+        names = app.config.logging.hidden_names
     if as_json:
         print_json(job.as_dict())
     else:

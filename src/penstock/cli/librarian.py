@@ -1,4 +1,4 @@
-"""`penstock librarian`: the search loop of answers as a service of its own."""
+"""`penstock librarian`: serves the search loop of answers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run_librarian(
     where = replace(
         app.config.librarian, **{name: value for name, value in given.items() if value is not None}
     )
-    with telemetry("penstock-librarian", app.settings, log_format):
+    with telemetry("penstock-librarian", app.config.logging, log_format):
         code = asyncio.run(_serve(app, librarian, where, as_json=as_json))
     raise typer.Exit(code)
 

@@ -1,4 +1,4 @@
-"""`penstock mcp`: tools for the agent that started this process, on its standard streams."""
+"""`penstock mcp`: MCP tools on standard input and output."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run_mcp(
     app = load_for_work(target, queue, config)
     _ = app.answers  # with what it uses; it has to be asked for before the app is opened
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    with telemetry("penstock-mcp", app.settings, log_format, verbose=verbose):
+    with telemetry("penstock-mcp", app.config.logging, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, tenant, pipes, workers=not no_workers))
     raise typer.Exit(code)
 
@@ -133,7 +133,7 @@ async def _stop(
 def _announce(app: Penstock, tenant: str, *, workers: bool) -> None:
     from penstock.config import hide_secrets
 
-    what = plural(app.settings.max_workers, "worker") if workers else "no workers"
+    what = plural(app.config.engine.max_workers, "worker") if workers else "no workers"
     url = printable(hide_secrets(app.config.queue))
     note(
         f"penstock mcp {os.getpid()} on {url} for tenant {printable(tenant)}, with {what}; "

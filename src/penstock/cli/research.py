@@ -1,4 +1,4 @@
-"""`penstock research`: a question, and what others have published about it."""
+"""`penstock research`: searches a question at several providers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def research(
         "tenant": tenant,
     }
     watched = is_terminal() if watch is None else watch
-    with at_work("research", app.settings):
+    with at_work("research", app.config.logging):
         code = asyncio.run(_research(app, question, task, searches, watch=watched, as_json=as_json))
     raise typer.Exit(code)
 

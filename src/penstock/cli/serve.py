@@ -1,4 +1,4 @@
-"""`penstock serve`: the HTTP API, and workers beside it."""
+"""`penstock serve`: the HTTP API with workers."""
 
 from __future__ import annotations
 
@@ -83,19 +83,19 @@ def run_server(
     )
     for documents in ("uvicorn", "mcp"):
         logging.getLogger(documents).setLevel(logging.WARNING)
-    with telemetry("penstock-server", app.settings, log_format, verbose=verbose):
+    with telemetry("penstock-server", app.config.logging, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, server, workers=not no_workers, as_json=as_json))
     raise typer.Exit(code)
 
 
 def pass_on_uploads(app: Penstock) -> None:
     """To Kafka, where that is configured."""
-    if app.config.kafka.produce is None:
+    if app.config.intake.kafka.produce is None:
         return
     need_kafka("intake.kafka.produce")
     from penstock.intake.produce import UploadProducer
 
-    app.documents.hand_over(UploadProducer(app.config.kafka))
+    app.documents.hand_over(UploadProducer(app.config.intake.kafka))
 
 
 async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json: bool) -> int:
@@ -155,7 +155,7 @@ def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> N
     from penstock.config import hide_secrets
 
     url = hide_secrets(app.config.queue)
-    count = app.settings.max_workers if workers else 0
+    count = app.config.engine.max_workers if workers else 0
     if as_json:
         print_json_line(
             {

@@ -14,7 +14,7 @@ from penstock.errors import ConfigError
 if TYPE_CHECKING:
     import logging
 
-    from penstock.model.settings import Settings
+    from penstock.model.settings import LoggingConfig
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -35,7 +35,7 @@ VerboseOption = Annotated[
 
 @contextmanager
 def telemetry(
-    service: str, settings: Settings, log_format: str | None = None, *, verbose: bool = False
+    service: str, settings: LoggingConfig, log_format: str | None = None, *, verbose: bool = False
 ) -> Iterator[None]:
     """Log, and trace if OTEL_EXPORTER_OTLP_ENDPOINT says where to, for as long as the block
     lasts. `log_format` wins over the setting."""
@@ -43,7 +43,7 @@ def telemetry(
     from dataclasses import replace
 
     if log_format is not None:
-        settings = replace(settings, log_format=log_format)  # which checks it
+        settings = replace(settings, log_format=log_format)  # type: ignore[arg-type]  # which checks it
     _set_up_logs(settings, logging.INFO)
     if verbose:
         logging.getLogger("penstock").setLevel(logging.DEBUG)
@@ -56,7 +56,7 @@ def telemetry(
 
 
 @contextmanager
-def at_work(command: str, settings: Settings) -> Iterator[None]:
+def at_work(command: str, settings: LoggingConfig) -> Iterator[None]:
     """For a command that works on something and tells how it goes: the log would tell it once
     more, by job."""
     import logging
@@ -85,7 +85,7 @@ def traced(command: str) -> Iterator[None]:
         flush()
 
 
-def _set_up_logs(settings: Settings, level: int) -> None:
+def _set_up_logs(settings: LoggingConfig, level: int) -> None:
     """Does nothing if the app's module has set up logging itself."""
     import logging
 

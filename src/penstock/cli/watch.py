@@ -1,4 +1,4 @@
-"""Following jobs as they change: live on a terminal, else a line for every change."""
+"""Follows jobs: live on a terminal, otherwise a line per change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNAVAILABLE_SECONDS = 1.0
 
 async def watch_jobs(app: Penstock, ids: Sequence[str], *, as_json: bool) -> list[Job]:
     """Show the jobs until all have finished; how they ended. JobNotFound if one is not there."""
-    names = app.settings.hidden
+    names = app.config.logging.hidden_names
     with _shown(_jobs_table, _each_change, as_json=as_json) as show:
         listener = app.queue.listen(Topic.FINISHED)
         try:

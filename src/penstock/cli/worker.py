@@ -1,4 +1,4 @@
-"""`penstock worker`: a process that runs jobs until it is told to stop."""
+"""`penstock worker`: a process that runs jobs."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def run_worker(
     given = {name: value for name, value in settings.items() if value is not None}
     app.config = replace(
         app.config,
-        settings=replace(app.settings, **given),
-        sources={**app.config.sources, **dict.fromkeys(given, "argument")},
+        engine=replace(app.config.engine, **given),
+        sources={**app.config.sources, **{f"engine.{name}": "argument" for name in given}},
     )
     patterns = [part.strip() for item in kinds or () for part in item.split(",") if part.strip()]
-    with telemetry("penstock-worker", app.settings, log_format, verbose=verbose):
+    with telemetry("penstock-worker", app.config.logging, log_format, verbose=verbose):
         code = asyncio.run(_serve(app, patterns or None, drain=drain, as_json=as_json))
     raise typer.Exit(code)
 
@@ -135,7 +135,7 @@ async def _serve(
             ends.append(asyncio.create_task(_drained(app, list(handlers))))
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if told.done():
-            _say_stopping(orchestrator, app.settings.grace_seconds, as_json=as_json)
+            _say_stopping(orchestrator, app.config.engine.grace_seconds, as_json=as_json)
         await stop_workers(orchestrator, signals.hasten)
         for end in ends:
             end.cancel()
@@ -158,7 +158,7 @@ async def working(app: Penstock, kinds: Sequence[str]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await orchestrator.stop(grace=min(GRACE_SECONDS, app.settings.grace_seconds))
+        await orchestrator.stop(grace=min(GRACE_SECONDS, app.config.engine.grace_seconds))
 
 
 async def stop_workers(orchestrator: JobOrchestrator, hasten: asyncio.Event) -> None:
@@ -190,7 +190,7 @@ async def _drained(app: Penstock, kinds: Sequence[str]) -> None:
                     return
             except QueueUnavailable:
                 pass  # the dispatcher says so, and reconnects
-            await listener.wait(app.settings.poll_seconds)
+            await listener.wait(app.config.engine.poll_seconds)
             await asyncio.sleep(DRAIN_PAUSE)
     finally:
         listener.close()
@@ -199,7 +199,7 @@ async def _drained(app: Penstock, kinds: Sequence[str]) -> None:
 def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
     from penstock.config import hide_secrets
 
-    url, workers = hide_secrets(app.config.queue), app.settings.max_workers
+    url, workers = hide_secrets(app.config.queue), app.config.engine.max_workers
     if as_json:
         print_json_line(
             {

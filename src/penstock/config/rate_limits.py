@@ -1,4 +1,4 @@
-"""Files with rate limits of APIs, made into lanes:
+"""Converts files with rate limits of APIs to lanes:
 
     apis:
       openalex:
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.config.reader import mapping
 from penstock.config.yaml_file import Located, read_mapping
 from penstock.errors import ConfigError
 from penstock.model.lane import LIMITS, LaneConfig, check_value
@@ -61,9 +62,9 @@ def check_no_apis(given: Mapping[str, Located], path: Path) -> None:
 
 
 def _import(name: str, api: Located, imported: Imported) -> None:
-    keys = _mapping(name, api)
+    keys = dict(mapping(api, name))
     limits = keys.pop(RATE_LIMIT, Located(None, api.source))
-    given = _mapping(f"{name}: {RATE_LIMIT}", limits)
+    given = mapping(limits, f"{name}.{RATE_LIMIT}")
     imported.left_out += [f"{name}.{key}" for key in keys]
     unknown = [key for key in given if key not in LIMITS]
     imported.unknown_limits += [f"{name}.{RATE_LIMIT}.{key}" for key in unknown]
@@ -96,11 +97,3 @@ def _import(name: str, api: Located, imported: Imported) -> None:
                 f"{name}: min_interval_seconds does not override the rate of a lane: starts are "
                 f"{apart:g} s apart, not {least:g}"
             )
-
-
-def _mapping(name: str, located: Located) -> dict[str, Located]:
-    if located.value is None:
-        return {}
-    if not isinstance(located.value, dict):
-        raise ConfigError(f"{located.source}: {name} must be a mapping")
-    return dict(located.value)

@@ -1,4 +1,4 @@
-"""The config file: where it is, and who else can read secrets in it."""
+"""Checks the config file: where it is, and who else can read its secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def _look(case: Case) -> list[Diagnosis]:
     if not path.exists():
         return [ok("config", f"there is no {path}: using defaults and the environment"), *said]
     mode = path.stat().st_mode
-    if mode & stat.S_IROTH and (any(map(is_secret, config.kafka.options)) or _holds_secret(path)):
+    secrets = any(map(is_secret, config.intake.kafka.options)) or _holds_secret(path)
+    if secrets and mode & stat.S_IROTH:
         found = f"{path} holds a password, and every user of this machine can read it"
         advice = f"chmod 640 {path}, or give it in the environment instead"
         return [warning("config", found, advice), *said]

@@ -1,4 +1,4 @@
-"""Settings that are allowed and do not go together."""
+"""Checks for settings that are valid but conflict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ LONG_POLL = 60.0
 
 
 async def look(case: Case) -> list[Diagnosis]:
-    one, server = case.config.settings, case.config.server
+    config = case.config
+    one, answers, research = config.engine, config.answers, config.research
     said = [
         (
             one.lease_seconds < SHORT_LEASE,
@@ -38,18 +39,18 @@ async def look(case: Case) -> list[Diagnosis]:
             "make the base the shorter one",
         ),
         (
-            one.search_loop_seconds >= one.answer_seconds,
+            answers.search_loop_seconds >= answers.answer_seconds,
             "search_loop_seconds leaves no time of answer_seconds to write the answer",
             "make it half of answer_seconds",
         ),
         (
-            one.answer_seconds > server.deadline_seconds,
+            answers.answer_seconds > config.server.deadline_seconds,
             "answer_seconds is longer than server.deadline_seconds, after which callers are told "
             "to come back",
             "raise server.deadline_seconds",
         ),
         (
-            max(one.provider_seconds, one.page_seconds) > one.search_seconds,
+            max(research.provider_seconds, research.page_seconds) > research.search_seconds,
             "provider_seconds or page_seconds is longer than search_seconds, which ends both",
             "raise search_seconds",
         ),

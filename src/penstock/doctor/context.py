@@ -44,13 +44,13 @@ class Case:
     @property
     def store(self) -> str | None:
         """The URL of the store; None where the queue cannot be one, and no other is named."""
-        url = self.config.settings.store or self.config.queue
+        url = self.config.store or self.config.queue
         return url if url.startswith(("sqlite:", "postgresql:", "postgres:")) else None
 
     @property
     def blobs(self) -> Path | None:
         """The folder for originals; None where they are in a bucket, or there is none."""
-        blobs, store = self.config.settings.blobs, self.store
+        blobs, store = self.config.blobs, self.store
         if blobs:
             return None if "://" in blobs else Path(blobs).expanduser().absolute()
         if store is None or not store.startswith(SQLITE):
@@ -61,7 +61,7 @@ class Case:
         """Everything that must not be shown, as it might appear."""
         config = self.config
         models: list[LlmConfig | ModelConfig] = [config.llm, *config.llm.models.values()]
-        urls = [config.queue, config.settings.store, config.settings.blobs]
+        urls = [config.queue, config.store, config.blobs]
         urls += [config.embedder.base_url or "", *(model.base_url or "" for model in models)]
         urls += [provider.base_url or "" for provider in config.providers.values()]
         for url in urls:
@@ -69,8 +69,9 @@ class Case:
         variables = [config.embedder.key_variable, config.librarian.token_variable]
         variables += [model.key_variable for model in models]
         variables += [provider.api_key for provider in config.providers.values()]
-        variables += config.kafka.option_variables.values()
-        yield from (value for name, value in config.kafka.options.items() if is_secret(name))
+        variables += config.intake.kafka.option_variables.values()
+        options = config.intake.kafka.options.items()
+        yield from (str(value) for name, value in options if is_secret(name))
         for variable in variables:
             if variable is not None and os.environ.get(variable):
                 yield os.environ[variable].strip()

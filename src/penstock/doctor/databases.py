@@ -1,5 +1,4 @@
-"""The queue and the store: looked at past the ports, because opening one may bring its tables up to
-date, and that is not a doctor's business."""
+"""Checks the queue and the store, bypassing the ports: opening one may migrate its tables."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ async def look_at_queue(case: Case) -> list[Diagnosis]:
 
 
 async def look_at_store(case: Case) -> list[Diagnosis]:
-    if case.store is None and case.config.settings.store:
-        found = f"`store` is {hide_secrets(case.config.settings.store)}, which is not a store URL"
+    if case.store is None and case.config.store:
+        found = f"`store` is {hide_secrets(case.config.store)}, which is not a store URL"
         return [broken("store", found, "set it to sqlite:///documents.db or postgresql://...")]
     if case.store is None:
         return [

@@ -1,4 +1,4 @@
-"""Folders that something is kept in: writable, on a disk with room, not open to everybody."""
+"""Checks directories: writable, enough disk space, not world-readable."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ async def look(case: Case) -> list[Diagnosis]:
 
 def _folders(case: Case) -> Iterator[tuple[str, Path]]:
     """What is kept on this machine, and where."""
-    settings = case.config.settings
     for part, path in _databases(case):
         yield part, path.parent
-    if settings.blobs and case.blobs is not None:  # else it is beside the store
+    if case.config.blobs and case.blobs is not None:  # else it is beside the store
         yield "blobs", case.blobs
     yield "temporary files", Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
 
 
 def _databases(case: Case) -> Iterator[tuple[str, Path]]:
-    for part, url in (("queue", case.config.queue), ("store", case.config.settings.store)):
+    for part, url in (("queue", case.config.queue), ("store", case.config.store)):
         if url.startswith(SQLITE):
             yield part, Path(url.removeprefix(SQLITE)).expanduser().absolute()
 

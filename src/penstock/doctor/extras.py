@@ -1,4 +1,4 @@
-"""Whether what is configured is installed."""
+"""Checks that the libraries of configured features are installed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ class Extra(NamedTuple):
 
 
 def _uses(*schemes: str) -> Callable[[Config], bool]:
-    return lambda config: (
-        config.queue.startswith(schemes) or config.settings.store.startswith(schemes)
-    )
+    return lambda config: config.queue.startswith(schemes) or config.store.startswith(schemes)
 
 
 EXTRAS = (
@@ -32,17 +30,17 @@ EXTRAS = (
         "ingest",
         ("numpy", "pypdfium2"),
         "documents",
-        lambda c: "embedder" in c.sources or bool(c.settings.store or c.settings.blobs),
+        lambda c: "embedder" in c.sources or bool(c.store or c.blobs),
     ),
-    Extra("scans", ("PIL",), "scans", lambda c: c.settings.scans != "none"),
-    Extra("s3", ("s3fs",), "blobs in S3", lambda c: c.settings.blobs.startswith("s3:")),
-    Extra("gcs", ("gcsfs",), "blobs in a bucket", lambda c: c.settings.blobs.startswith("gs:")),
+    Extra("scans", ("PIL",), "scans", lambda c: c.documents.scans != "none"),
+    Extra("s3", ("s3fs",), "blobs in S3", lambda c: c.blobs.startswith("s3:")),
+    Extra("gcs", ("gcsfs",), "blobs in a bucket", lambda c: c.blobs.startswith("gs:")),
     Extra("names", ("presidio_analyzer",), "names", lambda c: c.names is not None),
     Extra(
         "research",
         ("protego", "trafilatura"),
         "pages of the web",
-        lambda c: bool(c.providers or c.browser.engines or c.settings.search_providers),
+        lambda c: bool(c.providers or c.browser.engines or c.research.search_providers),
     ),
     Extra("browser", ("playwright",), "browser", lambda c: bool(c.browser.engines)),
     Extra("grpc", ("grpc", "grpc_health"), "librarian", lambda c: "librarian" in c.sources),
@@ -50,7 +48,7 @@ EXTRAS = (
         "kafka",
         ("confluent_kafka",),
         "Kafka",
-        lambda c: bool(c.kafka.bootstrap or c.kafka.topics),
+        lambda c: bool(c.intake.kafka.bootstrap or c.intake.kafka.topics),
     ),
     Extra("server", ("fastapi", "uvicorn"), "server", lambda c: "server" in c.sources),
 )

@@ -1,4 +1,4 @@
-"""Kafka, from which requests are taken in."""
+"""Checks the Kafka intake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANSWER_SECONDS = 5.0
 
 
 async def look(case: Case) -> list[Diagnosis]:
-    config = case.config.kafka
+    config = case.config.intake.kafka
     if not config.bootstrap and not config.topics:
         return [skipped(PART, "no requests are taken in from it")]
     try:

@@ -1,4 +1,4 @@
-"""A queue or a store in PostgreSQL."""
+"""Checks a queue or a store in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def look(part: str, url: str, case: Case, *, documents: bool) -> list[Diag
     said = [judge_server(part, parse(url).shown, found), judge_schema(part, found.queue)]
     said += [judge_durability(part, found), judge_clock(part, found.clock)]
     if documents:
-        said.append(judge_pgvector(found, wanted=bool(case.config.settings.store)))
+        said.append(judge_pgvector(found, wanted=bool(case.config.store)))
         if found.documents.version:
             said.append(judge_schema("documents", found.documents))
     return said

@@ -88,13 +88,13 @@ async def _closed(case: Case) -> str | None:
 async def _opened(case: Case) -> AsyncIterator[tuple[JobQueue, AccessStore | None]]:
     config = case.config
     lanes = LaneRegistry(config.lanes)
-    queue = choose_queue(config.queue, config.settings, lanes, config.tenant_weights)
+    queue = choose_queue(config.queue, config.engine, lanes, config.tenant_weights)
     async with AsyncExitStack() as opened:
         await queue.open()
         opened.push_async_callback(queue.close)
         access = None
         if case.store is not None:
-            store = choose_store(queue, config.settings, "API keys")
+            store = choose_store(queue, config, "API keys")
             await store.open()
             opened.push_async_callback(store.close)
             access = store.access()

@@ -1,4 +1,4 @@
-"""A queue in Redis or Valkey."""
+"""Checks a queue in Redis or Valkey."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def facts(url: str) -> RedisFacts:
 
 async def look(part: str, url: str, case: Case) -> list[Diagnosis]:
     found = await facts(url)
-    settings = case.config.settings
+    settings = case.config.engine
     volatile = settings.allow_volatile
     return [
         judge_server(part, parse(url).shown, found),
@@ -66,7 +66,9 @@ def judge_durability(
     if facts.fsync == "everysec":
         found += ", and so may the death of the server alone while its disk is slow"
         if can_wait:
-            advice = "set `wait_aof: true`, or `appendfsync always`, unless that is acceptable"
+            advice = (
+                "set `engine: {wait_aof: true}`, or `appendfsync always`, unless that is acceptable"
+            )
     return warning(name, found, advice)
 
 

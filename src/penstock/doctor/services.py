@@ -1,4 +1,4 @@
-"""The librarian, the browser, and search providers."""
+"""Checks the librarian, the browser, and search providers."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def _no_proxy() -> AbstractAsyncContextManager[str]:
 
 
 async def look_at_providers(case: Case) -> list[Diagnosis]:
-    settings, config = case.config.settings, case.config
-    asked = [one.strip() for one in settings.search_providers.split(",") if one.strip()]
+    config = case.config
+    asked, contact = config.research.search_providers, config.outbound.contact
     names = [one for one in asked or ADDRESSES if one in ADDRESSES and _address(config, one)]
-    if not asked and not config.providers and not settings.contact:
+    if not asked and not config.providers and not contact:
         return [skipped("search providers", "nothing is configured for them")]
     said = [finding for name in names if (finding := _key(name, config)) is not None]
-    if not settings.contact:
+    if not contact:
         found = "`contact` is not set: providers and web servers are not told who asks"
         said.append(warning("search providers", found, "set `contact` to a mail or web address"))
     if case.network:

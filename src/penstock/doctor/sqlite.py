@@ -1,4 +1,4 @@
-"""A queue or a store in a SQLite file."""
+"""Checks a queue or a store in a SQLite file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def look(part: str, url: str, case: Case) -> list[Diagnosis]:
     return [
         _usable(part, path, readonly),
         judge_schema(part, found.schema),
-        judge_durability(part, found, durable=case.config.settings.durable, system=system),
+        judge_durability(part, found, durable=case.config.engine.durable, system=system),
         ok(f"{part} clock", "it is this machine's"),
     ]
 

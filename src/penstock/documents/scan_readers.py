@@ -18,7 +18,7 @@ from penstock.documents.parse.requests import Parsing
 from penstock.engine.context import JobContext
 from penstock.errors import ConfigError
 from penstock.model.llm import LlmConfig
-from penstock.model.settings import Settings
+from penstock.model.settings import DocumentsConfig
 
 MAX_PAGES = 500
 """Of a document; each takes seconds, or money."""
@@ -82,7 +82,9 @@ def parser_for(ctx: JobContext, pool: ParserPool) -> Parsing:
     return pool.asked_by(ctx.tenant, partial(ctx.parked, timed=False))
 
 
-def scan_reader(settings: Settings, llm: LlmConfig, limits: ParseLimits) -> ScanReader | None:
+def scan_reader(
+    settings: DocumentsConfig, llm: LlmConfig, limits: ParseLimits
+) -> ScanReader | None:
     """None where pictures are not read."""
     if settings.scans == "none":
         return None

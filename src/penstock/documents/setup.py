@@ -11,6 +11,7 @@ from penstock.adapters.blobs.address import bucket_address, is_address
 from penstock.adapters.blobs.bucket import BucketBlobs
 from penstock.adapters.blobs.local import LocalBlobs
 from penstock.adapters.models.offline_embedder import OfflineEmbedder
+from penstock.config import Config
 from penstock.documents import fetch, reembed, scan
 from penstock.documents.addresses import Remote
 from penstock.documents.chunk import ChunkSettings
@@ -29,10 +30,7 @@ from penstock.documents.service import Documents
 from penstock.engine.request_scopes import RequestScopes
 from penstock.engine.waiters import LogWaiters
 from penstock.errors import ConfigError
-from penstock.model.embedder import EmbedderConfig
-from penstock.model.llm import LlmConfig
 from penstock.model.names import NamesConfig
-from penstock.model.settings import Settings
 from penstock.outbound.web_address import parse_allow
 from penstock.ports.blobs import BlobStore
 from penstock.ports.queue import JobQueue
@@ -45,20 +43,15 @@ Register = Callable[..., Callable[[Any], Any]]
 def open_library(
     queue: JobQueue,
     store: Store,
-    settings: Settings,
-    embedder: EmbedderConfig,
-    names: NamesConfig | None,
-    llm: LlmConfig,
+    config: Config,
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
     visitors: RequestScopes,
-    *,
-    passed_on: bool = False,
 ) -> Documents:
-    """The library of an app; registers the jobs that serve it. `passed_on`: documents that a server
-    accepts are given their jobs by others (see `Documents.hand_over`), who are waited for."""
-    embedding = Embedding(embedder, visitors, settings.question_seconds)
+    """The library of an app; registers the jobs that serve it."""
+    settings, names = config.documents, config.names
+    embedding = Embedding(config.embedder, visitors, settings.question_seconds)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
@@ -66,11 +59,12 @@ def open_library(
     limits = ParseLimits(
         input_bytes=settings.document_bytes, scans=scans, seconds=settings.parse_seconds
     )
-    parser, reader = ParserPool(settings.parsers, limits), scan_reader(settings, llm, limits)
+    parser = ParserPool(settings.parsers, limits)
+    reader = scan_reader(settings, config.llm, limits)
     tools = IngestDeps(
         documents=store.documents(),
-        blobs=_blobs(settings, store.blobs),
-        blobs_lane=BLOBS_LANE if is_address(settings.blobs) else None,
+        blobs=_blobs(config.blobs, store.blobs),
+        blobs_lane=BLOBS_LANE if is_address(config.blobs) else None,
         parser=parser,
         scan_reader=reader,
         mask=_masker(names),
@@ -79,7 +73,7 @@ def open_library(
         model=embedding.model,
         keep_originals=settings.keep_originals,
     )
-    register(tools, settings.job_timeout, job)
+    register(tools, config.engine.job_timeout, job)
     reembed.register(tools, job)
     if reader is not None:
         scan.register(tools, reader, job)
@@ -95,11 +89,13 @@ def open_library(
     fetch.register(Fetching(tools, enqueue, most, fingerprint), job)
     remote = Remote(
         tools=tools,
-        allow=parse_allow(settings.fetch_allow),
+        allow=parse_allow(config.outbound.fetch_allow),
         seconds=settings.fetch_seconds,
         now=queue.now,
     )
     purge = Purge(tools.documents, settings.unused_vectors_seconds)
+    # Others give documents their jobs then (see `Documents.hand_over`), and are waited for.
+    passed_on = config.intake.kafka.produce is not None
     patience = PASSED_ON_SECONDS if passed_on else 0.0
 
     def cutoff(model: str) -> Cutoff:
@@ -115,11 +111,11 @@ def _masker(names: NamesConfig | None) -> Masker:
     return Masker() if names is None else Masker(names.labels, [PresidioNames(names)])
 
 
-def _blobs(settings: Settings, folder: Path | None) -> BlobStore:
-    if is_address(settings.blobs):
-        return BucketBlobs(bucket_address(settings.blobs))
-    if settings.blobs:
-        folder = Path(settings.blobs).expanduser()
+def _blobs(place: str, folder: Path | None) -> BlobStore:
+    if is_address(place):
+        return BucketBlobs(bucket_address(place))
+    if place:
+        folder = Path(place).expanduser()
     if folder is None:
         raise ConfigError(
             "documents in PostgreSQL need `blobs`, a folder for original files that all worker "

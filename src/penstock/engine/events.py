@@ -1,4 +1,4 @@
-"""News between the parts of a worker process."""
+"""Events between the parts of a worker process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from penstock import runtime
 
 
 class EngineEvents:
-    """Whoever has news sets an event, and the part that it concerns waits for it: so none of them
-    has to know, or call, whoever was put together after it."""
+    """Events that one part sets and another awaits, so that no part has to call one that was
+    constructed after it."""
 
     def __init__(self) -> None:
         self.due = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Following the feeds of tenants: one read of the queue per wake-up serves every follower.
+"""Follows the feeds of tenants: one read of the queue per wake-up serves all followers.
 
 A reader for each tenant that is followed keeps the newest entries. A follower is a place among
 them, so it costs nothing while it waits, and one that does not read holds up nobody: what it has
@@ -18,7 +18,7 @@ from typing import Self
 from penstock.aio import end_tasks
 from penstock.engine.retry import reconnect_delay
 from penstock.errors import QueueUnavailable, TooSlow
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import FeedEntry, JobQueue, Topic
 
 log = logging.getLogger("penstock")
@@ -32,7 +32,7 @@ class Feeds:
     """The feeds followed in this process. `keep`: how many entries of each feed are kept, and so
     how far a follower may fall behind."""
 
-    def __init__(self, queue: JobQueue, settings: Settings, *, keep: int = 2000) -> None:
+    def __init__(self, queue: JobQueue, settings: EngineConfig, *, keep: int = 2000) -> None:
         self._queue = queue
         self._settings = settings
         self._keep = keep
@@ -133,7 +133,7 @@ class Follower:
 class _Reader:
     """Reads one tenant's feed from its end on, and keeps the newest entries."""
 
-    def __init__(self, queue: JobQueue, settings: Settings, tenant: str, keep: int) -> None:
+    def __init__(self, queue: JobQueue, settings: EngineConfig, tenant: str, keep: int) -> None:
         self._queue = queue
         self._settings = settings
         self.tenant = tenant

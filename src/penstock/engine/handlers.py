@@ -1,4 +1,4 @@
-"""The functions that do jobs, by kind."""
+"""Handlers of jobs, by kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.engine.retry import Backoff, OwnBackoff, backoff_of
 from penstock.engine.schedule import Periodic
 from penstock.errors import ConfigError, PenstockError, ValidationError
 from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import NO_LANE
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
@@ -141,7 +141,7 @@ class Handlers(Mapping[str, Handler]):
     def __init__(
         self,
         handlers: Mapping[str, Handler | Callable[..., Any]] | None = None,
-        settings: Settings | None = None,
+        settings: EngineConfig | None = None,
     ) -> None:
         self.settings = settings
         """What an orchestrator made for these handlers goes by, unless told otherwise."""
@@ -171,6 +171,11 @@ class Handlers(Mapping[str, Handler]):
                 f"{', '.join(sorted(self._handlers)) or 'none'}"
             )
         return chosen
+
+    def prepare(self) -> None:
+        """Do now what would hold up the first jobs."""
+        for handler in self._handlers.values():
+            handler.arguments.prepare()
 
     def __getitem__(self, kind: str) -> Handler:
         return self._handlers[kind]

@@ -1,4 +1,4 @@
-"""Whether the queue can be reached, and what trips to it take."""
+"""Tracks whether the queue is reachable, and how long exchanges with it take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class QueueHealth:
     def __init__(self) -> None:
         self.trips = 0
         self.trip_seconds = 0.0
-        """What its trips to the queue took together."""
+        """Total seconds of exchanges with the queue."""
         self.failures = 0
         """In a row."""
         self.degraded: str | None = None

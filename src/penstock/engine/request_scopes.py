@@ -1,5 +1,5 @@
-"""Questions of a process to services that have a lane: through the membership of its workers, where
-it has any, else through one of its own, which is made for the first question."""
+"""Scopes of requests to services that have a lane: through the membership of the process's
+workers, or through its own if it has none."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager
 
 from penstock.engine.orchestrator import JobOrchestrator
 from penstock.engine.request_scope import RequestScope
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 
 class RequestScopes:
     """Lets code that runs in no job make requests under the limits of lanes."""
 
-    def __init__(self, queue: JobQueue, settings: Settings) -> None:
+    def __init__(self, queue: JobQueue, settings: EngineConfig) -> None:
         self._queue = queue
         self._settings = settings
         self._known: weakref.WeakSet[JobOrchestrator] = weakref.WeakSet()

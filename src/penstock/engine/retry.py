@@ -1,4 +1,4 @@
-"""When a failed job is run again."""
+"""Computes when a failed job is retried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from penstock import runtime
 from penstock.errors import ConfigError
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 
 log = logging.getLogger("penstock")
 
@@ -59,7 +59,7 @@ def _is_delay(seconds: object) -> TypeGuard[float]:
     return isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_SECONDS
 
 
-def retry_delay(attempt: int, settings: Settings, own: OwnBackoff | None = None) -> float:
+def retry_delay(attempt: int, settings: EngineConfig, own: OwnBackoff | None = None) -> float:
     """Seconds to wait after run number `attempt` failed: what the kind's own backoff says, else
     full jitter under a doubling cap.
 
@@ -71,7 +71,7 @@ def retry_delay(attempt: int, settings: Settings, own: OwnBackoff | None = None)
     return runtime.uniform(0, min(settings.retry_cap_seconds, ceiling))
 
 
-def reconnect_delay(failures: int, settings: Settings) -> float:
+def reconnect_delay(failures: int, settings: EngineConfig) -> float:
     """Seconds before the next try to reach the queue; at least half of it is certain."""
     ceiling = settings.reconnect_first_seconds * 2.0 ** min(failures - 1, 60)
     return min(settings.reconnect_cap_seconds, ceiling) * runtime.uniform(0.5, 1.0)

@@ -1,4 +1,4 @@
-"""How many jobs a process has room for: what it asks the queue for."""
+"""Computes how many jobs a process has room for, and so how many it claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.engine.claims import Claims
 from penstock.engine.handlers import Handlers
 from penstock.engine.running import Running
 from penstock.model.job import Priority
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import Exchange, KindDefaults, Lease, Want
 
 PREFETCH_HORIZON = 0.1
@@ -20,11 +20,11 @@ WORTHWHILE = 100
 
 
 class Room:
-    """What fits beside the jobs in `claims` and `running`, and what earlier claims have left."""
+    """The room that the jobs in `claims` and `running` leave for others."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: EngineConfig,
         handlers: Handlers,
         claims: Claims,
         running: Running,
@@ -57,7 +57,7 @@ class Room:
         """Kinds that are not claimed at the moment, because too many of their jobs wait here."""
 
     def want(self) -> Want:
-        """What to ask for now."""
+        """The claim to make now."""
         claims, waiting = self._claims, self._claims.internal_queue.qsize()
         ordinary, room = self._ordinary_room(), self._lane_room()
         kinds, most = self._kinds_and_room()
@@ -99,7 +99,7 @@ class Room:
             self._omitted = self._bounds.keys() - want.kinds.keys()
 
     def learn(self, want: Want, exchange: Exchange) -> None:
-        """What came of asking."""
+        """Learn from the result of a claim."""
         # A trip that asked for nothing in lanes has not learnt when they are to be looked at.
         soon = (exchange.next_at, None if want.lanes else self.next_at)
         self.next_at = min((at for at in soon if at is not None), default=None)

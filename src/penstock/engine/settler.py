@@ -1,4 +1,4 @@
-"""Outcomes on their way to the queue. Nothing is dropped until the queue has answered."""
+"""Holds outcomes until the queue has acknowledged them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.events import EngineEvents
 from penstock.engine.run import Interrupt, Run
 from penstock.model.ids import new_ref
 from penstock.model.job_log import LOG_LIMIT
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.lanes import Permit, Report, Returned
 from penstock.ports.queue import Progress, Ref, Settlement
 
@@ -29,7 +29,7 @@ class Load(NamedTuple):
 class Settler:
     """Gathers settlements, progress and permits for the dispatcher's next trip."""
 
-    def __init__(self, settings: Settings, events: EngineEvents) -> None:
+    def __init__(self, settings: EngineConfig, events: EngineEvents) -> None:
         self._settings = settings
         self._events = events
         self._settlements: list[tuple[Settlement, Run | None]] = []

@@ -18,7 +18,7 @@ from penstock.engine.handlers import Handler
 from penstock.engine.schedule import Periodic, newest
 from penstock.errors import ConfigError, KeyConflict
 from penstock.model.job import JobState
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.model.tick import tick_id, tick_key, tick_of
 from penstock.ports.operators import ProcessInfo
 from penstock.ports.queue import JobFilter, JobQueue
@@ -152,7 +152,7 @@ class Ticker:
 
 
 def tickers(
-    queue: JobQueue, handlers: Mapping[str, Handler], enqueuer: Enqueuer, settings: Settings
+    queue: JobQueue, handlers: Mapping[str, Handler], enqueuer: Enqueuer, settings: EngineConfig
 ) -> list[Ticker]:
     """One for each periodic kind among `handlers`."""
     return [

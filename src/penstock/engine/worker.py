@@ -29,7 +29,7 @@ from penstock.telemetry import tracing
 
 @dataclass(slots=True, frozen=True)
 class WorkerParts:
-    """What each worker works with."""
+    """The parts of the engine that each worker uses."""
 
     handlers: Handlers
     claims: Claims
@@ -124,7 +124,8 @@ class Worker:
                 lease.set_result(None)
                 self._retire()
                 return
-            if claims.dropped(lease):
+            if lease.seq in claims.dropped:
+                claims.dropped.discard(lease.seq)
                 claims.hand_back(lease, Outcome.CANCEL_SEEN)
                 continue
             if lease.lane and membership.member.now() > lease.void_at:

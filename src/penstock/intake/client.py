@@ -47,7 +47,9 @@ def options(config: KafkaConfig) -> dict[str, Any]:
     if not config.bootstrap:
         raise ConfigError("say where Kafka is: intake.kafka.bootstrap, or KAFKA_BOOTSTRAP")
     # Level 3 would say what the trouble says, once for each try.
-    given: dict[str, Any] = {"log_level": "2", **config.options}
+    given: dict[str, Any] = {"log_level": "2"}
+    for option, value in config.options.items():
+        given[option] = str(value).lower() if isinstance(value, bool) else str(value)
     given["bootstrap.servers"] = config.bootstrap
     for option, variable in config.option_variables.items():
         value = os.environ.get(variable, "")

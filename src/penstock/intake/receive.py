@@ -1,4 +1,4 @@
-"""From a message to what it asks for: stored, or a dead letter, and nothing between."""
+"""Processes a message: its request is stored, or it becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Receiver:
         for ever; ConfigError and QueueUnusable are for a person. Left if it waits for room in the
         queue while its line ends."""
         holder, unexpected, wait = new_id(), 0, Wait(record)
-        pause = self._app.settings.reconnect_first_seconds
+        pause = self._app.config.engine.reconnect_first_seconds
         while True:
             try:
                 await self._receive(record, holder, ending)
@@ -120,7 +120,7 @@ class Receiver:
                 wait.over()
                 return
             await asyncio.sleep(pause)
-            pause = min(pause * 2, self._app.settings.reconnect_cap_seconds)
+            pause = min(pause * 2, self._app.config.engine.reconnect_cap_seconds)
 
     async def _receive(self, record: MessageRecord, holder: str, ending: asyncio.Event) -> None:
         origin = await self._broker.origin(record)
@@ -190,7 +190,7 @@ class Receiver:
                 await self._bury(record, refused, await self._broker.origin(record))
             except Unavailable as why:
                 wait.failed(why)
-                await asyncio.sleep(self._app.settings.reconnect_cap_seconds)
+                await asyncio.sleep(self._app.config.engine.reconnect_cap_seconds)
             else:
                 return wait.over()
 

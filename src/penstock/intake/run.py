@@ -1,4 +1,4 @@
-"""Kafka intake, put together."""
+"""Runs the Kafka intake."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class KafkaIntake:
         """Forget messages that were carried out long ago."""
         while self._purges:
             try:
-                before = self._app.queue.now() - self._app.settings.idempotency_seconds
+                before = self._app.queue.now() - self._app.config.server.idempotency_seconds
                 await self._app.access.purge(before)
             except Exception as error:
                 log.warning("cannot forget old messages now: %s", error)

@@ -44,7 +44,7 @@ class PenstockMCP(MCPServer[McpServices]):
         async def lifespan(_: MCPServer[McpServices]) -> AsyncIterator[McpServices]:
             yield service
 
-        operators = service.app.settings.mcp_operator_tools
+        operators = service.app.config.server.mcp_operator_tools
         offered = [*all_tools(operators=operators), *tools]
         self._names = {tool.name: tuple(tool.parameters["properties"]) for tool in offered}
         super().__init__(

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 from penstock.errors import ConfigError
+from penstock.model.section import OVER_ZERO, check_fields, setting
 
-MAX_TABS = 16
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 _PLACES = {"{page}": 1, "{offset}": 0}
 """Placeholders for where a page is among the others, and what the first page has there."""
 
 
 @dataclass(slots=True, frozen=True)
-class EngineConfig:
+class SearchEngineConfig:
     """A search engine: where its result pages are, and how they are read. Selectors are those of
     CSS; `selector@attribute` means an attribute and not the text."""
 
-    url: str = ""
+    url: str
     """Of a result page: `https://host/?q={query}`, with `{page}` or `{offset}` where pages after
     the first have addresses of their own."""
-    result: str = ""
+    result: str
     """One result; what follows is looked for inside it."""
-    title: str = ""
+    title: str
     """What it is called."""
-    link: str = ""
+    link: str
     """Where it leads; `href` unless another attribute is named."""
     snippet: str | None = None
     """A few lines of it."""
     next: str | None = None
     """What leads to the next page: its link is followed, or it is clicked."""
-    first: int | None = None
+    first: int | None = setting(None, least=0)
     """What `{page}` (1) or `{offset}` (0) is on the first page, if something else."""
     unwrap: str | None = None
     """The parameter that holds the real address, where links lead through the engine."""
@@ -46,22 +46,17 @@ class EngineConfig:
     """Addresses that one is sent to instead of results; `*` stands for anything."""
     hosts: tuple[str, ...] = ()
     """Hosts that its pages need besides that of `url`; requests to others are not made."""
-    wait_seconds: float = 3.0
+    wait_seconds: float = setting(3.0, most=86400)
     """How long results may take to appear in a page that has been loaded."""
-    pause_seconds: float = 900.0
+    pause_seconds: float = setting(900.0, most=86400)
     """How long the engine is left alone once it has blocked us."""
 
     def __post_init__(self) -> None:
-        for name in ("url", "result", "title", "link"):
-            if not getattr(self, name):
-                raise ConfigError(f"{name} is missing")
+        check_fields(self, least=OVER_ZERO)
         if "{query}" not in self.url or not _is_template(self.url):
-            raise ConfigError("url must be like https://host/path?q={query}")
+            raise ConfigError("url must be like https://host/path?q={query}", setting="url")
         if len(self._places) + (self.next is not None) > 1:
             raise ConfigError("only one of {page}, {offset} and `next` can lead to the next page")
-        for name in ("wait_seconds", "pause_seconds"):
-            if not 0 < getattr(self, name) <= 86400:
-                raise ConfigError(f"{name} must be over 0 and at most a day")
 
     @property
     def _places(self) -> list[str]:
@@ -92,30 +87,24 @@ class BrowserConfig:
     executable: str | None = None
     """Chromium's program; without it `chromium`, `chromium-browser` or `google-chrome` on the
     PATH."""
-    tabs: int = 1
+    tabs: int = setting(1, least=1, most=16)
     """Result pages open at a time, in all processes together: what the lane `browser` has as
     `max_parallel`, unless that is configured."""
-    timeout_seconds: float = 30.0
+    timeout_seconds: float = setting(30.0, most=86400)
     """How long one page may take."""
-    idle_seconds: float = 60.0
+    idle_seconds: float = setting(60.0, most=86400)
     """After so long without a search the browser is closed."""
-    engines: Mapping[str, EngineConfig] = field(default_factory=dict)
+    engines: Mapping[str, SearchEngineConfig] = field(default_factory=dict)
     """By name: engine `x` is the provider `browser.x`, in the lane `browser.x`."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.tabs <= MAX_TABS:
-            raise ConfigError(f"tabs must be between 1 and {MAX_TABS}, not {self.tabs}")
-        for name in ("timeout_seconds", "idle_seconds"):
-            if not 0 < getattr(self, name) <= 86400:
-                raise ConfigError(f"{name} must be over 0 and at most a day")
+        check_fields(self, least=OVER_ZERO)
         for name in self.engines:
             if not _NAME.fullmatch(name):
-                raise ConfigError(f"engine {name!r}: a name is of small letters, digits, - and _")
-
-
-BROWSER_KEYS = {one.name: str(one.type) for one in fields(BrowserConfig) if one.name != "engines"}
-"""What can be configured besides the engines, and of which type it is."""
-ENGINE_KEYS = {one.name: str(one.type) for one in fields(EngineConfig)}
+                raise ConfigError(
+                    f"engine {name!r}: a name is of small letters, digits, - and _",
+                    setting=f"engines.{name}",
+                )
 
 
 def _is_template(url: str) -> bool:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import ConfigError
+from penstock.model.section import check_fields, setting
 
 
 @dataclass(slots=True, frozen=True)
 class EmbedderConfig:
-    """`offline` needs nothing else; `openai` is any server with OpenAI's `/v1/embeddings`."""
+    """What makes vectors of texts."""
 
     provider: Literal["offline", "openai"] = "offline"
+    """`offline`, which needs nothing else, or `openai`: any server with `/v1/embeddings`."""
     base_url: str | None = None
+    """Of an `openai` server, such as `http://localhost:8080/v1`."""
     model: str | None = None
-    dimensions: int | None = None
+    """What that server calls the model."""
+    dimensions: int | None = setting(None, least=1, most=8192)
+    """How long the vectors are that it is asked for."""
     key_variable: str | None = None
     """The environment variable that holds the key; none: no key is sent."""
 
     def __post_init__(self) -> None:
-        if self.provider not in ("offline", "openai"):
-            raise ConfigError(f"provider must be offline or openai, not {self.provider!r}")
-        if self.dimensions is not None and not 0 < self.dimensions <= 8192:
-            raise ConfigError(f"dimensions must be between 1 and 8192, not {self.dimensions!r}")
+        check_fields(self)
         needed = ("base_url", "model", "dimensions")
         missing = [name for name in needed if getattr(self, name) is None]
         if self.provider == "openai" and missing:
@@ -34,6 +36,3 @@ class EmbedderConfig:
         """What vectors of an openai embedder are kept under. The same model asked for another
         length makes other vectors, so that counts as another model."""
         return f"{self.model} ({self.dimensions} dimensions)"
-
-
-KEYS = {field.name: str(field.type) for field in fields(EmbedderConfig)}

@@ -1,4 +1,4 @@
-"""Where an outside service is, and which variable holds its key, as configured."""
+"""Configuration of an outside service: its URL, and the variable that holds its key."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from penstock.errors import ConfigError
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
-def check_base_url(url: str) -> None:
-    if not _is_address(url):
-        raise ConfigError("base_url must be like https://host/path, without ? and #")
+def check_base_url(url: str | None) -> None:
+    if url is not None and not _is_address(url):
+        raise ConfigError(
+            "base_url must be like https://host/path, without ? and #", setting="base_url"
+        )
 
 
-def check_variable(key: str, name: str, example: str) -> None:
+def check_variable(key: str, name: str | None, example: str) -> None:
     """`name` is not quoted: what does not look like a name is likely the key itself."""
-    if not _VARIABLE.fullmatch(name):
+    if name is not None and not _VARIABLE.fullmatch(name):
         raise ConfigError(
             f"{key} names the environment variable that holds the key, such as {example}; "
-            "the key itself does not belong into a file"
+            "the key itself does not belong into a file",
+            setting=key,
         )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.errors import ConfigError
+from penstock.model.section import OVER_ZERO, check_fields, setting
 
 REQUESTS = ("document", "ingest", "delete", "search", "job")
 """What a message can ask for."""
@@ -27,7 +29,7 @@ OURS = (
 
 @dataclass(slots=True, frozen=True)
 class KafkaConfig:
-    """The section `kafka` of the section `intake`."""
+    """Messages of Kafka, read by `penstock intake kafka`, and written by the server."""
 
     bootstrap: str = ""
     """`host:port` of a broker, several with commas between. `KAFKA_BOOTSTRAP` in the environment
@@ -57,17 +59,14 @@ class KafkaConfig:
     """A larger message is a dead letter."""
     shutdown_seconds: float = 25.0
     """How long a stop waits for messages that are being stored."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = setting(dict, secret=True)
     """Options of librdkafka, such as `security.protocol: SASL_SSL`. Their values are never
     shown."""
     option_variables: Mapping[str, str] = field(default_factory=dict)
     """Options whose values are in the environment: `sasl.password: KAFKA_PASSWORD`."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.type in ("int", "float") and not 0 < value < float("inf"):
-                raise ConfigError(f"{one.name} must be over 0, not {value!r}")
+        check_fields(self, least=OVER_ZERO)
         produced = [] if self.produce is None else [self.produce]
         for topic in (*self.topics, self.dead_letter_topic, *produced):
             if not TOPIC.fullmatch(topic):
@@ -81,11 +80,17 @@ class KafkaConfig:
         for request in self.accept:
             if request not in REQUESTS:
                 raise ConfigError(
-                    f"accept: there is no {request!r}; there are: {', '.join(REQUESTS)}"
+                    f"accept: there is no {request!r}; there are: {', '.join(REQUESTS)}",
+                    setting="accept",
                 )
         for option in (*self.options, *self.option_variables):
             if option in OURS:
                 raise ConfigError(f"the option {option} is not to be changed")
 
 
-KEYS = {one.name: str(one.type) for one in fields(KafkaConfig)}
+@dataclass(slots=True, frozen=True)
+class IntakeConfig:
+    """The section `intake`: where work comes from, besides callers of the API."""
+
+    kafka: KafkaConfig = field(default_factory=KafkaConfig)
+    """Messages of Kafka."""

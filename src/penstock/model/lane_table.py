@@ -1,4 +1,4 @@
-"""Lanes as configured, worked out together: each by name or pattern, on what is built in."""
+"""The configured lanes, resolved by name and pattern over the built-in ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def resolve(
     resolved = {name: replace(config, assumed=True) for name, config in BUILT_IN.items()}
 
     def wrong(name: str, what: object) -> ConfigError:
-        where = f"{sources[name]}: " if sources and name in sources else ""
+        where = f"{sources[place]}: " if sources and (place := f"lanes.{name}") in sources else ""
         return ConfigError(f"{where}lane {name!r}: {what}")
 
     # Patterns first, the widest first of all, so that others can build on them.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from penstock.model.section import OVER_ZERO, check_fields, setting
 
 
 @dataclass(slots=True, frozen=True)
 class LibrarianConfig:
-    """The `librarian` section, of which both sides read their part: those who ask, and the service
-    (`penstock librarian`)."""
+    """The librarian as a service of its own. Both sides read their part: those who ask, and the
+    service (`penstock librarian`)."""
 
     address: str | None = None
     """`host:port` of the service. Without one, every process that answers searches by itself."""
@@ -28,7 +29,7 @@ class LibrarianConfig:
     """The service: the PEM file of the certificate's private key."""
     host: str = "127.0.0.1"
     """The service: where it listens."""
-    port: int = 8331
+    port: int = setting(8331, least=0, most=65535)
     """The service: 0 is any that is free."""
     max_searches: int = 32
     """The service: at a time; with more, whoever asks is told to come back."""
@@ -39,27 +40,17 @@ class LibrarianConfig:
     """The service: how long a stop waits for searches."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type in ("int", "float") and not 0 < value < float("inf"):
-                if field.name == "port" and value == 0:  # any that is free
-                    continue
-                raise ConfigError(f"{field.name} must be over 0, not {value!r}")
-        if self.port > 65535:
-            raise ConfigError(f"port must be at most 65535, not {self.port}")
+        check_fields(self, least=OVER_ZERO)
         if self.address is not None:
             check_address(self.address)
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ConfigError("tls_certificate and tls_key go together")
         if self.tls_name is not None and self.tls_authority is None:
-            raise ConfigError("tls_name needs tls_authority")
+            raise ConfigError("tls_name needs tls_authority", setting="tls_name")
 
 
 def check_address(address: str) -> None:
     host, colon, port = address.rpartition(":")
     known = port.isascii() and port.isdecimal() and 0 < int(port) < 65536
     if not colon or not host or not known or "/" in host or any(sign.isspace() for sign in host):
-        raise ConfigError(f"address must be host:port, not {address!r}")
-
-
-KEYS = {field.name: str(field.type) for field in fields(LibrarianConfig)}
+        raise ConfigError(f"address must be host:port, not {address!r}", setting="address")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.errors import ConfigError
 from penstock.model.endpoint import check_base_url, check_variable
@@ -15,20 +15,13 @@ ROLES = ("ingest", *PHASES)
 """What models are used for; each has its lane, `llm.ingest` and so on."""
 
 
-def check_value(key: str, value: Any) -> None:
-    """ConfigError unless `value` can be that of `key`, in the section or of a model."""
-    if value is None:
-        return
-    if key == "base_url":
-        check_base_url(value)
-    elif key == "key_variable":
-        check_variable(key, value, "LLM_KEY")
-
-
 @dataclass(slots=True, frozen=True)
 class ModelConfig:
     """The model of one role. What is not given is as in the section, except that a `base_url` of
     its own takes nothing from there: a key goes only to the server that it was given for."""
+
+    SHORTHAND: ClassVar[str] = "model"
+    """What a text alone, in place of a mapping, is."""
 
     model: str
     """What its server calls it."""
@@ -41,8 +34,8 @@ class ModelConfig:
     are sent, in place of `temperature` and `max_tokens`, which some of them refuse."""
 
     def __post_init__(self) -> None:
-        check_value("base_url", self.base_url)
-        check_value("key_variable", self.key_variable)
+        check_base_url(self.base_url)
+        check_variable("key_variable", self.key_variable, "LLM_KEY")
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,11 +63,14 @@ class LlmConfig:
     """Whether these models think first; see below."""
 
     def __post_init__(self) -> None:
-        check_value("base_url", self.base_url)
-        check_value("key_variable", self.key_variable)
+        check_base_url(self.base_url)
+        check_variable("key_variable", self.key_variable, "LLM_KEY")
         for role, model in self.models.items():
             if role not in ROLES:
-                raise ConfigError(f"models has no {role!r}; there are: {', '.join(ROLES)}")
+                raise ConfigError(
+                    f"models has no {role!r}; there are: {', '.join(ROLES)}",
+                    setting=f"models.{role}",
+                )
             if self.base_url is None and model.base_url is None:
                 raise ConfigError("models need base_url, such as http://localhost:8080/v1")
         if "answer" not in self.models and any(role in self.models for role in PHASES):
@@ -91,7 +87,3 @@ class LlmConfig:
         reasoning = self.reasoning if own.reasoning is None else own.reasoning
         key_variable = own.key_variable or self.key_variable
         return ServedModel(own.model, self.base_url, key_variable, reasoning)
-
-
-KEYS = tuple(field.name for field in fields(LlmConfig))
-MODEL_KEYS = tuple(field.name for field in fields(ModelConfig))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from penstock.errors import ConfigError
+from penstock.model.section import setting
 
 NAME_KINDS = ("person", "location", "organization")
 
@@ -14,17 +16,30 @@ NAME_KINDS = ("person", "location", "organization")
 class NamesConfig:
     """Names of people, and of places and organizations if asked for, by models of language."""
 
-    models: Mapping[str, str]
+    models: Mapping[str, str] = setting(example="{en: en_core_web_sm}")
     """language -> spaCy model, by its package's name or its folder. Each reads the whole text."""
-    kinds: tuple[str, ...] = ("person",)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    kinds: tuple[str, ...] = setting(("person",), example="[person, location]")
+    """Which names are masked: `person`, `location`, `organization`."""
+    labels: Mapping[str, str] = setting(dict, example='{person: "[NAME]"}')
     """kind -> what stands in its place; `[PERSON]` and so on where none is given."""
 
     def __post_init__(self) -> None:
         if not self.models:
-            raise ConfigError("models must name one at least, such as {en: en_core_web_sm}")
+            raise ConfigError(
+                "models must name one at least, such as {en: en_core_web_sm}", setting="models"
+            )
         if not self.kinds:
-            raise ConfigError(f"kinds must name one at least of: {', '.join(NAME_KINDS)}")
+            raise ConfigError(
+                f"kinds must name one at least of: {', '.join(NAME_KINDS)}", setting="kinds"
+            )
         for kind in (*self.kinds, *self.labels):
             if kind not in NAME_KINDS:
                 raise ConfigError(f"there is no kind {kind!r}; there are: {', '.join(NAME_KINDS)}")
+
+    def beside(self, folder: Path) -> NamesConfig:
+        """The same, with models that are folders found from `folder`."""
+        models = {
+            language: str(folder / Path(model).expanduser()) if "/" in model else model
+            for language, model in self.models.items()
+        }
+        return replace(self, models=models)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from penstock.errors import ConfigError
 from penstock.model.browser import BrowserConfig
@@ -25,7 +25,7 @@ KEYED = ("openalex", "semantic_scholar", "crossref")
 
 @dataclass(slots=True, frozen=True)
 class ProviderConfig:
-    """The configuration of one provider."""
+    """Where a search provider is, and its key."""
 
     base_url: str | None = None
     """Instead of its public address; `searxng` has none, and is asked only where this is set."""
@@ -34,21 +34,19 @@ class ProviderConfig:
     none."""
 
     def __post_init__(self) -> None:
-        if self.base_url is not None:
-            check_base_url(self.base_url)
-        if self.api_key is not None:
-            check_variable("api_key", self.api_key, "OPENALEX_API_KEY")
-
-
-KEYS = tuple(field.name for field in fields(ProviderConfig))
+        check_base_url(self.base_url)
+        check_variable("api_key", self.api_key, "OPENALEX_API_KEY")
 
 
 def check_provider(name: str, config: ProviderConfig) -> None:
     """ConfigError unless `config` can be that of provider `name`."""
     if name not in ADDRESSES:
-        raise ConfigError(f"there is no provider {name!r}; there are: {', '.join(ADDRESSES)}")
+        raise ConfigError(
+            f"providers: there is no provider {name!r}; there are: {', '.join(ADDRESSES)}",
+            setting=f"providers.{name}",
+        )
     if config.api_key is not None and name not in KEYED:
-        raise ConfigError(f"{name} takes no key")
+        raise ConfigError(f"providers: {name} takes no key", setting=f"providers.{name}.api_key")
 
 
 def provider_names(
@@ -61,13 +59,12 @@ def provider_names(
     return (*(name for name in ADDRESSES if addresses[name]), DOCUMENTS, *engines)
 
 
-def check_search_providers(setting: str, known: Collection[str]) -> tuple[str, ...]:
-    """The names in the setting `search_providers`. ConfigError unless all are among `known`."""
-    names = tuple(name.strip() for name in setting.split(",") if name.strip())
+def check_search_providers(names: Collection[str], known: Collection[str]) -> None:
+    """ConfigError unless all of the setting `search_providers` are among `known`."""
     for name in names:
         if name not in known:
             there = ", ".join(known)
             raise ConfigError(
-                f"search_providers: there is no provider {name!r} here; there are: {there}"
+                f"search_providers: there is no provider {name!r} here; there are: {there}",
+                setting="research.search_providers",
             )
-    return names

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from penstock.errors import ConfigError
+from penstock.model.section import OVER_ZERO, check_fields, setting
 
 
 class Anonymous(Enum):
@@ -22,11 +23,11 @@ class Anonymous(Enum):
 
 @dataclass(slots=True, frozen=True)
 class ServerConfig:
-    """The `server` section. Times are seconds; tests run them at a tenth."""
+    """The HTTP server: where it listens, whom it answers, and its limits."""
 
     host: str = "127.0.0.1"
     """Where it listens. Elsewhere than on loopback it needs a key."""
-    port: int = 8321
+    port: int = setting(8321, least=0, most=65535)
     """0: any that is free."""
     hosts: tuple[str, ...] = ()
     """Names under which it is reached, beside the address it listens on: `docs.example.org`."""
@@ -77,22 +78,23 @@ class ServerConfig:
     """Files in one request."""
     json_bytes: int = 2_000_000
     """One request with JSON."""
+    idempotency_seconds: float = setting(86400.0, least=0)
+    """How long the same answer is given to requests with the same Idempotency-Key."""
+    actions_seconds: float = setting(90 * 86400.0, least=0)
+    """How long it is remembered what callers did to jobs, lanes and documents."""
+    mcp_operator_tools: bool = False
+    """Offer agents over MCP also the tools for who looks after the queue: `lane_status`,
+    `list_dead_letters`, `redrive`. Each tool costs every conversation some tokens."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type in ("int", "float") and not 0 < value < float("inf"):
-                if field.name == "port" and value == 0:  # any that is free
-                    continue
-                raise ConfigError(f"{field.name} must be over 0, not {value!r}")
-        if self.port > 65535:
-            raise ConfigError(f"port must be at most 65535, not {self.port}")
+        check_fields(self, least=OVER_ZERO)
         for origin in self.origins:
             check_origin(origin)
         if self.allow_anonymous and (self.require_key or not is_loopback(self.host)):
             raise ConfigError(
                 "allow_anonymous is for a server on loopback without require_key; elsewhere "
-                "everybody needs a key: `penstock keys create NAME` makes one"
+                "everybody needs a key: `penstock keys create NAME` makes one",
+                setting="allow_anonymous",
             )
 
     @property
@@ -109,7 +111,8 @@ def check_origin(origin: str) -> None:
     """ConfigError unless it is written as browsers send it, so that it can be compared."""
     if origin in ("*", "null"):
         raise ConfigError(
-            f"origins: {origin!r} would be every page there is; name those that may call"
+            f"origins: {origin!r} would be every page there is; name those that may call",
+            setting="origins",
         )
     try:
         parts = urlsplit(origin)
@@ -119,16 +122,17 @@ def check_origin(origin: str) -> None:
     if not scheme or not host or "*" in host:
         raise ConfigError(
             f"origins: {origin!r} is no origin; write scheme://host or scheme://host:port, such "
-            "as https://app.example.org, http://localhost:3000 or chrome-extension://<id>"
+            "as https://app.example.org, http://localhost:3000 or chrome-extension://<id>",
+            setting="origins",
         )
     shown = f"[{host}]" if ":" in host else host
     usual = port is None or port == USUAL_PORTS.get(scheme)
     sent = f"{scheme}://{shown}" + ("" if usual else f":{port}")
     if origin != sent:
-        raise ConfigError(f"origins: {origin!r} is sent by browsers as {sent}; write it like that")
-
-
-KEYS = {field.name: str(field.type) for field in fields(ServerConfig)}
+        raise ConfigError(
+            f"origins: {origin!r} is sent by browsers as {sent}; write it like that",
+            setting="origins",
+        )
 
 
 def is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""`ctx.http`: outgoing requests that know their lane and their deadline."""
+"""`ctx.http`: an HTTP client that observes lanes and deadlines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urljoin, urlsplit
@@ -26,6 +26,7 @@ from penstock.model.redact import HIDDEN, hidden
 from penstock.outbound.certificates import trusted
 from penstock.outbound.spans import answered, naming, requesting
 from penstock.outbound.web_address import Allow
+from penstock.ports.lanes import ErrorReports
 from penstock.ports.provider import ProviderLanes
 from penstock.text.retry_after import LONGEST_RETRY_AFTER, retry_after
 from penstock.text.user_agent import user_agent
@@ -89,11 +90,9 @@ class HttpClient:
     """The connection pools of a process: one for what its own code names, and a guarded one."""
 
     def __init__(
-        self, allow: Allow = frozenset(), contact: str = "", trace_hosts: str = ""
+        self, allow: Allow = frozenset(), contact: str = "", trace_hosts: Iterable[str] = ()
     ) -> None:
-        self.trace_hosts = frozenset(
-            host.strip().lower() for host in trace_hosts.split(",") if host.strip()
-        )
+        self.trace_hosts = frozenset(host.lower() for host in trace_hosts)
         """Who is told which trace a request belongs to: services of one's own."""
         self.allow = allow
         """What the guarded one may reach besides the open internet."""
@@ -158,17 +157,22 @@ class JobHttp:
         lanes: ProviderLanes,
         *,
         probed: bool = True,
-        told: frozenset[str] = frozenset(),
+        trace_hosts: frozenset[str] = frozenset(),
         again: ProviderLanes | None = None,
     ) -> None:
         self._client = client
         self._run = run
         self._lanes = lanes
         self._again = again
-        self._told = told
+        self._trace_hosts = trace_hosts
         """Hosts that are told which trace a request belongs to."""
         self._probed = probed
         """Whether what cannot be reached may be probed: a probe asks for names anew, unguarded."""
+
+    @property
+    def reports(self) -> ErrorReports:
+        """What lanes have learnt of its errors."""
+        return self._lanes.reports
 
     async def get(self, url: str, **options: Any) -> httpx2.Response:
         return await self.request("GET", url, **options)
@@ -324,7 +328,7 @@ class JobHttp:
             try:
                 left = max(MOMENT, self._left())
                 with requesting(method, url, lane, waited) as span:
-                    if _host(url) in self._told:
+                    if _host(url) in self._trace_hosts:
                         options = naming(span, options)
                     async with (
                         asyncio.timeout(left),
@@ -359,12 +363,10 @@ class JobHttp:
     def _unreachable(self, url: str, lane: str, error: Exception) -> Unavailable:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")[2]
-        problem = Unavailable(f"{place}: {type(error).__name__}: {error}".rstrip(": "))
-        problem.lane = lane
-        if self._probed:
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-            problem.address = f"{parts.hostname}:{port}"
-        return problem
+        said = f"{place}: {type(error).__name__}: {error}".rstrip(": ")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        address = f"{parts.hostname}:{port}" if self._probed else None
+        return Unavailable(said, lane=lane, address=address)
 
 
 def _hush() -> None:

@@ -1,4 +1,4 @@
-"""Addresses that others name: which of them are fetched.
+"""Decides which untrusted URLs may be fetched.
 
 Whoever fetches for others reaches what they do not: its own machine, the network behind the
 firewall, the cloud's metadata server. So an address has one spelling here, and leads to the open
@@ -9,6 +9,7 @@ once; a name when it is resolved (see `guard`), by the same rule.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urljoin
@@ -143,9 +144,8 @@ def _refused(host: str, port: int, why: str) -> AddressRefused:
     )
 
 
-def parse_allow(text: str) -> Allow:
-    """The setting `fetch_allow`: `host:port`, several with commas between them."""
-    items = [item.strip() for item in text.split(",") if item.strip()]
+def parse_allow(items: Iterable[str]) -> Allow:
+    """The setting `fetch_allow`: each is `host:port`."""
     return frozenset(_allowed(item) for item in items)
 
 

@@ -1,4 +1,4 @@
-"""Putting the research of an app together."""
+"""Builds the research service of an app."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from penstock.config import Config
 from penstock.documents.jobs import Enqueue
 from penstock.documents.service import Documents
 from penstock.lanes.registry import LaneRegistry
-from penstock.model.providers import check_search_providers
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 from penstock.research import jobs
@@ -31,11 +30,11 @@ def open_research(
     enqueue: Enqueue,
 ) -> Research:
     """The research of an app; registers the jobs that serve it."""
-    settings = config.settings
+    settings = config.research
     providers = open_providers(
         config.providers,
         browser=config.browser,
-        fetch_allow=settings.fetch_allow,
+        fetch_allow=config.outbound.fetch_allow,
         documents=documents,
     )
     tools = ResearchDeps(
@@ -53,6 +52,6 @@ def open_research(
     return Research(
         tools,
         enqueue,
-        check_search_providers(settings.search_providers, providers) or tuple(providers),
+        settings.search_providers or tuple(providers),
         lanes.config(SEARCH_LANE).parallel,
     )

@@ -1,4 +1,4 @@
-"""A process that serves: the API, and workers beside it unless told otherwise."""
+"""Runs a server process: the API, and workers unless disabled."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ async def _purge(app: Penstock) -> None:
     """Forget answers, and what callers did, once they are kept long enough."""
     while True:
         try:
-            await app.access.purge(app.queue.now() - app.settings.idempotency_seconds)
-            await app.access.purge_actions(app.queue.now() - app.settings.actions_seconds)
+            await app.access.purge(app.queue.now() - app.config.server.idempotency_seconds)
+            await app.access.purge_actions(app.queue.now() - app.config.server.actions_seconds)
         except Exception as error:
             log.warning("cannot delete expired answers and actions: %s", error)
         await asyncio.sleep(PURGE_SECONDS)

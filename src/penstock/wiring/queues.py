@@ -9,7 +9,7 @@ from typing import TypedDict
 from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.lane import LaneConfig
-from penstock.model.settings import Settings
+from penstock.model.settings import EngineConfig
 from penstock.ports.queue import JobQueue
 
 
@@ -23,12 +23,9 @@ class _Common(TypedDict):
 
 
 def choose_queue(
-    url: str, settings: Settings, lanes: LaneRegistry, weights: Mapping[str, float]
+    url: str, settings: EngineConfig, lanes: LaneRegistry, weights: Mapping[str, float]
 ) -> JobQueue:
     """The queue that `url` names. ConfigError where there is no such kind."""
-    for tenant, weight in weights.items():
-        if not 0 < weight <= 1e6:
-            raise ConfigError(f"the weight of tenant {tenant!r} must be over 0, not {weight!r}")
     common = _Common(
         ageing_seconds=settings.ageing_seconds,
         retention_seconds=settings.retention_seconds,

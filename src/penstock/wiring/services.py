@@ -1,4 +1,4 @@
-"""Applications of an app, each built when it is first used: most apps use few of them."""
+"""Builds the services of an app lazily: most apps use few of them."""
 
 from __future__ import annotations
 
@@ -57,19 +57,14 @@ class AppServices:
             from penstock.documents.setup import open_library
 
             self._refuse_late("app.documents")
-            config = self._config
             self._library = open_library(
                 self._queue,
                 self._store_for("documents"),
-                config.settings,
-                config.embedder,
-                config.names,
-                config.llm,
+                self._config,
                 self._job,
                 self._enqueue,
                 self._logs,
                 self._visitors,
-                passed_on=config.kafka.produce is not None,
             )
         return self._library
 
@@ -124,7 +119,7 @@ class AppServices:
         if self._store is None:
             from penstock.wiring.stores import choose_store
 
-            self._store = choose_store(self._queue, self._config.settings, what)
+            self._store = choose_store(self._queue, self._config, what)
         return self._store
 
     def _applications(self) -> list[Documents | Research | Answers]:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from penstock.config import Config
 from penstock.errors import ConfigError
-from penstock.model.settings import Settings
 from penstock.ports.queue import JobQueue
 from penstock.ports.store import Store
 
 
-def choose_store(queue: JobQueue, settings: Settings, what: str) -> Store:
+def choose_store(queue: JobQueue, config: Config, what: str) -> Store:
     """The store for `what`. ConfigError names the setting where there is none."""
-    url = settings.store or queue.url
+    url = config.store or queue.url
     if url.startswith(("postgresql:", "postgres:")):
-        return _postgres(queue, settings)
+        return _postgres(queue, config)
     from penstock.adapters.sqlite.file import SqliteFile
     from penstock.adapters.sqlite.store import SqliteStore
 
-    if not settings.store and isinstance(queue, SqliteFile):
+    if not config.store and isinstance(queue, SqliteFile):
         return SqliteStore(queue, shared=True)
-    if settings.store.startswith("sqlite:"):
-        return SqliteStore(SqliteFile(settings.store, durable=settings.durable), shared=False)
+    if config.store.startswith("sqlite:"):
+        return SqliteStore(SqliteFile(config.store, durable=config.engine.durable), shared=False)
     raise ConfigError(
         f"{what} need a store: set `store: sqlite:///documents.db` or `store: postgresql://...` "
         "(Redis does not hold them)"
     )
 
 
-def _postgres(queue: JobQueue, settings: Settings) -> Store:
+def _postgres(queue: JobQueue, config: Config) -> Store:
     try:
         from penstock.adapters.postgres import PostgresQueue
         from penstock.adapters.postgres.address import parse
@@ -37,7 +37,7 @@ def _postgres(queue: JobQueue, settings: Settings) -> Store:
             raise
         raise ConfigError("PostgreSQL stores need: pip install 'penstock[postgres]'") from None
     if isinstance(queue, PostgresQueue) and (
-        not settings.store or parse(settings.store) == queue.database.address
+        not config.store or parse(config.store) == queue.database.address
     ):
         return PostgresStore(queue.database, queue.pool)
-    return PostgresStore(Database(parse(settings.store), poll_only=settings.poll_only))
+    return PostgresStore(Database(parse(config.store), poll_only=config.engine.poll_only))

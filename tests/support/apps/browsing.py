@@ -12,7 +12,7 @@ from tests.support.side import Side
 
 def build(url: str, side: Side, **settings: Any) -> Penstock:
     app = Penstock(url, **settings)
-    allow, browser = app.config.settings.fetch_allow, app.config.browser
+    allow, browser = app.config.outbound.fetch_allow, app.config.browser
     providers = open_providers({}, browser=browser, fetch_allow=allow)
     for engine in browser.engines:
         _register(app, side, providers[f"browser.{engine}"])

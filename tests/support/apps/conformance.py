@@ -88,7 +88,7 @@ class JobWork(TaskWork):
     async def standing(self, desk: ToolView, name: str) -> WorkStatus:
         job = await desk.job(name)
         asked = await _unanswered(desk, job)
-        lasts = desk.app.settings.retention_seconds
+        lasts = desk.app.config.engine.retention_seconds
         said: dict[str, Any] = {}
         match job.state:
             case JobState.COMPLETED:

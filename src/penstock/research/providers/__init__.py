@@ -1,8 +1,8 @@
-"""Search providers: who can be asked, each in a file of its own."""
+"""Search providers, one per file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.model.browser import BrowserConfig
@@ -43,7 +43,7 @@ def open_providers(
     configs: Mapping[str, ProviderConfig],
     *,
     browser: BrowserConfig | None = None,
-    fetch_allow: str = "",
+    fetch_allow: Iterable[str] = (),
     documents: Documents | None = None,
 ) -> Providers:
     """Those that have an address, their public one or one that is configured; the engines of the
@@ -62,7 +62,7 @@ def open_providers(
     return found
 
 
-def _add_engines(found: Providers, config: BrowserConfig, fetch_allow: str) -> None:
+def _add_engines(found: Providers, config: BrowserConfig, fetch_allow: Iterable[str]) -> None:
     # Here, because few need it and it takes long to load.
     from penstock.adapters.browser.chromium import Browser
     from penstock.outbound.proxy import GuardedProxy

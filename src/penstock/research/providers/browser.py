@@ -26,7 +26,7 @@ from penstock.errors import (
     ProviderError,
     Unavailable,
 )
-from penstock.model.browser import EngineConfig
+from penstock.model.browser import SearchEngineConfig
 from penstock.model.finding import Finding, FindingsPage
 from penstock.outbound.proxy import GuardedProxy
 from penstock.ports.provider import ProviderContext
@@ -52,7 +52,7 @@ class BrowserProvider:
     def __init__(
         self,
         name: str,
-        engine: EngineConfig,
+        engine: SearchEngineConfig,
         browser: Browser,
         proxy: GuardedProxy,
         timeout: float,
@@ -236,7 +236,7 @@ def _script_meaning(name: str, error: ScriptFailed) -> PenstockError:
     return ProviderError(f"{name}: the page cannot be read")
 
 
-def _places(engine: EngineConfig) -> dict[str, Any]:
+def _places(engine: SearchEngineConfig) -> dict[str, Any]:
     """The engine as the script takes it."""
     places = asdict(engine)
     for name in ("title", "link", "snippet"):

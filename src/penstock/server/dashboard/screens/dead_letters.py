@@ -38,7 +38,7 @@ async def dead_letters_live(request: Request, visit: Reading) -> Response:
 
 async def _groups(visit: PageContext) -> list[DeadGroup]:
     """Without what nobody should see."""
-    names = visit.desk.app.settings.hidden
+    names = visit.desk.app.config.logging.hidden_names
     found = await visit.desk.dead_groups()
     return [replace(one, message=hidden(one.message, names)) for one in found]
 

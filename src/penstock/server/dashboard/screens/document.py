@@ -1,4 +1,4 @@
-"""One document: how far it is, what happened to it, what of it can be found, what can be done."""
+"""One document: progress, history, indexed text, actions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def _seen(
 
 def shown_of(document: Document, desk: TenantView) -> Document:
     """Without what nobody should see."""
-    names = desk.app.settings.hidden
+    names = desk.app.config.logging.hidden_names
     metadata, error = hidden(dict(document.metadata), names), document.error
     return replace(document, metadata=metadata, error=error and hidden(dict(error), names))
 

@@ -1,4 +1,4 @@
-"""Documents: what there is and how far it is, and how more of them come in."""
+"""Documents: list, filters, upload."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def _screen(
     wrong: Problem | None,
 ) -> Response:
     state = request.app.state
-    settings = state.penstock.settings
+    settings = state.penstock.config.documents
     limits = {
         "bytes": settings.document_bytes,
         "files": state.config.upload_files,
@@ -97,7 +97,7 @@ async def _screen(
         request,
         "documents.html",
         200 if wrong is None else wrong.status,
-        title="AddedDocuments",
+        title="Documents",
         typed=fields,
         wrong=wrong,
         limits=limits,

@@ -1,4 +1,4 @@
-"""One job: its life so far, what it was given and gave, what it waits for, what can be done."""
+"""One job: timeline, payload, result, actions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def job_live(request: Request, visit: Reading, job_id: str) -> Response:
 
 
 async def _seen(visit: PageContext, job_id: str) -> dict[str, Any]:
-    found = hidden_job(await visit.desk.job(job_id), visit.desk.app.settings.hidden)
+    found = hidden_job(await visit.desk.job(job_id), visit.desk.app.config.logging.hidden_names)
     life = steps(found, visit.desk.app.queue.now())
     return {
         "job": found,

@@ -1,4 +1,4 @@
-"""Jobs: a list that can be narrowed down, and what is done to several of them."""
+"""Jobs: filtered list, bulk actions."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def _list(
 def _line(visit: PageContext, job: Job) -> Job:
     """What the list tells of a job, without what nobody should see."""
     short = replace(job, payload={}, result=None, history=[], lines=[])
-    return hidden_job(short, visit.desk.app.settings.hidden)
+    return hidden_job(short, visit.desk.app.config.logging.hidden_names)
 
 
 def _older(wanted: JobSelection, shown: list[Job], found: list[Job]) -> str | None:

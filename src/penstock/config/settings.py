@@ -1,0 +1,131 @@
+"""The settings of a process, and where each came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from penstock.errors import ConfigError
+from penstock.model.browser import BrowserConfig
+from penstock.model.embedder import EmbedderConfig
+from penstock.model.intake import IntakeConfig
+from penstock.model.librarian import LibrarianConfig
+from penstock.model.llm import LlmConfig
+from penstock.model.names import NamesConfig
+from penstock.model.providers import (
+    ProviderConfig,
+    check_provider,
+    check_search_providers,
+    provider_names,
+)
+from penstock.model.section import keys, setting
+from penstock.model.server import ServerConfig
+from penstock.model.settings import (
+    AnswersConfig,
+    DocumentsConfig,
+    EngineConfig,
+    LoggingConfig,
+    OutboundConfig,
+    ResearchConfig,
+)
+
+DEFAULT_QUEUE = "sqlite:///penstock.db"
+MAX_WEIGHT = 1e6
+
+
+@dataclass(slots=True, frozen=True)
+class Config:
+    """All settings: the top level of `penstock.yaml`."""
+
+    queue: str = DEFAULT_QUEUE
+    """Where the jobs are: `sqlite:///jobs.db`, `postgresql://user@host/database` or
+    `redis://localhost:6379/0`."""
+    store: str = ""
+    """Where documents and API keys are: `sqlite:///documents.db`, `postgresql://...`. Empty: where
+    the queue is."""
+    blobs: str = ""
+    """Where original files are until they are searchable: a folder, `s3://bucket/prefix` or
+    `gs://bucket/prefix`. Empty: beside the store's file; PostgreSQL has none, so name a place that
+    all worker processes reach."""
+    engine: EngineConfig = setting(EngineConfig)
+    documents: DocumentsConfig = setting(DocumentsConfig)
+    research: ResearchConfig = setting(ResearchConfig)
+    answers: AnswersConfig = setting(AnswersConfig)
+    outbound: OutboundConfig = setting(OutboundConfig)
+    logging: LoggingConfig = setting(LoggingConfig)
+    server: ServerConfig = setting(ServerConfig)
+    embedder: EmbedderConfig = setting(EmbedderConfig)
+    names: NamesConfig | None = None
+    """None: names are not masked."""
+    llm: LlmConfig = setting(LlmConfig)
+    providers: Mapping[str, ProviderConfig] = setting(dict)
+    """What is configured for search providers; the others are as they come."""
+    browser: BrowserConfig = setting(BrowserConfig)
+    librarian: LibrarianConfig = setting(LibrarianConfig)
+    intake: IntakeConfig = setting(IntakeConfig)
+    lanes: Mapping[str, Mapping[str, Any]] = setting(dict)
+    """What is configured for lanes; what is not follows from their defaults."""
+    tenant_weights: Mapping[str, float] = setting(dict)
+    """tenant -> how many turns it gets for one of a tenant with weight 1."""
+    sources: Mapping[str, str] = setting(dict, read=False)
+    """Where each setting and section that was given stands, by its path: `engine.max_workers`."""
+
+    def __post_init__(self) -> None:
+        for tenant, weight in self.tenant_weights.items():
+            if not 0 < weight <= MAX_WEIGHT:
+                raise ConfigError(
+                    f"the weight of {tenant} must be over 0", setting=f"tenant_weights.{tenant}"
+                )
+        for name, provider in self.providers.items():
+            check_provider(name, provider)
+        known = provider_names(self.providers, self.browser)
+        check_search_providers(self.research.search_providers, known)
+
+    def source(self, name: str) -> str:
+        return self.sources.get(name, "default")
+
+    def rows(self) -> list[tuple[str, Any, str]]:
+        """(name, value, source) of every setting that has a value, by section, secrets hidden."""
+        found = _walk("", self)
+        return [(name, value, self.source(name)) for name, value in found if value is not None]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know of these settings."""
+        reader = self.llm.model("ingest")
+        if self.documents.scans != "model" or reader is None:
+            return []
+        return [
+            f"scans: model sends pages without text to {hide_secrets(reader.base_url)} as they "
+            "are: pictures cannot be masked"
+        ]
+
+
+def hide_secrets(url: str) -> str:
+    """`url` without its password, wherever in it that stands."""
+    parts = urlsplit(url)
+    if parts.password:
+        user, _, host = parts.netloc.rpartition("@")
+        parts = parts._replace(netloc=f"{user.split(':')[0]}:***@{host}")
+    query = re.sub(r"(?i)\b([^=&]*(?:pass|secret|token|key)[^=&]*)=[^&]*", r"\1=***", parts.query)
+    hidden = parts._replace(query=query)
+    return url if hidden == urlsplit(url) else urlunsplit(hidden)
+
+
+def _walk(path: str, value: Any, *, secret: bool = False) -> Iterator[tuple[str, Any]]:
+    """Every setting below `path` and its value."""
+    prefix = f"{path}." if path else ""
+    if is_dataclass(value):
+        for key, field in keys(type(value)).items():
+            hidden = bool(field.metadata.get("secret"))
+            yield from _walk(f"{prefix}{key}", getattr(value, key), secret=hidden)
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _walk(f"{prefix}{key}", one, secret=secret)
+    elif secret:
+        yield path, "***"
+    else:
+        yield path, hide_secrets(value) if isinstance(value, str) and "://" in value else value
