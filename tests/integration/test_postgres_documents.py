@@ -285,7 +285,7 @@ async def test_nothing_is_left_in_a_session_that_a_pooler_gives_to_others() -> N
     await documents.open()
     await add(documents, ref_of("a"), "sun")
     assert nearest(await find(documents, "sun")) == ["sun"]
-    state = await queue.read(lambda connection: connection.fetchrow(SESSION))
+    (state,) = await queue.fetch(SESSION)
     assert tuple(state) == (0, 0, '"$user", public', "on", "on", "0")
     await documents.close()
     await queue.close()

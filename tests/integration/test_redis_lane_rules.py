@@ -24,6 +24,7 @@ from penstock.lanes.limits import grant, next_chance
 from penstock.lanes.state import LaneState
 from penstock.ports.lanes import News, Permit, PermitRequest, Report
 from penstock.ports.queue import Lease, Outcome, Settlement
+from tests.support.leases import lease
 from tests.support.servers import redis_url
 
 RULES = Path(__file__).parents[1] / "support" / "lane_rules.lua"
@@ -182,8 +183,8 @@ def _room(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
 
 
 def _chosen(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:
-    rows = [[50, 1.0, seq] for seq in step["seqs"]]
-    return [row[2] for row in line.chosen(lanes[0], rows)]
+    picked = [line.Picked(50, 1.0, lease(seq)) for seq in step["seqs"]]
+    return [one.lease.seq for one in line.chosen(lanes[0], picked)]
 
 
 def _learn(lanes: list[LaneState], step: dict[str, Any], now: float) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.adapters.sqlite import SqliteQueue
 from penstock.adapters.sqlite.transaction import sql
+from penstock.adapters.sqlite.upkeep import retain
 from penstock.errors import ValidationError
 from penstock.ports.queue import FEED_SECONDS
 from tests.conformance.support import add
@@ -43,7 +44,7 @@ async def test_what_is_older_than_an_hour_or_from_a_wrong_clock_is_forgotten(
     await add(queue, 5000, log="paper")
     shift(file, seconds, first=4990)
     end = await queue.feed_end("default")
-    await queue.retain()
+    await retain(queue)
 
     left = await queue.feed("default", None, ALL)
     assert [entry.change.version for entry in left] == list(range(4991, 5001))
@@ -56,7 +57,7 @@ async def test_clock_that_is_set_back_a_little_forgets_nothing(
 ) -> None:
     await add(queue, 10, log="paper")
     shift(file, 60.0, first=10)
-    await queue.retain()
+    await retain(queue)
 
     assert len(await queue.feed("default", None, ALL)) == 10
 
@@ -67,7 +68,7 @@ async def test_position_is_not_given_again_when_all_before_it_is_forgotten(
     await add(queue, 10, log="paper")
     last = (await queue.feed("default", None, ALL))[-1].position
     shift(file, -2 * FEED_SECONDS, first=10)
-    await queue.retain()
+    await retain(queue)
     assert len(await queue.feed("default", None, ALL)) == 1, "positions are counted from it"
     assert await queue.feed_end("default") == last
     (job,) = await add(queue, 1, log="paper")

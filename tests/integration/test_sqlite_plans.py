@@ -144,7 +144,7 @@ SINGLE = {
     "held": {"member": 1},
     "due": {"now": NOW, "limit": 1000},
     "next_due": {},
-    "pending": {"member": 1, "now": NOW},
+    "pending": {"member": 1, "now": NOW, "unknown": "?"},
     "overdue": {"now": NOW, "error": "{}", "record": "{}", "history_limit": 100, "limit": 10},
     "aged": {"lane": "", "kind": "k1", "band": 90, "before": NOW, "limit": 100, "heads": 1000},
     "redrive_jobs": {"seqs": "[1]", "now": NOW, "record": "{}", "history_limit": 100},
@@ -247,7 +247,7 @@ def test_cost_of_a_claim_does_not_follow_the_backlog(
 
 
 def work_left(connection: sqlite3.Connection, kinds: list[str]) -> bool:
-    values = {"kinds": json.dumps(kinds)}
+    values = {"kinds": json.dumps(kinds), "none": "", "unknown": "?"}
     return bool(connection.execute(sql("any_work_of"), values).fetchone()[0])
 
 

@@ -15,7 +15,7 @@ from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.errors import describe
 from penstock.model.job import HISTORY_LIMIT, Priority
 from penstock.model.lane import LaneConfig
-from penstock.ports.queue import NO_LANE, Lease, Topic, Want
+from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, Lease, Topic, Want
 
 STAGE_LIMIT = 1000
 ADOPT_LIMIT = 1000
@@ -89,7 +89,7 @@ async def _adopt(
 ) -> None:
     """Fill in jobs of our kinds that were enqueued where the kind was unknown."""
     for kind, defaults in want.kinds.items():
-        rows = await tx.fetch("unknown", kind, ADOPT_LIMIT)
+        rows = await tx.fetch("unknown", kind, ADOPT_LIMIT, UNKNOWN_LANE)
         if not rows:
             continue
         seqs = [row["seq"] for row in rows]

@@ -177,11 +177,17 @@ WHERE {this_document}
 -- name: chunks_of_document
 SELECT {chunk_columns} FROM {live_chunks} WHERE {this_document} ORDER BY c.ordinal
 
+-- name: these_numbers [postgres]
+unnest(:numbers::bigint[]) AS s (number)
+
+-- name: these_numbers [sqlite]
+(SELECT value AS number FROM json_each(:numbers)) AS s
+
 -- name: places
 -- Chunks that were found, and their documents.
 SELECT {document_columns}, {chunk_columns}
-FROM penstock.chunks AS c JOIN penstock.documents AS d ON d.number = c.document
-WHERE c.number = ANY (:numbers)
+FROM {these_numbers} JOIN penstock.chunks AS c ON c.number = s.number
+JOIN penstock.documents AS d ON d.number = c.document
 
 -- name: put_text
 INSERT INTO penstock.texts (document, generation, text) VALUES (:document, :generation, :text)

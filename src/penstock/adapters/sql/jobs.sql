@@ -34,12 +34,6 @@ error_type
 -- name: error_type [sqlite]
 error ->> 'type'
 
--- name: set_error [postgres]
-error = coalesce(:error, error), error_type = coalesce(:error_type, error_type)
-
--- name: set_error [sqlite]
-error = coalesce(:error, error)
-
 -- name: with_record [postgres]
 -- A job's history with one more record. It keeps the first and the newest.
 penstock.with_record(history, :record, :history_limit)
@@ -223,8 +217,8 @@ SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE ready > 0 AND kind = ANY (:kind
 WITH wanted (kind) AS (SELECT value FROM json_each(:kinds)),
      some (lane, kind) AS (
          SELECT lane, kind FROM wanted JOIN lines USING (kind)
-         UNION ALL SELECT '', kind FROM wanted
-         UNION ALL SELECT '?', kind FROM wanted)
+         UNION ALL SELECT :none, kind FROM wanted
+         UNION ALL SELECT :unknown, kind FROM wanted)
 SELECT EXISTS (SELECT 1 FROM some CROSS JOIN jobs
                ON ready > 0 AND ready IN (1, 2)
                AND jobs.lane = some.lane AND jobs.kind = some.kind)

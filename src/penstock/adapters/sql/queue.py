@@ -15,7 +15,7 @@ from penstock.adapters.sql.job_rows import change_of, kind_counts, read_jobs
 from penstock.model.change import Change
 from penstock.model.job import Job
 from penstock.ports.operators import MAX_GROUPS, DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import CASCADE_SECONDS, JobFilter, Stopped
+from penstock.ports.queue import CASCADE_SECONDS, NO_LANE, UNKNOWN_LANE, JobFilter, Stopped
 
 T = TypeVar("T")
 
@@ -107,7 +107,8 @@ class SqlQueue(ABC):
         if kinds is None:
             ((left,),) = await self.rows("any_work")
         else:
-            ((left,),) = await self.rows("any_work_of", kinds=list(kinds))
+            lanes = {"none": NO_LANE, "unknown": UNKNOWN_LANE}
+            ((left,),) = await self.rows("any_work_of", kinds=list(kinds), **lanes)
         return bool(left)
 
     async def processes(self) -> list[ProcessInfo]:

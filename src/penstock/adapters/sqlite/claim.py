@@ -43,7 +43,7 @@ def claim(
     The same trip takes back what lapsed members held, lets scheduled jobs join the line and
     fails queued jobs whose deadline has passed.
     """
-    look = {"member": member, "now": tx.now}
+    look = {"member": member, "now": tx.now, "unknown": UNKNOWN_LANE}
     any_lapsed, due, overdue, unknown, crashed, lines = tx.execute(sql("pending"), look).fetchone()
     if any_lapsed:
         takeover.lapsed(tx, folder, member)

@@ -10,9 +10,9 @@ WHERE state = 'queued' AND ready = 0 AND run_at <= $1 ORDER BY run_at, seq LIMIT
 FOR UPDATE SKIP LOCKED
 
 -- name: unknown
--- Jobs enqueued where their kind was unknown: kind, limit.
+-- Jobs enqueued where their kind was unknown: kind, limit, UNKNOWN_LANE.
 SELECT seq, band, tenant, payload FROM penstock.jobs
-WHERE ready > 0 AND ready = 1 AND lane = '?' AND kind = $1
+WHERE ready > 0 AND ready = 1 AND lane = $3 AND kind = $1
 ORDER BY band, turn, seq LIMIT $2 FOR UPDATE SKIP LOCKED
 
 -- name: adopt

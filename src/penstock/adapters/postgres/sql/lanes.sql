@@ -96,13 +96,6 @@ UPDATE penstock.lines AS l SET wake_at = s.wake_at, waits_for = s.waits_for, sin
 FROM unnest($1::text[], $2::float8[], $3::text[]) AS s (lane, wake_at, waits_for)
 WHERE l.lane = s.lane AND l.kind = ANY ($4)
 
--- name: next_look
--- When the next line of these kinds wants to be looked at.
-SELECT min(first.wake_at)
-FROM unnest($1::text[]) AS k (kind) CROSS JOIN LATERAL (
-    SELECT l.wake_at FROM penstock.lines AS l
-    WHERE l.kind = k.kind AND l.wake_at IS NOT NULL ORDER BY l.wake_at LIMIT 1) AS first
-
 -- name: unserved
 -- Whether any of these lines (lanes, kinds) is still due.
 SELECT EXISTS (
