@@ -172,7 +172,7 @@ class JobContext(Generic[State]):
         """HTTP client that takes a permit for each request, and observes this job's deadline."""
         client, run, services = self._services.client, self._run, self._services
         again = LanesAgain(services.permits, run, services.parking)
-        return JobHttp(client.get, run, self.lanes, told=client.trace_hosts, again=again)
+        return JobHttp(client.get, run, self.lanes, trace_hosts=client.trace_hosts, again=again)
 
     @property
     def fetch(self) -> JobFetch:
