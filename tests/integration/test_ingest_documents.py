@@ -246,7 +246,7 @@ async def test_same_content_that_failed_is_tried_again_only_when_asked(shelf: Sh
         again = await app.documents.add(BROKEN, id="a")
         assert (again.generation, again.state) == (first.generation, "failed")
         assert again.error == before.error
-        assert "tried again only with `retry`" in again.message
+        assert "give `retry` to try again" in again.message
         assert len(await app.jobs(kind="ingest.parse")) == len(shelf.blobs()) == 1
 
         again = await app.documents.add(BROKEN, id="a", retry=True)

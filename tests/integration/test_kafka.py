@@ -354,7 +354,7 @@ async def test_full_queue_pauses_partitions_until_there_is_room(
 
     async with reading(app, cluster.config(topic, max_queued=40)) as intake:
         paused = lambda: all(line.paused for line in intake.reader.lines.values())  # noqa: E731
-        await until(lambda: "messages wait" in caplog.text, "a full queue", PATIENCE)
+        await until(lambda: "not reading messages" in caplog.text, "a full queue", PATIENCE)
         await until(paused, "a pause", PATIENCE)
         # The count does not know of one that the other partition stores at that moment.
         await until(lambda: intake.tally.stored >= 40, "what there is room for", PATIENCE)

@@ -46,7 +46,11 @@ def test_a_queue_where_all_is_well_needs_none() -> None:
         ({"breaker": "open", "probe_ok": True}, "breaker open", "check the errors of its jobs"),
         ({"blocked_why": "credentials"}, "credentials rejected", "penstock lanes resume api"),
         ({"blocked_why": "paused"}, "paused", "penstock lanes resume api"),
-        ({"blocked_why": "rate limited", "blocked_until": NOW + 9}, "rate limited", "by itself"),
+        (
+            {"blocked_why": "rate limited", "blocked_until": NOW + 9},
+            "rate limited",
+            "automatically",
+        ),
         ({"per_day": 5, "used_today": 5, "waiting": 1}, "daily limit", "1 job waiting"),
     ],
 )
