@@ -13,6 +13,7 @@ from penstock.errors import AnswerNotFound, StoreUnavailable
 from penstock.model.answer import Answer
 from penstock.ports.answers import AnswerStore
 from penstock.ports.queue import JobQueue
+from penstock.wire.answers import AnswerAtVersion, details_of
 
 log = logging.getLogger("penstock.answers")
 
@@ -35,13 +36,8 @@ class AnswerView:
 
     def as_dict(self) -> dict[str, Any]:
         """A JSON-ready form: the same over HTTP, MCP and on the command line."""
-        known = self.answer.as_dict()
-        return {
-            "answer_id": known.pop("id"),
-            **known,
-            "version": self.version,
-            "next_poll": self.next_poll,
-        }
+        more = {"version": self.version, "next_poll": self.next_poll}
+        return details_of(self.answer, AnswerAtVersion, **more).as_dict()
 
 
 class AnswerSnapshots:

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli.errors import ExitCode, UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption, new_group
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.errors import ConfigError
@@ -115,7 +115,7 @@ async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None
     """What signals mean, said and done."""
     await signals.stop.wait()
     if as_json:
-        print_json_line({"event": "stopping"})
+        print_event("stopping")
     else:
         note("stopping: messages that are being stored are finished; signal again to end at once")
     await signals.hasten.wait()
@@ -128,15 +128,14 @@ def _announce(app: Penstock, *, as_json: bool) -> None:
     config: KafkaConfig = app.config.kafka
     url = hide_secrets(app.config.queue)
     if as_json:
-        started: dict[str, Any] = {
-            "event": "started",
-            "bootstrap": config.bootstrap,
-            "topics": list(config.topics),
-            "group": config.group,
-            "queue": url,
-            "pid": os.getpid(),
-        }
-        print_json_line(started)
+        print_event(
+            "started",
+            bootstrap=config.bootstrap,
+            topics=list(config.topics),
+            group=config.group,
+            queue=url,
+            pid=os.getpid(),
+        )
     else:
         note(
             f"penstock intake {os.getpid()} reads {', '.join(config.topics)} of "
@@ -150,7 +149,7 @@ def _end(signals: Signals, said: str, told: dict[str, Any], *, as_json: bool) ->
 
     code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
     if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code), **told})
+        print_event("stopped", exit_code=int(code), **told)
     else:
         note(f"stopped: {said}")
     exit_after(EXIT_SECONDS, code)

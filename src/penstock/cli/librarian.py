@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, telemetry
 from penstock.cli.text import printable
 from penstock.errors import ConfigError
@@ -100,7 +100,7 @@ async def _serve(
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 told.cancel()
                 if as_json:
-                    print_json_line({"event": "stopping"})
+                    print_event("stopping")
                 else:
                     note("stopping: searches may finish; signal again to end at once")
                 hasten = asyncio.create_task(_hasten(signals.hasten, served.hasten))
@@ -109,7 +109,7 @@ async def _serve(
             await member.stop(grace=0)
     code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
     if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code)})
+        print_event("stopped", exit_code=int(code))
     else:
         note("stopped")
     exit_after(EXIT_SECONDS, code)
@@ -126,7 +126,6 @@ def _announce(app: Penstock, address: str, *, as_json: bool) -> None:
 
     url = hide_secrets(app.config.queue)
     if as_json:
-        started = {"event": "started", "address": address, "queue": url, "pid": os.getpid()}
-        print_json_line(started)
+        print_event("started", address=address, queue=url, pid=os.getpid())
     else:
         note(f"penstock librarian serves {address} on {printable(url)}; Ctrl-C stops it")

@@ -11,7 +11,7 @@ import typer
 from penstock.cli.errors import ExitCode
 from penstock.cli.intake import need_kafka
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 from penstock.errors import ConfigError
@@ -127,7 +127,7 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
             hasten.cancel()
     code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
     if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code)})
+        print_event("stopped", exit_code=int(code))
     else:
         note("stopped")
     exit_after(EXIT_SECONDS, code)
@@ -152,15 +152,7 @@ def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> N
     url = hide_secrets(app.config.queue)
     count = app.settings.max_workers if workers else 0
     if as_json:
-        print_json_line(
-            {
-                "event": "started",
-                "address": address,
-                "queue": url,
-                "max_workers": count,
-                "pid": os.getpid(),
-            }
-        )
+        print_event("started", address=address, queue=url, max_workers=count, pid=os.getpid())
     else:
         what = plural(count, "worker") if workers else "no workers"
         note(f"penstock serves {address} on {printable(url)}, with {what}; Ctrl-C stops it")
@@ -169,7 +161,7 @@ def _announce(app: Penstock, address: str, *, workers: bool, as_json: bool) -> N
 def _say_stopping(orchestrator: JobOrchestrator | None, *, as_json: bool) -> None:
     running = 0 if orchestrator is None else orchestrator.status["busy"]
     if as_json:
-        print_json_line({"event": "stopping", "running": running})
+        print_event("stopping", running=running)
     elif running:
         note(f"stopping: waiting for {plural(running, 'running job')}; signal again to end at once")
     else:

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -94,9 +94,6 @@ class Action:
     detail: Mapping[str, Any]
     """Figures, filters, limits; no payloads."""
     outcome: ActionOutcome
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "detail": dict(self.detail), "outcome": str(self.outcome)}
 
 
 class Secret:

@@ -22,7 +22,7 @@ from penstock.research.status import (
     status_of,
     troubles_of,
 )
-from penstock.research.views import SearchView, TaskView, Trouble
+from penstock.wire.tasks import SearchView, TaskView, Trouble
 
 log = logging.getLogger("penstock.research")
 

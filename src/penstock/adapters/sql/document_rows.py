@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model.document import Document, DocumentRef, DocumentState, NewChunk, StoredChunk
+from penstock.model.document import Document, DocumentState, NewChunk, StoredChunk
 
 COLUMNS = (
     "number, tenant, collection, id, generation, live, state, stage, progress, message, title,"
@@ -18,9 +18,11 @@ COLUMNS = (
 def document_of(row: Sequence[Any]) -> Document:
     """The document in a row of COLUMNS."""
     return Document(
-        ref=DocumentRef(row[1], row[2], row[3]),
+        tenant=row[1],
+        collection=row[2],
+        id=row[3],
         generation=row[4],
-        live=row[5] is not None,
+        searchable=row[5] is not None,
         state=DocumentState(row[6]),
         stage=row[7],
         progress=row[8],
@@ -57,7 +59,6 @@ def chunk_of(row: Sequence[Any]) -> StoredChunk:
     """The chunk in a row of CHUNK_COLUMNS."""
     pages = None if row[6] in (None, "null") else json.loads(row[6])
     return StoredChunk(
-        number=row[0],
         ordinal=row[1],
         text=row[2],
         start=row[3],

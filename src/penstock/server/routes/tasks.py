@@ -11,7 +11,6 @@ from starlette.responses import Response
 from penstock.api.tenant_view import TenantView
 from penstock.research.job_ids import new_task_id
 from penstock.research.service import MAX_LISTED, MAX_WAIT, Format
-from penstock.research.views import TaskView
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, reply
 from penstock.server.bodies import parse, require, whole
@@ -20,17 +19,8 @@ from penstock.server.dependencies import ReadDesk, WriteDesk
 from penstock.server.idempotency import digest, fingerprint, once
 from penstock.server.openapi import takes
 from penstock.server.queries import Before, Since, WaitForChange, long_poll
-from penstock.server.task_schemas import (
-    NewSearches,
-    NewTask,
-    PageOut,
-    Queued,
-    Resumed,
-    Stopped,
-    StopTask,
-    TaskOut,
-    Tasks,
-)
+from penstock.server.schemas import NewSearches, NewTask, StopTask
+from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, Tasks, TaskView
 
 routes = APIRouter(tags=["tasks"])
 
@@ -49,7 +39,7 @@ Cursor = Annotated[str | None, Query(max_length=512, description="`cursor` of th
 
 
 @routes.post(
-    "/v1/tasks", status_code=201, responses={201: {"model": TaskOut}}, openapi_extra=takes(NewTask)
+    "/v1/tasks", status_code=201, responses={201: {"model": TaskView}}, openapi_extra=takes(NewTask)
 )
 async def create(request: Request, desk: WriteDesk) -> Response:
     """A new task, without searches yet."""
@@ -66,7 +56,7 @@ async def create(request: Request, desk: WriteDesk) -> Response:
             tenant=desk.tenant,
         )
         view = await desk.research.status(task.id, tenant=desk.tenant)
-        return reply(view.as_dict(), 201, location=at("tasks", task.id))
+        return reply(view, 201, location=at("tasks", task.id))
 
     return await once(request, desk.tenant, fingerprint(request, digest(body)), make, new_task_id())
 
@@ -94,7 +84,7 @@ async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Respo
             providers=new.providers,
             tenant=desk.tenant,
         )
-        return reply(queued.as_dict(), 202, location=at("tasks", task_id))
+        return reply(queued, 202, location=at("tasks", task_id))
 
     return await once(request, desk.tenant, fingerprint(request, digest(body)), make)
 
@@ -108,10 +98,10 @@ async def tasks(
     """The newest first."""
     found = await desk.research.tasks(tenant=desk.tenant, limit=limit, before=before)
     following = found[-1].task_id if len(found) == limit else None
-    return reply({"tasks": [one.as_dict() for one in found], "next": following})
+    return reply(Tasks(tasks=found, next=following))
 
 
-@routes.get("/v1/tasks/{task_id:name}", responses={200: {"model": TaskOut}})
+@routes.get("/v1/tasks/{task_id:name}", responses={200: {"model": TaskView}})
 async def task(
     request: Request,
     desk: ReadDesk,
@@ -130,12 +120,12 @@ async def task(
         found = await long_poll(request, waiting)
     if found is None:  # nobody waits, or the server is told to stop
         found = await desk.task(task_id, **shown)
-    return reply(found.as_dict())
+    return reply(found)
 
 
 @routes.post(
     "/v1/tasks/{task_id:name}/stop",
-    responses={200: {"model": Stopped}},
+    responses={200: {"model": StoppedTask}},
     openapi_extra=takes(StopTask),
 )
 async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
@@ -144,7 +134,7 @@ async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) 
     mode = parse(await whole(request), StopTask).mode
     async with acting(request, caller, "task.stop", named(task_id), mode=mode):
         stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
-    return reply(stopped.as_dict())
+    return reply(stopped)
 
 
 @routes.post("/v1/tasks/{task_id:name}/resume", responses={200: {"model": Resumed}})
@@ -153,7 +143,7 @@ async def resume(request: Request, desk: WriteDesk, caller: Writer, task_id: str
     async with acting(request, caller, "task.resume", named(task_id)):
         await request.app.state.depth.check(desk.tenant)
         resumed = await desk.research.resume(task_id, tenant=desk.tenant)
-    return reply(resumed.as_dict())
+    return reply(resumed)
 
 
 @routes.get("/v1/tasks/{task_id:name}/export", responses=EXPORTED, response_class=Response)
@@ -170,7 +160,7 @@ async def exported(desk: TenantView, task_id: str, format: Format) -> Response: 
     return Response(text.encode("utf-8", "replace"), media_type=media, headers=headers)
 
 
-@routes.get("/v1/pages", responses={200: {"model": PageOut}})
+@routes.get("/v1/pages", responses={200: {"model": PageText}})
 async def page(
     desk: ReadDesk,
     document: Annotated[
@@ -188,4 +178,4 @@ async def page(
     found = await desk.research.page(
         document, collection=collection, limit=limit, cursor=cursor, tenant=desk.tenant
     )
-    return reply(found.as_dict())
+    return reply(found)

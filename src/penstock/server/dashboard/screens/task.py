@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from penstock.model.job import Priority
 from penstock.research.service import MAX_LISTED, MAX_QUERIES, MAX_RESULTS, Format
-from penstock.research.views import SearchView, TaskView, Trouble, Work
 from penstock.server.actions import acting, named
 from penstock.server.dashboard.filters import duration, in_path
 from penstock.server.dashboard.forms import Refused, told, typed, whole_number
@@ -19,6 +18,7 @@ from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
 from penstock.server.dashboard.session import Form, PageContext, Reading, Writing, read_form
 from penstock.server.problems import Problem
 from penstock.server.routes.tasks import exported
+from penstock.wire.tasks import SearchView, TaskView, Trouble, Work
 
 routes = router()
 
