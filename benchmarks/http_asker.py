@@ -91,7 +91,7 @@ async def streams(url: str, count: str, changes: str) -> Any:
             group.create_task(read())
         await _told(wire, f"penstock_http_streams {float(count)}")
         for _ in range(int(changes)):
-            await wire.ask("POST", "/v1/jobs", {"kind": "nobody.does", "task": "watched"})
+            await wire.ask("POST", "/v1/jobs", {"kind": "nobody.does", "log": "watched"})
             await asyncio.sleep(1)
     return late
 

@@ -38,7 +38,7 @@ async def main(folder: str) -> None:
         print(f"{done.attempts} runs of the parent, {len(children)} children")
         assert done.attempts == 2
         assert sorted(done.result) == sorted(child.id for child in children)
-        # Tenant, priority and task are the parent's unless given.
+        # Tenant, priority and log are the parent's unless given.
         assert {(c.parent_id, c.tenant) for c in children} == {(parent.id, "anna")}
 
         parent = await app.enqueue("slideshow")

@@ -35,7 +35,7 @@ from examples.demo_view import Progress, Show, WorkerProcess, next_steps  # noqa
 
 PICTURES, UPLOADS, ALBUMS, THUMBNAILS = 279, 60, 15, 3
 TOTAL = PICTURES + UPLOADS + ALBUMS * (1 + THUMBNAILS) + 1
-TASK = "demo"
+LOG = "demo"
 LIMIT_SECONDS = 90
 
 
@@ -121,10 +121,10 @@ class Demo:
         }
         began = time.monotonic()
         for kind, payloads in batches.items():
-            jobs = await self._app.enqueue_many(kind, payloads, task=TASK)
+            jobs = await self._app.enqueue_many(kind, payloads, log=LOG)
             self.queued.update(job.id for job in jobs)
         poison = await self._app.enqueue(
-            "resize", {"picture": "broken.jpg"}, task=TASK, priority="high"
+            "resize", {"picture": "broken.jpg"}, log=LOG, priority="high"
         )
         self.queued.add(poison.id)
         took = (time.monotonic() - began) * 1000
@@ -172,7 +172,7 @@ class Demo:
         )
 
     async def _until(self, reached: Callable[[], bool]) -> None:
-        """Follow the task's log, which has news of every job, until `reached`."""
+        """Follow the log, which has news of every job, until `reached`."""
         while True:
             await self._look()
             if reached():
@@ -185,7 +185,7 @@ class Demo:
 
     async def _follow(self, wait: float) -> bool:
         """Read on in the log; whether there was news."""
-        news = await self._app.changes(TASK, self._version, wait=wait)
+        news = await self._app.changes(LOG, self._version, wait=wait)
         for change in news:
             self._version = change.version
             match change.what:

@@ -1,4 +1,4 @@
-"""The feed of a tenant: what all its tasks log, in one stream that can be resumed."""
+"""The feed of a tenant: what all its logs get, in one stream that can be resumed."""
 
 import asyncio
 from tempfile import TemporaryDirectory
@@ -26,17 +26,17 @@ async def main(folder: str) -> None:
 
     async with app.running():
         start = await app.queue.feed_end("default")
-        for task in ("question-7", "question-8"):
-            await app.enqueue_many("search", [{"page": n} for n in (1, 2, 3)], task=task)
+        for log in ("question-7", "question-8"):
+            await app.enqueue_many("search", [{"page": n} for n in (1, 2, 3)], log=log)
 
         seen = await follow(start, 5)
-        while len(seen) < 12:  # two tasks, three jobs each: queued and completed
+        while len(seen) < 12:  # two logs, three jobs each: queued and completed
             seen += await follow(seen[-1].position, 1)
         for entry in seen:
-            print(entry.position, entry.change.task, entry.change.version, entry.change.what)
+            print(entry.position, entry.change.log, entry.change.version, entry.change.what)
 
-    for task in ("question-7", "question-8"):
-        versions = [entry.change.version for entry in seen if entry.change.task == task]
+    for log in ("question-7", "question-8"):
+        versions = [entry.change.version for entry in seen if entry.change.log == log]
         assert versions == [1, 2, 3, 4, 5, 6], "each once, and in order"
 
 

@@ -30,7 +30,7 @@ async def main(folder: str) -> None:
                 print(f"{now.progress:4.0%} {now.message}")
         assert done.progress == 1.0
         assert len(seen) > 1
-        assert [line.message for line in done.logs] == ["10 pages exported"]
+        assert [line.message for line in done.lines] == ["10 pages exported"]
 
         # Any number may wait for one job; all are woken when it ends, however it ends.
         job = await app.enqueue("export", {"pages": 1})

@@ -245,7 +245,7 @@ class Penstock(Operations):
         timeout: float | None = None,
         max_retries: int | None = None,
         tenant: str = "default",
-        task: str | None = None,
+        log: str | None = None,
         replace: Literal["finished"] | None = None,
         conn: Any = None,
     ) -> Job:
@@ -257,7 +257,7 @@ class Penstock(Operations):
         32 hex digits that nobody else can have chosen, names the job itself: if it is there
         already, it is given back.
         `delay` or `run_at`: not before. `deadline`: not after. `timeout` and `max_retries` are
-        those of the kind unless given. `task` names the log it
+        those of the kind unless given. `log` names the log it
         reports to. `conn`, on PostgreSQL: an asyncpg connection to the queue's database with a
         transaction open; the job is stored if that is committed, and gone if it is not.
         """
@@ -273,7 +273,7 @@ class Penstock(Operations):
             timeout=timeout,
             max_retries=max_retries,
             tenant=tenant,
-            task=task,
+            log=log,
             replace=replace,
             conn=conn,
         )
@@ -291,7 +291,7 @@ class Penstock(Operations):
         timeout: float | None = None,
         max_retries: int | None = None,
         tenant: str = "default",
-        task: str | None = None,
+        log: str | None = None,
         replace: Literal["finished"] | None = None,
         conn: Any = None,
     ) -> list[Job]:
@@ -308,7 +308,7 @@ class Penstock(Operations):
             timeout=timeout,
             max_retries=max_retries,
             tenant=tenant,
-            task=task,
+            log=log,
             replace=replace,
             conn=conn,
         )
@@ -342,7 +342,7 @@ class Penstock(Operations):
         states: Sequence[JobState | str] | None = None,
         kind: str | None = None,
         tenant: str | None = None,
-        task: str | None = None,
+        log: str | None = None,
         parent_id: str | None = None,
         lane: str | None = None,
         priority: PriorityName | Priority | None = None,
@@ -357,7 +357,7 @@ class Penstock(Operations):
             states=None if states is None else [JobState(state) for state in states],
             kind=kind,
             tenant=tenant,
-            task=task,
+            log=log,
             parent_id=parent_id,
             lane=lane,
             priority=None if priority is None else Priority.parse(priority),
@@ -374,37 +374,37 @@ class Penstock(Operations):
 
     async def again(self, job: Job, *, job_id: str | None = None) -> Job:
         """Run a job again as a new one, its child: the same kind, payload, lane, priority and
-        tenant, without its key, task and deadline. The old one stays as it is."""
+        tenant, without its key, log and deadline. The old one stays as it is."""
         return await self._enqueuer.again(job, job_id=job_id)
 
-    async def stop_task(
-        self, task: str, *, tenant: str = "default", running: bool = False, whole: bool = False
+    async def stop_log(
+        self, log: str, *, tenant: str = "default", running: bool = False, whole: bool = False
     ) -> Stopped:
-        """Let a task take no more jobs, and cancel those of it that are queued; with `running`,
-        also those that run. Others finish, and none is run again. TaskStopped for whoever
-        enqueues more, until `resume_task`. With `whole`, running jobs finish with their children:
+        """Let a log take no more jobs, and cancel those of it that are queued; with `running`,
+        also those that run. Others finish, and none is run again. LogStopped for whoever
+        enqueues more, until `reopen_log`. With `whole`, running jobs finish with their children:
         those they have, and those they still make."""
         if running and whole:
             raise ValidationError("give running=True or whole=True, not both")
-        return await self.queue.stop(tenant, task, running=running, whole=whole)
+        return await self.queue.stop(tenant, log, running=running, whole=whole)
 
-    async def resume_task(self, task: str, *, tenant: str = "default") -> None:
-        """Let a stopped task take jobs again. What was cancelled has to be enqueued anew."""
-        await self.queue.reopen(tenant, task)
+    async def reopen_log(self, log: str, *, tenant: str = "default") -> None:
+        """Let a stopped log take jobs again. What was cancelled has to be enqueued anew."""
+        await self.queue.reopen(tenant, log)
 
     async def changes(
         self,
-        task: str,
+        log: str,
         since: int = 0,
         *,
         tenant: str = "default",
         wait: float = 0.0,
         limit: int = 1000,
     ) -> list[Change]:
-        """Entries of the task's log after version `since`; waits up to `wait` s for the first."""
+        """Entries of the log after version `since`; waits up to `wait` s for the first."""
         if wait > 0:
-            await self._log_waiters.wait(tenant, task, since, wait)
-        return await self.queue.changes(tenant, task, since, limit)
+            await self._log_waiters.wait(tenant, log, since, wait)
+        return await self.queue.changes(tenant, log, since, limit)
 
     async def feed(
         self,
@@ -436,7 +436,7 @@ class Penstock(Operations):
                     await listener.wait(self.settings.poll_seconds)
                     await asyncio.sleep(DRAIN_PAUSE)
         except TimeoutError:
-            raise WaitTimeout(f"work was left after {timeout:g} s") from None
+            raise WaitTimeout(f"work remained after {timeout:g} s") from None
         finally:
             listener.close()
 

@@ -16,7 +16,8 @@ PenstockError
 ├── AnswerNotFound
 ├── ModelReplaced               the store's vectors are made by another model by now
 ├── KeyConflict                 same idempotency key, another payload
-├── TaskStopped                 the task takes no jobs until it is resumed
+├── LogStopped                  the log takes no jobs until it is reopened
+│   └── TaskStopped             the research task takes no searches until it is resumed
 ├── ParentEnded                 the run that would enqueue a child is over
 ├── JobFailed                   what `app.result` was asked for is not there: the job failed
 │   └── JobCancelled            or was cancelled
@@ -101,7 +102,7 @@ class QueueUnavailable(QueueError):
 
     code = "queue-unavailable"
     http_status = 503
-    public = "the queue cannot be reached now"
+    public = "the queue is unreachable"
 
 
 class QueueUnusable(QueueError):
@@ -114,7 +115,7 @@ class StoreUnavailable(PenstockError):
     code = "store-unavailable"
     http_status = 503
     exit_code = 4
-    public = "the store cannot be reached now"
+    public = "the store is unreachable"
 
     address: str | None = None
     """host:port of what could not be reached, where it is a server of its own."""
@@ -211,18 +212,31 @@ class KeyConflict(PenstockError):
         )
 
 
-class TaskStopped(PenstockError):
-    """The task has been stopped and takes no new jobs, also from its own; nothing was stored."""
+class LogStopped(PenstockError):
+    """The log has been stopped and takes no new jobs, also from its own; nothing was stored."""
+
+    code = "log-stopped"
+    http_status = 409
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log)
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"log {self.log!r} is stopped and takes no jobs; reopen it first"
+
+
+class TaskStopped(LogStopped):
+    """The research task has been stopped and takes no searches; nothing was stored."""
 
     code = "task-stopped"
-    http_status = 409
 
     def __init__(self, task: str) -> None:
         super().__init__(task)
         self.task = task
 
     def __str__(self) -> str:
-        return f"task {self.task!r} is stopped and takes no jobs; resume it first"
+        return f"task {self.task!r} is stopped and takes no searches; resume it first"
 
 
 class ParentEnded(PenstockError):
@@ -235,7 +249,7 @@ class ParentEnded(PenstockError):
     def __str__(self) -> str:
         return (
             f"this run of job {self.parent_id} is over (cancelled, settled, or taken over by "
-            "another process), so it can enqueue no more children; return, and do not retry"
+            "another process), so it cannot enqueue more children; return without retrying"
         )
 
 
@@ -313,7 +327,7 @@ class Unavailable(Answered, PenstockError):
 
     code = "unavailable"
     http_status = 503
-    public = "a service that this needs cannot be reached now"
+    public = "a required service is unreachable"
 
     lane: str | None = None
     """Where it happened; set by the permit it happened under."""

@@ -5,7 +5,7 @@ from penstock.answers.views import AnswerView
 from penstock.documents.download import Brought
 from penstock.documents.service import Documents
 from penstock.engine.job_lanes import JobLanes
-from penstock.engine.job_log import JobLog
+from penstock.engine.job_logger import JobLogger
 from penstock.engine.ticker import PeriodicKind
 from penstock.model.answer import Answer, AnswerState
 from penstock.model.change import Change
@@ -41,7 +41,7 @@ __all__ = [
     "JobFetch",
     "JobHttp",
     "JobLanes",
-    "JobLog",
+    "JobLogger",
     "KindCounts",
     "LaneInfo",
     "PageText",

@@ -139,7 +139,7 @@ async def test_refused_jobs_without_retries_come_back_when_the_lane_is_blocked(
 ) -> None:
     queue = await open_lanes(ledger, api={})
     member = await ledger.join(queue)
-    jobs = await add(queue, 3, lane=LANE, max_retries=0, task="watched")
+    jobs = await add(queue, 3, lane=LANE, max_retries=0, log="watched")
     leases = await claim_lanes(member)
     for lease in leases:
         settlement = refused(lease)._replace(outcome=Outcome.FAILED)

@@ -67,7 +67,7 @@ async def test_running_job_is_cancelled_at_once_and_its_holder_can_tell(
 
 @pytest.mark.parametrize("end", [completed, failed, retry, released, handed_back])
 async def test_no_ending_overwrites_a_cancel(queue: JobQueue, member: Member, end: End) -> None:
-    job = await add_one(queue, task="paper")
+    job = await add_one(queue, log="paper")
     settlement = end(await claim_one(member))
     await queue.cancel(one(job))
     cancelled = await get(queue, job.id)

@@ -1,4 +1,4 @@
-"""The log of a task: every change, in order, without a gap."""
+"""A log: every change, in order, without a gap."""
 
 import asyncio
 import time
@@ -39,13 +39,13 @@ WORDS = {
 """What `Change.what` may say of a job."""
 
 
-async def log(queue: JobQueue, task: str = "paper", since: int = 0) -> list[Change]:
-    return await queue.changes("default", task, since, 10_000)
+async def log(queue: JobQueue, name: str = "paper", since: int = 0) -> list[Change]:
+    return await queue.changes("default", name, since, 10_000)
 
 
 async def test_life_of_a_job_is_logged_in_order(queue: JobQueue, member: Member) -> None:
     before = time.time()
-    job = await add_one(queue, task="paper")
+    job = await add_one(queue, log="paper")
     lease = await claim_one(member)
     await member.exchange([], [Progress(lease, 0.5, "half way")], None)
     await settle(member, retry(lease))
@@ -65,7 +65,7 @@ async def test_life_of_a_job_is_logged_in_order(queue: JobQueue, member: Member)
         (6, "redriven"),
         (7, "completed"),
     ]
-    assert {(change.task, change.job_id) for change in changes} == {("paper", job.id)}
+    assert {(change.log, change.job_id) for change in changes} == {("paper", job.id)}
     assert changes[0].data["kind"] == "work"
     assert (changes[1].data["progress"], changes[1].data["message"]) == (0.5, "half way")
     assert changes[2].data["error"]["type"] == "Boom"
@@ -75,23 +75,23 @@ async def test_life_of_a_job_is_logged_in_order(queue: JobQueue, member: Member)
 
 
 async def test_batch_is_logged_in_its_order(queue: JobQueue) -> None:
-    jobs = await add(queue, 30, task="paper")
+    jobs = await add(queue, 30, log="paper")
 
     assert [change.job_id for change in await log(queue)] == ids_of(jobs)
 
 
 async def test_cancel_is_logged_once(queue: JobQueue, member: Member) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     lease = await claim_one(member)
-    await queue.cancel(JobFilter(task="paper"))
-    await queue.cancel(JobFilter(task="paper"))
+    await queue.cancel(JobFilter(log="paper"))
+    await queue.cancel(JobFilter(log="paper"))
     await settle(member, cancel_seen(lease))
 
     assert [change.what for change in await log(queue)].count("cancelled") == 2
 
 
 async def test_log_uses_only_the_documented_words(queue: JobQueue, member: Member) -> None:
-    await add(queue, 4, task="paper")
+    await add(queue, 4, log="paper")
     a, b, c, _ = await claim(member)
     await queue.cancel(one(a))
     await settle(member, cancel_seen(a), handed_back(b), failed(c))
@@ -101,7 +101,7 @@ async def test_log_uses_only_the_documented_words(queue: JobQueue, member: Membe
 
 
 async def test_jobs_without_a_task_are_not_logged(queue: JobQueue, member: Member) -> None:
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
     await add(queue, 3)
     leases = await claim(member)
     await member.exchange([], [Progress(lease, 0.5, "") for lease in leases], None)
@@ -114,7 +114,7 @@ async def test_refused_settlement_is_not_logged(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     other = await ledger.join(queue)
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
     lease = await claim_one(member)
     ledger.lapse(member)
     await claim_one(other)
@@ -125,9 +125,9 @@ async def test_refused_settlement_is_not_logged(
 
 
 async def test_logs_are_apart_per_tenant_and_task(queue: JobQueue) -> None:
-    await add(queue, 2, task="paper", tenant="a")
-    await add(queue, 3, task="paper", tenant="b")
-    await add(queue, 4, task="other", tenant="a")
+    await add(queue, 2, log="paper", tenant="a")
+    await add(queue, 3, log="paper", tenant="b")
+    await add(queue, 4, log="other", tenant="a")
 
     logs = [("a", "paper"), ("b", "paper"), ("a", "other"), ("b", "other"), ("a", "paper")]
     assert await queue.versions(logs) == [2, 3, 4, 0, 2]
@@ -137,7 +137,7 @@ async def test_logs_are_apart_per_tenant_and_task(queue: JobQueue) -> None:
 
 
 async def test_reading_goes_on_where_it_stopped(queue: JobQueue) -> None:
-    await add(queue, 10, task="paper")
+    await add(queue, 10, log="paper")
 
     assert [c.version for c in await queue.changes("default", "paper", 0, 4)] == [1, 2, 3, 4]
     assert [c.version for c in await queue.changes("default", "paper", 4, 4)] == [5, 6, 7, 8]
@@ -152,7 +152,7 @@ async def test_two_writers_leave_no_gap_and_lose_nothing(ledger: Ledger, queue: 
     async def write(each: JobQueue, member: Member, number: int) -> list[Job]:
         jobs = []
         for _ in range(15):
-            jobs += await add(each, 2, task="paper", kind=f"kind{number}")
+            jobs += await add(each, 2, log="paper", kind=f"kind{number}")
             lease = await claim_one(member, f"kind{number}")
             await settle(member, completed(lease))
         return jobs
@@ -184,7 +184,7 @@ async def test_change_and_row_are_stored_together(ledger: Ledger, queue: JobQueu
     """Whoever reads in the log that a job completed finds it completed."""
     member = await ledger.join(queue)
     reader = await ledger.open()
-    await add(queue, 20, task="paper")
+    await add(queue, 20, log="paper")
 
     async def work() -> None:
         for _ in range(20):

@@ -62,7 +62,7 @@ async def count(queue: JobQueue, state: JobState, kind: str = "work") -> int:
 
 async def test_children_are_cancelled_with_their_parent(queue: JobQueue, member: Member) -> None:
     parent, other = await parent_of(queue, member), await parent_of(queue, member)
-    children = await bear(queue, member, parent, 3, task="paper")
+    children = await bear(queue, member, parent, 3, log="paper")
     later = await bear(queue, member, parent, run_at=queue.now() + 100)
     running = await claim_one(member)
     others = await bear(queue, member, other, 2)

@@ -39,13 +39,13 @@ from tests.support.waiting import PATIENCE
 
 async def test_claimed_job_is_leased_and_shown_as_running(queue: JobQueue, member: Member) -> None:
     job = await add_one(
-        queue, tenant="t", priority=Priority.HIGH, task="paper", keys=["k"], parent_id="p"
+        queue, tenant="t", priority=Priority.HIGH, log="paper", keys=["k"], parent_id="p"
     )
     before = time.time()
     lease = await claim_one(member)
 
     assert (lease.id, lease.kind, lease.tenant, lease.payload) == (job.id, "work", "t", '{"n":0}')
-    assert (lease.priority, lease.key, lease.task, lease.parent_id) == (10, "k", "paper", "p")
+    assert (lease.priority, lease.key, lease.log, lease.parent_id) == (10, "k", "paper", "p")
     assert (lease.timeout, lease.max_retries, lease.deadline) == (30.0, 3, None)
     assert (lease.attempts, lease.crashes, lease.releases, lease.history) == (1, 0, 0, "[]")
     assert lease.enqueued_at == pytest.approx(job.enqueued_at, abs=1e-3)
@@ -191,7 +191,7 @@ async def test_scheduled_job_of_a_kind_nobody_knew_is_claimed_as_soon_as_due(
 
 async def test_queued_job_past_its_deadline_fails(queue: JobQueue, member: Member) -> None:
     now = time.time()
-    late = await add_one(queue, deadline=now - 1, task="paper")
+    late = await add_one(queue, deadline=now - 1, log="paper")
     waiting = await add_one(queue, deadline=now - 1, run_at=now + 100)
     fine = await add_one(queue, deadline=now + 100)
     finished = queue.listen(Topic.FINISHED)

@@ -60,14 +60,14 @@ async def test_everything_given_can_be_read_back(queue: JobQueue) -> None:
             deadline=deadline,
             timeout=1.5,
             max_retries=7,
-            task="paper",
+            log="paper",
             parent_id="p",
         )
     )
     job = await get(queue, job_id)
 
     assert job.payload == {"text": "전화 \0 😀", "big": 12345678901234567890}
-    assert (job.kind, job.tenant, job.key, job.task, job.parent_id) == (
+    assert (job.kind, job.tenant, job.key, job.log, job.parent_id) == (
         "a.b",
         "t",
         "k",
@@ -86,7 +86,7 @@ async def test_returned_job_is_the_stored_job(queue: JobQueue) -> None:
     later = time.time() + 100.987654321
     plain = await add_one(queue)
     scheduled = await add_one(queue, run_at=later, deadline=later + 1, priority=Priority.LOW)
-    keyed = await add_keyed(queue, "k", '{"a":[1,2.5,null]}', tenant="t", task="x")
+    keyed = await add_keyed(queue, "k", '{"a":[1,2.5,null]}', tenant="t", log="x")
 
     for job in (plain, scheduled, keyed):
         assert stored(job) == stored(await get(queue, job.id))
@@ -122,7 +122,7 @@ async def test_ids_known_and_new_mix_in_a_large_batch(queue: JobQueue) -> None:
 
 async def test_conflict_in_a_batch_stores_nothing_of_it(queue: JobQueue) -> None:
     taken = await add_keyed(queue, "k", '{"v":1}')
-    batch = new_jobs(payloads=["{}", '{"v":2}', "{}"], keys=["new", "k", None], task="paper")
+    batch = new_jobs(payloads=["{}", '{"v":2}', "{}"], keys=["new", "k", None], log="paper")
 
     with pytest.raises(KeyConflict):
         await queue.enqueue(batch)
@@ -149,8 +149,8 @@ async def test_conflict_of_one_caller_costs_the_others_nothing(queue: JobQueue) 
 
 async def test_same_id_enqueued_again_is_the_same_job(queue: JobQueue) -> None:
     (job_id,) = new_ids(1)
-    first = await add_one(queue, ids=[job_id], task="paper")
-    again = await add_one(queue, ids=[job_id], task="paper")
+    first = await add_one(queue, ids=[job_id], log="paper")
+    again = await add_one(queue, ids=[job_id], log="paper")
 
     assert stored(again) == stored(first)
     (counts,) = await queue.counts()
@@ -160,7 +160,7 @@ async def test_same_id_enqueued_again_is_the_same_job(queue: JobQueue) -> None:
 
 async def test_same_id_twice_in_one_batch_is_one_job(queue: JobQueue) -> None:
     (job_id,) = new_ids(1)
-    first, second = await add(queue, 2, payloads=["{}", "{}"], ids=[job_id] * 2, task="paper")
+    first, second = await add(queue, 2, payloads=["{}", "{}"], ids=[job_id] * 2, log="paper")
 
     assert first.id == second.id == job_id
     (counts,) = await queue.counts()
@@ -173,7 +173,7 @@ async def test_same_id_enqueued_at_once_is_one_job(queue: JobQueue) -> None:
 
     jobs = await asyncio.gather(
         *(
-            add_one(queue, ids=[job_id], payloads=[f'{{"caller":{n}}}'], task="paper")
+            add_one(queue, ids=[job_id], payloads=[f'{{"caller":{n}}}'], log="paper")
             for n in range(10)
         )
     )

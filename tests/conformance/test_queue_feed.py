@@ -22,7 +22,7 @@ from tests.conformance.support import (
 from tests.support.waiting import PATIENCE
 
 ALL = 10_000
-TASKS = ("paper", "book", "Übung 試験", "a.b-c_d=")
+LOGS = ("paper", "book", "Übung 試験", "a.b-c_d=")
 
 
 async def feed(
@@ -34,18 +34,18 @@ async def feed(
 def by_log(entries: Sequence[FeedEntry]) -> dict[str, list[Change]]:
     logs: dict[str, list[Change]] = {}
     for entry in entries:
-        logs.setdefault(entry.change.task, []).append(entry.change)
+        logs.setdefault(entry.change.log, []).append(entry.change)
     return logs
 
 
 async def live_a_little(queue: JobQueue, member: Member) -> int:
-    """Jobs of several tasks enqueued, run, failed and cancelled; how many changes that is."""
-    for task in TASKS:
-        await add(queue, 3, task=task)
+    """Jobs of several logs enqueued, run, failed and cancelled; how many changes that is."""
+    for log in LOGS:
+        await add(queue, 3, log=log)
     leases = await claim(member, 8)
     await member.exchange([], [Progress(lease, 0.5, "half way") for lease in leases[:2]], None)
     await settle(member, *map(completed, leases[:5]), *map(failed, leases[5:]))
-    await queue.cancel(JobFilter(tenant="default", task=TASKS[-1]))
+    await queue.cancel(JobFilter(tenant="default", log=LOGS[-1]))
     return 12 + 2 + 8 + 3
 
 
@@ -68,7 +68,7 @@ async def test_feed_holds_what_the_logs_hold_each_in_its_order(
     entries = await readable(queue, count)
 
     assert by_log(entries) == {
-        task: await queue.changes("default", task, 0, ALL) for task in sorted(TASKS)
+        log: await queue.changes("default", log, 0, ALL) for log in sorted(LOGS)
     }
     assert len(entries) == count
     positions = [entry.position for entry in entries]
@@ -86,8 +86,8 @@ async def test_feed_goes_on_after_every_position(queue: JobQueue, member: Member
 
 
 async def test_feed_is_the_same_for_whoever_reads_it(ledger: Ledger, queue: JobQueue) -> None:
-    await add(queue, 5, task="paper")
-    await add(queue, 5, task="book")
+    await add(queue, 5, log="paper")
+    await add(queue, 5, log="book")
     other = await ledger.open()
 
     entries = await readable(queue, 10)
@@ -97,12 +97,12 @@ async def test_feed_is_the_same_for_whoever_reads_it(ledger: Ledger, queue: JobQ
 
 
 async def test_feeds_of_tenants_are_apart(queue: JobQueue) -> None:
-    await add(queue, 2, task="paper", tenant="a")
-    await add(queue, 3, task="paper", tenant="b")
-    await add(queue, 1, task="paper")
+    await add(queue, 2, log="paper", tenant="a")
+    await add(queue, 3, log="paper", tenant="b")
+    await add(queue, 1, log="paper")
     (mine,) = await readable(queue, 1)
 
-    assert mine.change.task == "paper"
+    assert mine.change.log == "paper"
     assert [entry.change.version for entry in await feed(queue, "a")] == [1, 2]
     assert [entry.change.version for entry in await feed(queue, "b")] == [1, 2, 3]
     assert await feed(queue, "c") == []
@@ -113,23 +113,23 @@ async def test_feeds_of_tenants_are_apart(queue: JobQueue) -> None:
 async def test_jobs_without_a_task_are_not_in_the_feed(queue: JobQueue, member: Member) -> None:
     await add(queue, 2)
     await settle(member, *map(completed, await claim(member)))
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
 
-    assert [entry.change.task for entry in await readable(queue, 1)] == ["paper"]
+    assert [entry.change.log for entry in await readable(queue, 1)] == ["paper"]
 
 
 async def test_end_is_after_all_there_is_and_before_all_that_comes(queue: JobQueue) -> None:
     empty = await queue.feed_end("default")
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     entries = await readable(queue, 2)
     end = await queue.feed_end("default")
     assert await feed(queue, after=end) == []
-    await add(queue, 1, task="another")
+    await add(queue, 1, log="another")
     entries = await readable(queue, 3)
 
     assert await feed(queue, after=end) == entries[2:]
     assert await feed(queue, after=empty) == entries
-    assert entries[2].change.task == "another"
+    assert entries[2].change.log == "another"
 
 
 MALFORMED = [
@@ -151,7 +151,7 @@ FAR = ["s999999999", "p999999999999.1.cGFwZXI=", "r999999999999999-0"]
 
 @pytest.mark.parametrize("position", [*MALFORMED, *FAR, "s" + "9" * 100, "r١-١", "s1\n"])
 async def test_position_of_no_feed_is_refused(queue: JobQueue, position: str) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
 
     with pytest.raises(ValidationError):
         await feed(queue, after=position)
@@ -160,7 +160,7 @@ async def test_position_of_no_feed_is_refused(queue: JobQueue, position: str) ->
 async def test_position_of_another_kind_of_queue_is_refused(
     ledger: Ledger, queue: JobQueue
 ) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     own = {"postgres": "p", "sqlite": "s", "redis": "r", "valkey": "r"}[ledger.backend_name]
     for position in ("s1", "p1.1.cGFwZXI=", "r1-1"):
         if position.startswith(own):
@@ -182,12 +182,12 @@ async def test_upkeep_forgets_nothing_that_is_young(ledger: Ledger, queue: JobQu
 async def test_log_that_begins_anew_is_not_taken_for_the_one_before(ledger: Ledger) -> None:
     queue = await ledger.open(retention_seconds=0.0)
     member = await ledger.join(queue)
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
     await settle(member, completed(await claim_one(member)))
     old = await readable(queue, 2)
     await member.upkeep()
     assert await queue.versions([("default", "paper")]) == [0]
-    new = await add_one(queue, task="paper")
+    new = await add_one(queue, log="paper")
 
     async def news() -> list[FeedEntry]:
         return await feed(queue, after=old[-1].position)
@@ -207,7 +207,7 @@ async def test_reader_that_keeps_up_with_many_writers_skips_nothing(
 
     async def write(each: JobQueue, member: Member, number: int) -> None:
         for n in range(12):
-            await add(each, 2, task=f"task{n % 4}", kind=f"kind{number}")
+            await add(each, 2, log=f"log{n % 4}", kind=f"kind{number}")
             await settle(member, completed(await claim_one(member, f"kind{number}")))
 
     seen: list[FeedEntry] = []
@@ -224,6 +224,6 @@ async def test_reader_that_keeps_up_with_many_writers_skips_nothing(
         await asyncio.gather(*(write(queues[n], members[n], n) for n in range(3)), read())
 
     assert seen == await readable(queue, total)
-    for task, changes in by_log(seen).items():
-        assert [change.version for change in changes] == list(range(1, len(changes) + 1)), task
-        assert changes == await queue.changes("default", task, 0, ALL)
+    for log, changes in by_log(seen).items():
+        assert [change.version for change in changes] == list(range(1, len(changes) + 1)), log
+        assert changes == await queue.changes("default", log, 0, ALL)

@@ -48,7 +48,7 @@ async def lose_lease(
 ) -> tuple[Lease, Lease, Member]:
     """A job claimed by `member`, whose membership lapses, and then by another."""
     other = await ledger.join(queue)
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
     old = await claim_one(member)
     ledger.lapse(member)
     new = await claim_one(other)
@@ -149,7 +149,7 @@ async def test_late_settle_never_touches_a_newer_job(
 
 @pytest.mark.parametrize("end", ENDINGS)
 async def test_settling_twice_is_a_no_op(queue: JobQueue, member: Member, end: End) -> None:
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
     settlement = end(await claim_one(member))
     assert await settle(member, settlement) == []
     before = await get(queue, settlement.lease.id)

@@ -52,10 +52,10 @@ async def test_paging_is_not_shifted_by_new_jobs(queue: JobQueue) -> None:
 
 async def test_every_part_of_a_filter_must_match(queue: JobQueue, member: Member) -> None:
     made = [
-        await add_one(queue, kind=kind, tenant=tenant, task=task)
+        await add_one(queue, kind=kind, tenant=tenant, log=log)
         for kind in ("ingest.parse", "ingest.embed", "fetch")
         for tenant in ("a", "b")
-        for task in (None, "paper")
+        for log in (None, "paper")
     ]
     leases = await claim(member, 100, "ingest.parse", "ingest.embed", "fetch")
     await settle(
@@ -68,11 +68,11 @@ async def test_every_part_of_a_filter_must_match(queue: JobQueue, member: Member
         JobFilter(kind="fetch"),
         JobFilter(kind="ingest.*"),
         JobFilter(tenant="a"),
-        JobFilter(task="paper"),
+        JobFilter(log="paper"),
         JobFilter(states=[JobState.FAILED]),
         JobFilter(states=[JobState.FAILED, JobState.RUNNING], tenant="b"),
         JobFilter(error_type="Boom"),
-        JobFilter(kind="ingest.*", tenant="a", task="paper"),
+        JobFilter(kind="ingest.*", tenant="a", log="paper"),
         JobFilter(kind="ingest.*", tenant="a", states=[JobState.FAILED], error_type="Boom"),
         JobFilter(ids=ids_of(made[2:7]), tenant="b"),
         JobFilter(kind="ingest.*", states=[JobState.COMPLETED]),
@@ -89,7 +89,7 @@ async def test_every_part_of_a_filter_must_match(queue: JobQueue, member: Member
                 or (where.kind == "ingest.*" and job.kind.startswith("ingest."))
             )
             and (where.tenant is None or job.tenant == where.tenant)
-            and (where.task is None or job.task == where.task)
+            and (where.log is None or job.log == where.log)
             and (
                 where.error_type is None
                 or (job.error is not None and job.error.type == where.error_type)
@@ -148,10 +148,10 @@ async def test_empty_lists_match_nothing(queue: JobQueue) -> None:
 
 
 async def test_filter_values_are_not_patterns_or_code(queue: JobQueue) -> None:
-    await add_one(queue, tenant="a", task="t")
+    await add_one(queue, tenant="a", log="t")
 
     assert await queue.find(JobFilter(tenant="*"), 10) == []
-    assert await queue.find(JobFilter(task="%"), 10) == []
+    assert await queue.find(JobFilter(log="%"), 10) == []
     assert await queue.find(JobFilter(tenant="a' OR '1'='1"), 10) == []
     assert await queue.find(JobFilter(kind="WORK"), 10) == []
 

@@ -84,7 +84,7 @@ async def test_jobs_without_a_key_are_never_the_same(queue: JobQueue) -> None:
 
 async def test_key_twice_in_one_batch_is_one_job(queue: JobQueue) -> None:
     jobs = await add(
-        queue, payloads=["{}", "{}", "{}", "{}"], keys=["k", None, "k", "l"], task="paper"
+        queue, payloads=["{}", "{}", "{}", "{}"], keys=["k", None, "k", "l"], log="paper"
     )
 
     assert jobs[0].id == jobs[2].id
@@ -113,7 +113,7 @@ async def test_racing_enqueues_with_one_key_give_one_job(ledger: Ledger, queue: 
     other = await ledger.open()
 
     jobs = await asyncio.gather(
-        *(add_keyed(queue if n % 2 else other, "k", task="paper") for n in range(60))
+        *(add_keyed(queue if n % 2 else other, "k", log="paper") for n in range(60))
     )
 
     assert len({job.id for job in jobs}) == 1

@@ -92,8 +92,8 @@ async def test_retention_time_is_waited_for(ledger: Ledger) -> None:
 async def test_log_of_a_task_is_kept_while_any_of_its_jobs_is(ledger: Ledger) -> None:
     queue = await ledger.open(retention_seconds=0.0)
     member = await ledger.join(queue)
-    await finish_as(queue, member, "completed", task="paper")
-    waiting = await add_one(queue, task="paper", run_at=time.time() + 100)
+    await finish_as(queue, member, "completed", log="paper")
+    waiting = await add_one(queue, log="paper", run_at=time.time() + 100)
     await (await ledger.join(queue)).upkeep()
     assert [c.version for c in await queue.changes("default", "paper", 0, 10)] == [1, 2, 3]
 

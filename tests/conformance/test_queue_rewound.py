@@ -75,7 +75,7 @@ async def test_settlements_and_progress_change_nothing_of_anothers(
     ledger: Ledger, queue: JobQueue, member: Member, rewind: Rewind
 ) -> None:
     other = await ledger.join(queue)
-    await add(queue, 6, task="paper")
+    await add(queue, 6, log="paper")
     *ended, cancelled = leases = await claim(member, 6)
     await queue.cancel(one(cancelled))
     rewind(ledger, member, other, leases)
@@ -96,7 +96,7 @@ async def test_settlements_and_progress_change_nothing_of_anothers(
 async def test_late_result_of_a_plain_job_is_refused_alone(
     ledger: Ledger, queue: JobQueue, member: Member, rewind: Rewind
 ) -> None:
-    """Without a task or a lane, where results take the short way."""
+    """Without a log or a lane, where results take the short way."""
     other = await ledger.join(queue)
     await add(queue, 2)
     lost, kept = await claim(member, 2)

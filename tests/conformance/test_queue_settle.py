@@ -201,13 +201,13 @@ async def test_history_is_bounded_and_keeps_the_first_and_the_newest(
 AWKWARD = ["\udc80 surrogate", "nul \0 inside", "\ud83d half", "quote ' \" \\", "\x1b[31m", "😀"]
 
 
-@pytest.mark.parametrize("task", [None, "paper"])
+@pytest.mark.parametrize("log", [None, "paper"])
 @pytest.mark.parametrize("text", AWKWARD)
 async def test_text_of_any_kind_in_an_error_can_be_stored_and_read(
-    queue: JobQueue, member: Member, text: str, task: str | None
+    queue: JobQueue, member: Member, text: str, log: str | None
 ) -> None:
     """A file name or a reply from outside can put anything into an exception's message."""
-    job = await add_one(queue, task=task)
+    job = await add_one(queue, log=log)
     neighbour = await add_one(queue)
     first, other = await claim(member, 2)
 

@@ -1,11 +1,11 @@
-"""Stopping a task: it takes no more jobs, and none of its jobs is run again."""
+"""Stopping a log: it takes no more jobs, and none of its jobs is run again."""
 
 import asyncio
 import time
 
 import pytest
 
-from penstock.errors import KeyConflict, TaskStopped
+from penstock.errors import KeyConflict, LogStopped
 from penstock.model.change import Change
 from penstock.model.job import JobState
 from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, Settlement, Stopped, Topic
@@ -43,8 +43,8 @@ async def stop(queue: JobQueue, *, running: bool = False) -> Stopped:
     return await queue.stop(*PAPER, running=running)
 
 
-async def words(queue: JobQueue, tenant: str = "default", task: str = "paper") -> list[str]:
-    return [change.what for change in await queue.changes(tenant, task, 0, 10_000)]
+async def words(queue: JobQueue, tenant: str = "default", log: str = "paper") -> list[str]:
+    return [change.what for change in await queue.changes(tenant, log, 0, 10_000)]
 
 
 async def fed(queue: JobQueue, count: int) -> list[Change]:
@@ -58,16 +58,16 @@ async def fed(queue: JobQueue, count: int) -> list[Change]:
     return await until(enough, f"{count} entries")
 
 
-async def states(queue: JobQueue, *, task: str = "paper") -> dict[str, JobState]:
-    jobs = await queue.find(JobFilter(tenant="default", task=task), 10_000)
+async def states(queue: JobQueue, *, log: str = "paper") -> dict[str, JobState]:
+    jobs = await queue.find(JobFilter(tenant="default", log=log), 10_000)
     return {job.id: job.state for job in jobs}
 
 
 async def test_stop_cancels_what_is_queued_and_lets_running_jobs_end(
     queue: JobQueue, member: Member
 ) -> None:
-    jobs = await add(queue, 2, task="paper")
-    later = await add_one(queue, task="paper", run_at=queue.now() + 100)
+    jobs = await add(queue, 2, log="paper")
+    later = await add_one(queue, log="paper", run_at=queue.now() + 100)
     lease = await claim_one(member)
 
     assert await stop(queue) == Stopped(cancelled=2, running=1)
@@ -85,7 +85,7 @@ async def test_stop_cancels_what_is_queued_and_lets_running_jobs_end(
 
 
 async def test_immediate_stop_cancels_running_jobs_too(queue: JobQueue, member: Member) -> None:
-    await add(queue, 3, task="paper")
+    await add(queue, 3, log="paper")
     lease = await claim_one(member)
 
     assert await stop(queue, running=True) == Stopped(cancelled=3, running=0)
@@ -101,7 +101,7 @@ async def test_immediate_stop_cancels_running_jobs_too(queue: JobQueue, member: 
 async def test_graceful_stop_can_be_followed_by_an_immediate_one(
     queue: JobQueue, member: Member
 ) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     lease = await claim_one(member)
 
     assert await stop(queue) == Stopped(1, 1)
@@ -114,7 +114,7 @@ async def test_graceful_stop_can_be_followed_by_an_immediate_one(
 
 
 async def test_stop_is_told_in_the_log_and_in_the_feed(queue: JobQueue, member: Member) -> None:
-    await add(queue, 3, task="paper")
+    await add(queue, 3, log="paper")
     await claim_one(member)
     await stop(queue)
     await queue.reopen(*PAPER)
@@ -136,8 +136,8 @@ async def test_stopped_task_takes_no_jobs_until_it_is_resumed(
         False,
     ]
 
-    with pytest.raises(TaskStopped, match=r"'paper' is stopped .* resume it"):
-        await add(queue, 2, task="paper")
+    with pytest.raises(LogStopped, match=r"'paper' is stopped .* reopen it"):
+        await add(queue, 2, log="paper")
     assert await states(queue) == {}
     assert await claim(member) == []
 
@@ -145,7 +145,7 @@ async def test_stopped_task_takes_no_jobs_until_it_is_resumed(
     await queue.reopen(*PAPER)
 
     assert await queue.stopped([PAPER]) == [False]
-    job = await add_one(queue, task="paper")
+    job = await add_one(queue, log="paper")
     assert ids_of(await claim(member)) == [job.id]
     assert await words(queue) == ["stopped", "resumed", "queued"]
 
@@ -160,12 +160,12 @@ async def test_task_that_nobody_knows_is_open_and_stays_unknown(queue: JobQueue)
 
 
 async def test_nothing_of_a_refused_batch_is_stored(queue: JobQueue) -> None:
-    old = await add_keyed(queue, "k", task="paper")
+    old = await add_keyed(queue, "k", log="paper")
     await stop(queue)
 
-    with pytest.raises(TaskStopped):
+    with pytest.raises(LogStopped):
         await queue.enqueue(
-            new_jobs(payloads=["{}", "{}"], keys=["k", None], task="paper", replace_finished=True)
+            new_jobs(payloads=["{}", "{}"], keys=["k", None], log="paper", replace_finished=True)
         )
 
     assert list(await states(queue)) == [old.id]
@@ -175,30 +175,30 @@ async def test_nothing_of_a_refused_batch_is_stored(queue: JobQueue) -> None:
 async def test_enqueue_that_makes_nothing_new_gives_the_jobs_that_are_there(
     queue: JobQueue,
 ) -> None:
-    batch = new_jobs(3, task="paper")
+    batch = new_jobs(3, log="paper")
     jobs = await queue.enqueue(batch)
-    keyed = await add_keyed(queue, "k", task="paper")
+    keyed = await add_keyed(queue, "k", log="paper")
     await stop(queue)
 
     assert ids_of(await queue.enqueue(batch)) == ids_of(jobs)
-    assert (await add_keyed(queue, "k", task="paper")).id == keyed.id
+    assert (await add_keyed(queue, "k", log="paper")).id == keyed.id
     with pytest.raises(KeyConflict):
-        await add_keyed(queue, "k", '{"other": 1}', task="paper")
+        await add_keyed(queue, "k", '{"other": 1}', log="paper")
 
 
 async def test_other_tasks_and_tenants_are_untouched(queue: JobQueue, member: Member) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     others = [
-        await add_one(queue, task="paper", tenant="b"),
-        await add_one(queue, task="other"),
+        await add_one(queue, log="paper", tenant="b"),
+        await add_one(queue, log="other"),
         await add_one(queue),
     ]
 
     assert await stop(queue, running=True) == Stopped(2, 0)
 
     others += [
-        await add_one(queue, task="paper", tenant="b"),
-        await add_one(queue, task="other"),
+        await add_one(queue, log="paper", tenant="b"),
+        await add_one(queue, log="other"),
         await add_one(queue),
     ]
     leases = await claim(member)
@@ -216,7 +216,7 @@ def handed_back_for_later(lease: Lease) -> Settlement:
 async def test_what_would_be_run_again_is_cancelled(
     queue: JobQueue, member: Member, end: End
 ) -> None:
-    stopped, other = await add_one(queue, task="paper"), await add_one(queue, task="other")
+    stopped, other = await add_one(queue, log="paper"), await add_one(queue, log="other")
     leases = await claim(member)
     await stop(queue)
     before = time.time() - 60
@@ -235,7 +235,7 @@ async def test_what_would_be_run_again_is_cancelled(
 
 
 async def test_error_of_a_cancelled_retry_is_kept(queue: JobQueue, member: Member) -> None:
-    job = await add_one(queue, task="paper")
+    job = await add_one(queue, log="paper")
     lease = await claim_one(member)
     await stop(queue)
 
@@ -253,7 +253,7 @@ async def test_error_of_a_cancelled_retry_is_kept(queue: JobQueue, member: Membe
 async def test_settlements_that_do_not_stand_are_told_from_those_that_stop(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     first, second = await claim(member)
     await queue.cancel(one(first))
     await stop(queue)
@@ -265,7 +265,7 @@ async def test_settlements_that_do_not_stand_are_told_from_those_that_stop(
 async def test_failure_of_a_stopped_job_stays_a_dead_letter_and_is_not_redriven(
     queue: JobQueue, member: Member
 ) -> None:
-    job, other = await add_one(queue, task="paper"), await add_one(queue)
+    job, other = await add_one(queue, log="paper"), await add_one(queue)
     leases = await claim(member)
     await stop(queue)
     assert await settle(member, *map(failed, leases)) == []
@@ -282,7 +282,7 @@ async def test_failure_of_a_stopped_job_stays_a_dead_letter_and_is_not_redriven(
 async def test_job_of_a_process_that_died_is_cancelled(
     ledger: Ledger, queue: JobQueue, member: Member, started: int
 ) -> None:
-    job = await add_one(queue, task="paper")
+    job = await add_one(queue, log="paper")
     await dies(ledger, starts=started)
     await stop(queue)
 
@@ -297,7 +297,7 @@ async def test_job_of_a_lapsed_process_is_cancelled(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     other = await ledger.join(queue)
-    job = await add_one(queue, task="paper")
+    job = await add_one(queue, log="paper")
     member.mark_started(await claim_one(member))
     await stop(queue)
     ledger.lapse(member)
@@ -310,7 +310,7 @@ async def test_job_whose_failure_was_its_lanes_is_cancelled(
     queue: JobQueue, member: Member
 ) -> None:
     """The one that failed first is a dead letter until the second witness speaks."""
-    first, second = await add(queue, 2, task="paper", lane="api", max_retries=0)
+    first, second = await add(queue, 2, log="paper", lane="api", max_retries=0)
     witnesses = await claim_lanes(member, 2)
     await settle(member, down(witnesses[0]))
     assert (await get(queue, first.id)).state is JobState.FAILED
@@ -337,7 +337,7 @@ async def test_note_wakes_and_tells_of_no_job(ledger: Ledger, queue: JobQueue) -
 
 
 async def test_stop_wakes_whoever_waits(ledger: Ledger, queue: JobQueue, member: Member) -> None:
-    await add(queue, 2, task="paper")
+    await add(queue, 2, log="paper")
     await claim_one(member)
     other = await ledger.open()
     finished, cancelled = other.listen(Topic.FINISHED), other.listen(Topic.CANCELLED)
@@ -351,15 +351,15 @@ async def test_stop_wakes_whoever_waits(ledger: Ledger, queue: JobQueue, member:
 
 
 async def test_stop_outlives_the_jobs_and_the_log(ledger: Ledger, queue: JobQueue) -> None:
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
     await stop(queue)
     forgetful = await ledger.open(retention_seconds=0.0)
     await (await ledger.join(forgetful)).upkeep()
     assert await states(queue) == {}
 
     assert await queue.stopped([PAPER]) == [True]
-    with pytest.raises(TaskStopped):
-        await add_one(queue, task="paper")
+    with pytest.raises(LogStopped):
+        await add_one(queue, log="paper")
 
 
 async def test_no_job_slips_in_while_a_task_is_stopped(ledger: Ledger, queue: JobQueue) -> None:
@@ -373,8 +373,8 @@ async def test_no_job_slips_in_while_a_task_is_stopped(ledger: Ledger, queue: Jo
             if len(made) >= 40:
                 stopping.set()
             try:
-                made.extend(ids_of(await add(queues[number % 2], 3, task="paper")))
-            except TaskStopped:
+                made.extend(ids_of(await add(queues[number % 2], 3, log="paper")))
+            except LogStopped:
                 return
 
     stopper = await ledger.open()
@@ -400,22 +400,22 @@ async def test_stop_against_settlements_overwrites_nothing(
     """Whatever comes first, each job has one end, and nothing is left to run."""
     other = await ledger.open()
     for n in range(15):
-        task = f"paper-{n}"
-        await add(queue, 5, task=task)
+        log = f"paper-{n}"
+        await add(queue, 5, log=log)
         leases = await claim(member, 4)
         ends = [end(lease) for end, lease in zip(ENDS, leases, strict=True)]
         settling = asyncio.ensure_future(settle(member, *ends))
         await asyncio.sleep(0.0005 * (n % 5))
-        outcome = await other.stop("default", task, running=running)
+        outcome = await other.stop("default", log, running=running)
         stale = await settling
 
-        found = await states(queue, task=task)
+        found = await states(queue, log=log)
         assert not set(found.values()) & {JobState.QUEUED, JobState.RUNNING}
         kept = found[leases[0].id] is JobState.COMPLETED
         assert kept == (ends[0] not in stale)
         assert kept or running
         assert found[leases[1].id] is JobState.CANCELLED
-        said = await words(queue, task=task)
+        said = await words(queue, log=log)
         assert said.count("cancelled") == list(found.values()).count(JobState.CANCELLED)
         assert said.count("completed") == list(found.values()).count(JobState.COMPLETED)
         assert 1 <= outcome.cancelled <= 5
@@ -427,22 +427,22 @@ async def test_stop_against_claims_leaves_nothing_queued(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
     for n in range(15):
-        task = f"paper-{n}"
-        await add(queue, 20, task=task)
+        log = f"paper-{n}"
+        await add(queue, 20, log=log)
         claiming = asyncio.ensure_future(claim(member, 10))
         await asyncio.sleep(0.0005 * (n % 4))
-        outcome = await queue.stop("default", task, running=True)
+        outcome = await queue.stop("default", log, running=True)
         leases = await claiming
 
         assert outcome == Stopped(20, 0)
-        assert set((await states(queue, task=task)).values()) == {JobState.CANCELLED}
+        assert set((await states(queue, log=log)).values()) == {JobState.CANCELLED}
         assert sorted(await member.cancelled()) == sorted(lease.seq for lease in leases)
         await settle(member, *(cancel_seen(lease) for lease in leases))
 
 
 async def test_finished_jobs_are_left_as_they_are(queue: JobQueue, member: Member) -> None:
-    done = await finish_as(queue, member, "completed", task="paper")
-    dead = await finish_as(queue, member, "failed", task="paper")
+    done = await finish_as(queue, member, "completed", log="paper")
+    dead = await finish_as(queue, member, "failed", log="paper")
 
     assert await stop(queue, running=True) == Stopped(0, 0)
 

@@ -1,11 +1,11 @@
-"""Stopping a task whose running jobs may finish with their children."""
+"""Stopping a log whose running jobs may finish with their children."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from penstock.errors import ParentEnded, TaskStopped
+from penstock.errors import LogStopped, ParentEnded
 from penstock.model.job import Job, JobState
 from penstock.ports.queue import JobFilter, JobQueue, Lease, Member, ParentRun, Stopped
 from tests.conformance.support import (
@@ -35,8 +35,8 @@ async def stop(queue: JobQueue, *, running: bool = False, whole: bool = True) ->
 
 
 async def runs(queue: JobQueue, member: Member, **options: Any) -> Lease:
-    """A job of the task that runs, and may have children."""
-    await add_one(queue, kind="search", task="paper", **options)
+    """A job of the log that runs, and may have children."""
+    await add_one(queue, kind="search", log="paper", **options)
     return await claim_one(member, "search")
 
 
@@ -44,12 +44,12 @@ async def bear(
     queue: JobQueue, member: Member, lease: Lease, count: int = 1, **options: Any
 ) -> list[Job]:
     run = ParentRun(lease.token, member.id)
-    child = {"parent_id": lease.id, "parent_run": run, "attached": True, "task": "paper"}
+    child = {"parent_id": lease.id, "parent_run": run, "attached": True, "log": "paper"}
     return await add(queue, count, **{**child, **options})
 
 
 async def live(queue: JobQueue) -> list[str]:
-    return ids_of(await queue.find(JobFilter(tenant="default", task="paper", states=LIVE), 1000))
+    return ids_of(await queue.find(JobFilter(tenant="default", log="paper", states=LIVE), 1000))
 
 
 async def test_running_job_finishes_with_the_children_it_has_and_makes(
@@ -57,7 +57,7 @@ async def test_running_job_finishes_with_the_children_it_has_and_makes(
 ) -> None:
     search = await runs(queue, member)
     before = await bear(queue, member, search, 2)
-    others = await add(queue, 2, task="paper")
+    others = await add(queue, 2, log="paper")
 
     assert await stop(queue) == Stopped(cancelled=2, running=3)
 
@@ -73,7 +73,7 @@ async def test_running_job_finishes_with_the_children_it_has_and_makes(
 
 async def test_nothing_else_is_taken(ledger: Ledger, queue: JobQueue, member: Member) -> None:
     search = await runs(queue, member)
-    await add_one(queue, kind="search", task="other")
+    await add_one(queue, kind="search", log="other")
     stranger = await claim_one(member, "search")
     await stop(queue)
 
@@ -82,7 +82,7 @@ async def test_nothing_else_is_taken(ledger: Ledger, queue: JobQueue, member: Me
         {"attached": False},
         {"parent_id": stranger.id, "parent_run": ParentRun(stranger.token, member.id)},
     ):
-        with pytest.raises(TaskStopped):
+        with pytest.raises(LogStopped):
             await bear(queue, member, search, **refused)
     await settle(member, completed(search))
     with pytest.raises(ParentEnded):
@@ -99,7 +99,7 @@ async def test_children_made_after_the_stop_have_none_themselves(
     await bear(queue, member, search, kind="search")
     child = await claim_one(member, "search")
 
-    with pytest.raises(TaskStopped):
+    with pytest.raises(LogStopped):
         await bear(queue, member, child)
 
 
@@ -125,7 +125,7 @@ async def test_parent_that_would_be_run_again_is_cancelled_and_its_children_with
 ) -> None:
     search = await runs(queue, member)
     await bear(queue, member, search, 2)
-    await bear(queue, member, search, task="elsewhere")
+    await bear(queue, member, search, log="elsewhere")
     await stop(queue)
     lease = await claim_one(member)
 
@@ -164,10 +164,10 @@ async def test_second_stop_changes_nothing_unless_it_is_stricter(
     assert await stop(queue) == Stopped(0, 3)
     children += await bear(queue, member, search)
     assert await stop(queue, whole=False) == Stopped(3, 1)
-    with pytest.raises(TaskStopped):
+    with pytest.raises(LogStopped):
         await bear(queue, member, search)
     assert await stop(queue) == Stopped(0, 1)
-    with pytest.raises(TaskStopped):
+    with pytest.raises(LogStopped):
         await bear(queue, member, search)
     assert await stop(queue, running=True, whole=False) == Stopped(1, 0)
     assert {(await get(queue, job.id)).state for job in children} == {JobState.CANCELLED}
@@ -194,10 +194,10 @@ async def test_resumed_task_takes_all_jobs_and_the_next_stop_is_its_own(
     await stop(queue)
     await queue.reopen(*PAPER)
     await bear(queue, member, search)
-    await add_one(queue, task="paper")
+    await add_one(queue, log="paper")
 
     assert await stop(queue, whole=False) == Stopped(2, 1)
-    with pytest.raises(TaskStopped):
+    with pytest.raises(LogStopped):
         await bear(queue, member, search)
 
 
@@ -222,8 +222,8 @@ async def test_only_children_slip_in_while_a_task_is_stopped(
         while True:
             await asyncio.sleep(0.001)
             try:
-                others.extend(ids_of(await add(other, 2, task="paper")))
-            except TaskStopped:
+                others.extend(ids_of(await add(other, 2, log="paper")))
+            except LogStopped:
                 return
 
     over, stopper = asyncio.Event(), await ledger.open()

@@ -42,7 +42,7 @@ async def test_jobs_of_a_killed_process_are_taken_back_at_once(
     ledger: Ledger, queue: JobQueue, member: Member, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "penstock")
-    jobs = await add(queue, 5, task="paper")
+    jobs = await add(queue, 5, log="paper")
     await dies(ledger, claims=5, starts=2)
     assert await claim(member) == []
     ready = queue.listen(Topic.READY)
@@ -76,7 +76,7 @@ async def test_jobs_of_a_killed_process_are_taken_back_at_once(
 async def test_job_whose_attempts_are_spent_is_buried_when_its_process_dies(
     ledger: Ledger, queue: JobQueue, member: Member
 ) -> None:
-    killer, neighbour = await add(queue, 2, max_retries=0, task="paper")
+    killer, neighbour = await add(queue, 2, max_retries=0, log="paper")
     finished = queue.listen(Topic.FINISHED)
     await dies(ledger, claims=2, starts=1)
     while await finished.wait(0.05):

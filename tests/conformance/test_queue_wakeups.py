@@ -132,7 +132,7 @@ async def test_jobs_of_a_member_that_leaves_wake_the_ready(
 async def test_change_in_a_log_wakes_the_waiting(
     queue: JobQueue, listening: JobQueue, member: Member
 ) -> None:
-    await hears(listening, lambda: add_one(queue, task="paper"), Topic.FINISHED)
+    await hears(listening, lambda: add_one(queue, log="paper"), Topic.FINISHED)
     lease = await claim_one(member)
     await hears(listening, lambda: settle(member, retry(lease)), Topic.FINISHED)
 

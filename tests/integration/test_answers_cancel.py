@@ -27,7 +27,7 @@ async def test_cancel_is_honoured_in_every_phase(
         assert (events[-1].what, events[-1].data["state"]) == ("error", "cancelled")
         kinds = await all_told(app, asked.id)
         assert kinds.count("error") + kinds.count("done") == 1
-        jobs = await app.jobs(task=log_of(asked.id))
+        jobs = await app.jobs(log=log_of(asked.id))
         assert {job.state for job in jobs} <= {"cancelled", "completed"}
         assert (await app.answers.get(asked.id)).answer == cancelled
         # Workers go on.

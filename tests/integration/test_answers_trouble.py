@@ -158,7 +158,7 @@ async def test_a_model_that_is_away_for_a_moment_is_waited_for(
         answer = await answered(app)
         assert (answer.mode, answer.notes) == ("model", ())
         await app.drain(SOON)  # the one that tells the end is among them
-        jobs = await app.jobs(task=log_of(answer.id))
+        jobs = await app.jobs(log=log_of(answer.id))
         assert {job.state for job in jobs} == {"completed"}
 
 
@@ -194,7 +194,7 @@ async def test_a_refused_key_is_a_note_and_the_lane_learns_of_it(
         answer = await answered(app, seconds=30.0)
         assert (answer.state, answer.mode) == ("completed", "extractive")
         assert any("credentials" in note for note in answer.notes)
-        (job,) = await app.jobs(task=log_of(answer.id), kind="answers.write")
+        (job,) = await app.jobs(log=log_of(answer.id), kind="answers.write")
         ended = await app.wait(job.id, SOON)
         assert [one["error"]["type"] for one in ended.history] == ["AuthenticationError"]
         assert ended.state == "completed", "there was nothing left to do for it"

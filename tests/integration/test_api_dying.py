@@ -105,7 +105,7 @@ async def test_readers_that_stop_reading_cost_little_and_are_dropped(host: Host)
     await until(lambda: streams(50), "the streams to be open")
     before = process.memory_info().rss
     for number in range(200):
-        body = {"kind": "other", "task": "y" * 400, "payload": {"a": number}}
+        body = {"kind": "other", "log": "y" * 400, "payload": {"a": number}}
         assert (await wire.ask("POST", "/v1/jobs", body)).status == 202
     grown = (process.memory_info().rss - before) / 1e6
     assert grown < 100, f"{grown:.0f} MB more"
@@ -126,7 +126,7 @@ async def test_hundreds_of_streams_are_all_told(host: Host) -> None:
         return f"penstock_http_streams {float(STREAMS)}".encode() in told
 
     await until(all_open, "the streams to be open")
-    await wire.ask("POST", "/v1/jobs", {"kind": "other", "task": "watched"})
+    await wire.ask("POST", "/v1/jobs", {"kind": "other", "log": "watched"})
     async with asyncio.timeout(PATIENCE):
         told = await asyncio.gather(*reading)
     assert {(name, data["version"]) for name, data in told} == {("change", 1)}

@@ -126,8 +126,8 @@ async def test_all_changes_of_a_tenant_in_one_stream(host: Host, again: str) -> 
             async with second.stream("GET", "/v1/events", headers=headers) as response:
                 seen.append(await asyncio.wait_for(anext(events(response)), PATIENCE))
         assert {one.name for one in seen} == {"change"}
-        for task in {one.data["task"] for one in seen}:
-            versions = [one.data["version"] for one in seen if one.data["task"] == task]
+        for log in {one.data["log"] for one in seen}:
+            versions = [one.data["version"] for one in seen if one.data["log"] == log]
             assert versions == list(range(1, len(versions) + 1))
 
 
@@ -157,7 +157,7 @@ async def test_a_reader_that_does_not_read_hurts_nobody(host: Host) -> None:
         async with client.stream("GET", "/v1/events") as response:
             coming = events(response)
             for n in range(30):
-                body = {"kind": "add", "task": "noise", "payload": {"a": n}}
+                body = {"kind": "add", "log": "noise", "payload": {"a": n}}
                 await client.post("/v1/jobs", json=body)
                 assert (await asyncio.wait_for(anext(coming), PATIENCE)).data["version"] == n + 1
         for _, writer in slow:

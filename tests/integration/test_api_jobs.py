@@ -80,7 +80,7 @@ async def test_jobs_are_listed_by_filters_and_in_pages(host: Host) -> None:
     served = host.serve("--no-workers")
     async with served.client() as client:
         for n in range(5):
-            await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": n}, "task": "sums"})
+            await client.post("/v1/jobs", json={"kind": "add", "payload": {"a": n}, "log": "sums"})
         await client.post("/v1/jobs", json={"kind": "mail.send"})
 
         async def page(**params: object) -> dict[str, object]:
@@ -91,7 +91,7 @@ async def test_jobs_are_listed_by_filters_and_in_pages(host: Host) -> None:
         seen: list[int] = []
         before: dict[str, object] = {}
         while True:
-            one = await page(kind="add", state="queued", task="sums", limit=2, **before)
+            one = await page(kind="add", state="queued", log="sums", limit=2, **before)
             seen += [job["payload"]["a"] for job in one["jobs"]]  # type: ignore[attr-defined]
             if one["next"] is None:
                 break
@@ -173,7 +173,7 @@ WRONG = [
     (b'{"kind": "add", "delay": "1"}', "valid number"),
     (b'{"kind": "add", "priority": "urgent"}', "priority"),
     (b'{"kind": "ingest.parse"}', "made by adding documents"),
-    (b'{"kind": "add", "task": "document:a/b"}', "those of documents"),
+    (b'{"kind": "add", "log": "document:a/b"}', "those of documents"),
     (b'{"kind": "add", "payload": {"c": 1}}', "c"),
     (b'{"kind": "add", "payload": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}", ""),
 ]

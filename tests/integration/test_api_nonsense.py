@@ -27,10 +27,10 @@ REFUSED = {
         f'{{"kind":"mail.send","payload":{{"to":"{HALF}"}}}}',
         f'{{"kind":"mail.send","payload":{{"{HALF}":1}}}}',
         f'{{"kind":"mail.send","key":"{HALF}"}}',
-        f'{{"kind":"mail.send","task":"{HALF}"}}',
+        f'{{"kind":"mail.send","log":"{HALF}"}}',
         f'{{"kind":"other","payload":{{"a":{DEEP}}}}}',
         '{"kind":"mail.send","key":"a\\u0000b"}',
-        '{"kind":"mail.send","task":"a\\nb"}',
+        '{"kind":"mail.send","log":"a\\nb"}',
         '{"kind":"other","payload":{"a":NaN}}',
         '{"kind":"other","payload":{"a":1e999}}',
         '{"kind":"other","payload":{"a":' + "9" * 5000 + "}}",
@@ -70,10 +70,10 @@ REFUSED = {
         '{"question":"' + "a" * 10_001 + '"}',
     ],
     "/v1/dead-letters/redrive": [
-        f'{{"task":"{HALF}"}}',
+        f'{{"log":"{HALF}"}}',
         f'{{"kind":"{HALF}"}}',
         '{"ids":["\\u0000"]}',
-        '{"task":"a\\u0000"}',
+        '{"log":"a\\u0000"}',
     ],
 }
 
@@ -93,7 +93,7 @@ TAKEN = {
     ],
     "/v1/tasks": ['{"question":"nul \\u0000"}', '{"question":"\\ud83d\\ude00 # [x](y) {}"}'],
     "/v1/search": ['{"question":"a\\u0000b"}', '{"question":"\\" OR NEAR( * ^ - ) : {"}'],
-    "/v1/dead-letters/redrive": ['{"ids":["nobody"]}', '{"task":"\\ud83d\\ude00"}'],
+    "/v1/dead-letters/redrive": ['{"ids":["nobody"]}', '{"log":"\\ud83d\\ude00"}'],
 }
 
 
@@ -118,7 +118,7 @@ PATHS = (
     "/v1/jobs/%ff%fe",
     "/v1/jobs/%00",
     "/v1/jobs/%ed%a0%80",
-    "/v1/jobs?kind=%00&task=%ff&before=%00",
+    "/v1/jobs?kind=%00&log=%ff&before=%00",
     "/v1/jobs?error_type=%00",
     "/v1/jobs?parent=%00",
     "/v1/jobs/x?wait=nan",

@@ -32,7 +32,7 @@ async def a_day_passes(site: Site) -> None:
 
 
 def body(path: str, what: str) -> dict[str, Any]:
-    return {"kind": "add", "task": what} if path == "/v1/jobs" else {"question": f"{what}?"}
+    return {"kind": "add", "log": what} if path == "/v1/jobs" else {"question": f"{what}?"}
 
 
 def bytes_of(folder: Path) -> bytes:
@@ -65,7 +65,7 @@ async def test_a_key_used_again_after_its_day_makes_something_new(site: Site, pa
         where = path.partition("?")[0]
         seen = [(await client.get(f"{where}/{one}")).json() for one in (monday, tuesday, again)]
     if where == "/v1/jobs":
-        assert [one["task"] for one in seen] == ["monday", "tuesday", "tuesday"]
+        assert [one["log"] for one in seen] == ["monday", "tuesday", "tuesday"]
     else:
         assert [one["question"] for one in seen] == ["monday?", "tuesday?", "tuesday?"]
 

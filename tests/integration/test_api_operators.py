@@ -123,16 +123,16 @@ async def test_many_are_cancelled_and_why_not_is_said_of_the_others(site: Site) 
 
 async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> None:
     dead = [await site.app.enqueue("fail") for _ in range(2)]
-    stopped = await site.app.enqueue("fail", task="paper")
+    stopped = await site.app.enqueue("fail", log="paper")
     done = await site.app.enqueue("add")
     await site.work()
-    await site.app.stop_task("paper")
+    await site.app.stop_log("paper")
     async with await site.client() as client:
         ids = [dead[0].id, stopped.id, done.id]
         told = (await client.post("/v1/dead-letters/redrive", json={"ids": ids})).json()
         assert (told["count"], told["ids"]) == (1, [dead[0].id])
         assert told["refused"] == [
-            {"id": stopped.id, "why": "its task paper is stopped; resume it first"},
+            {"id": stopped.id, "why": "its log paper is stopped; reopen it first"},
             {"id": done.id, "why": "it is completed, not a dead letter"},
         ]
         again = (await client.get(f"/v1/jobs/{dead[0].id}")).json()
@@ -143,7 +143,7 @@ async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> 
 
 
 async def test_a_job_is_run_again_as_a_new_one(site: Site) -> None:
-    old = await site.app.enqueue("add", {"a": 1, "b": 2}, key="sum", priority="high", task="t")
+    old = await site.app.enqueue("add", {"a": 1, "b": 2}, key="sum", priority="high", log="t")
     foreign = await site.app.enqueue("add", tenant="other")
     await site.work()
     async with await site.client() as client:
@@ -153,7 +153,7 @@ async def test_a_job_is_run_again_as_a_new_one(site: Site) -> None:
         new = answer.json()
         assert answer.headers["location"] == f"/v1/jobs/{new['id']}"
         assert (new["kind"], new["payload"], new["priority"]) == ("add", {"a": 1, "b": 2}, "high")
-        assert (new["parent_id"], new["key"], new["task"]) == (old.id, None, None)
+        assert (new["parent_id"], new["key"], new["log"]) == (old.id, None, None)
         twice = await client.post(post, headers={"Idempotency-Key": "once"})
         assert twice.json()["id"] == new["id"]
         assert (await client.post(f"/v1/jobs/{foreign.id}/again")).status_code == 404

@@ -78,7 +78,7 @@ async def test_a_stream_outlives_an_outage_in_which_its_key_cannot_be_looked_up(
             proxy.come_back()
 
             async def stored() -> bool:
-                body = {"kind": "add", "task": "t"}
+                body = {"kind": "add", "log": "t"}
                 return (await client.post("/v1/jobs", json=body)).status_code == 202
 
             await until(stored, "the server to work again")

@@ -41,7 +41,7 @@ async def test_streams_and_jobs_survive_a_stop_and_a_start(host: Host) -> None:
     host.others["grace_seconds"] = 600.0  # it does not wait for its end
     served = host.serve()
     async with served.client() as client:
-        body = {"kind": "hold", "task": "holding"}
+        body = {"kind": "hold", "log": "holding"}
         seen: list[list[Event]] = [[] for _ in range(STREAMS)]
         opened = [asyncio.Event() for _ in range(STREAMS)]
         async with asyncio.TaskGroup() as readers:

@@ -95,4 +95,4 @@ async def test_the_stream_of_a_tenant_tells_of_its_tasks_too(host: Host) -> None
         coming = events(response)
         task_id = await new_task(client, "wheels")
         first = await asyncio.wait_for(anext(coming), PATIENCE)
-        assert first.data["task"] == f"research:{task_id}"
+        assert first.data["log"] == f"research:{task_id}"

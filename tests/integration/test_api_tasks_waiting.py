@@ -119,7 +119,7 @@ async def test_clients_that_hang_up_cancel_nothing(host: Host, library_site: Res
         await until(lambda: polling(client, 0), "all polls to be over")
         done = await finished(client, task_id)
         assert (done["status"], done["errors"]) == ("completed", [])
-        jobs = (await client.get(f"/v1/jobs?task=research:{task_id}&limit=1000")).json()["jobs"]
+        jobs = (await client.get(f"/v1/jobs?log=research:{task_id}&limit=1000")).json()["jobs"]
         assert {job["state"] for job in jobs} <= {"completed", "running"}
         assert {job["attempts"] for job in jobs} == {1}
 

@@ -42,12 +42,12 @@ def test_options_reach_the_job(cli: Cli) -> None:
     begun = time.time()
     job = cli(
         *("enqueue", "add", "--json", "--key", "k", "--priority", "high", "--tenant", "acme"),
-        *("--task", "t1", "--delay", "60", "--deadline", later.isoformat()),
+        *("--log", "t1", "--delay", "60", "--deadline", later.isoformat()),
         *("--job-timeout", "7.5", "--max-retries", "0"),
     ).json
     found = cli.job(job["id"])
     assert (found.key, found.priority, found.tenant) == ("k", Priority.HIGH, "acme")
-    assert found.task == "t1"
+    assert found.log == "t1"
     assert begun - 0.1 <= found.run_at - 60 <= time.time() + 0.1
     assert found.deadline == pytest.approx(later.timestamp())
     assert (found.timeout, found.max_retries) == (7.5, 0)

@@ -17,23 +17,23 @@ def table(text: str) -> list[list[str]]:
 def test_list_is_newest_first_and_filtered(cli: Cli) -> None:
     old = cli.enqueue("add")
     mail = cli.enqueue("mail.send", tenant="acme")
-    task = cli.enqueue("add", task="t1")
+    logged = cli.enqueue("add", log="t1")
     header, *rows = table(cli("jobs", "list").out)
     assert header == ["ID", "KIND", "STATE", "TENANT", "RUNS", "AGE", "ABOUT"]
-    assert [row[0] for row in rows] == [task, mail, old]
+    assert [row[0] for row in rows] == [logged, mail, old]
     assert rows[1][1:4] == ["mail.send", "queued", "acme"]
 
     def ids(*filters: str) -> list[str]:
         return [job["id"] for job in cli("jobs", "list", "--json", *filters).json]
 
     assert ids("--kind", "mail.*") == [mail]
-    assert ids("--tenant", "default") == [task, old]
-    assert ids("--task", "t1") == [task]
-    assert ids("--state", "queued", "--state", "running") == [task, mail, old]
+    assert ids("--tenant", "default") == [logged, old]
+    assert ids("--log", "t1") == [logged]
+    assert ids("--state", "queued", "--state", "running") == [logged, mail, old]
     assert ids("--state", "completed") == []
-    assert ids("--limit", "2") == [task, mail]
+    assert ids("--limit", "2") == [logged, mail]
     assert ids("--priority", "low") == ids("--lane", "api") == []
-    assert ids("--priority", "medium", "--enqueued-after", "2020-01-31") == [task, mail, old]
+    assert ids("--priority", "medium", "--enqueued-after", "2020-01-31") == [logged, mail, old]
     assert ids("--enqueued-before", "2020-01-31T09:00Z") == []
     wrong = cli("jobs", "list", "--enqueued-after", "soon", code=2)
     assert "--enqueued-after is a time such as" in wrong.err
@@ -94,7 +94,7 @@ def test_show_has_payload_and_result(cli: Cli) -> None:
 def test_show_tells_how_every_run_ended(cli: Cli) -> None:
     job_id = cli.enqueue("fail", {"message": "no luck"})
     logged = cli.start("worker", "shop:app", "--drain", "-v").end().err
-    assert f"job {job_id} (fail) failed for good: ValueError: no luck at shop.py:" in logged
+    assert f"job {job_id} (fail) failed permanently: ValueError: no luck at shop.py:" in logged
     assert "raise ValueError(message)" in logged, "-v logs the traceback"
     shown = cli("jobs", "show", job_id).out
     runs = [line.split() for line in shown.splitlines() if line.strip().startswith(("1 ", "2 "))]
@@ -214,7 +214,7 @@ def test_all_that_match_are_cancelled(cli: Cli) -> None:
     done = cli("jobs", "cancel", "--priority", "low", "--json").json
     assert (done["count"], sorted(done["ids"])) == (2, sorted(low))
     assert cli("jobs", "show", kept, "--json").json["state"] == "queued"
-    assert "which jobs?" in cli("jobs", "cancel", code=2).err
+    assert "give job ids" in cli("jobs", "cancel", code=2).err
     assert "not both" in cli("jobs", "cancel", kept, "--all", code=2).err
     cli("jobs", "cancel", "--all")
     assert cli("jobs", "show", kept, "--json").json["state"] == "cancelled"

@@ -256,7 +256,7 @@ async def test_many_children_are_stored_together_and_made_once(farm: Farm) -> No
         return [job.id for job in (same, *many, *keyed)]
 
     async with app.running():
-        job = await app.enqueue("parent", task="log", deadline=round(time.time()) + 3600)
+        job = await app.enqueue("parent", log="log", deadline=round(time.time()) + 3600)
         ids = await app.result(job.id, timeout=SOON)
         children = await app.jobs(parent_id=job.id)
     assert len(set(ids)) == 6
@@ -266,4 +266,4 @@ async def test_many_children_are_stored_together_and_made_once(farm: Farm) -> No
         *((n % 2, "LOW", None) for n in range(4)),
         (9, "MEDIUM", "nine"),
     ]
-    assert {(child.task, child.deadline) for child in children} == {("log", job.deadline)}
+    assert {(child.log, child.deadline) for child in children} == {("log", job.deadline)}

@@ -108,33 +108,33 @@ async def test_thousand_followers_are_served_by_one_read_of_each_change(
         await until(lambda: ready == 1000, "all to follow")
         before = queue.reads
         for n in range(10):
-            await add(queue, 1, task=f"task{n % 3}")
+            await add(queue, 1, log=f"log{n % 3}")
             await until(partial(told, n + 1), "all to be told")
         reads = queue.reads - before
 
     assert all(each == seen[0] for each in seen)
-    assert [entry.change.task for entry in seen[0]] == [f"task{n % 3}" for n in range(10)]
+    assert [entry.change.log for entry in seen[0]] == [f"log{n % 3}" for n in range(10)]
     # A wake-up that comes while one looks is worth another look, for all.
     assert 10 <= reads <= 30
     assert running() == []
 
 
 async def test_follower_starts_where_the_feed_ends(queue: CountedQueue, feeds: Feeds) -> None:
-    await add(queue, 5, task="before")
+    await add(queue, 5, log="before")
     async with feeds.follow("default") as first:
-        await add(queue, 1, task="a")
-        assert [e.change.task for e in await take(first, 1)] == ["a"]
+        await add(queue, 1, log="a")
+        assert [e.change.log for e in await take(first, 1)] == ["a"]
         async with feeds.follow("default") as second:
-            await add(queue, 1, task="b")
-            assert [e.change.task for e in await take(second, 1)] == ["b"]
-        assert [e.change.task for e in await take(first, 1)] == ["b"]
+            await add(queue, 1, log="b")
+            assert [e.change.log for e in await take(second, 1)] == ["b"]
+        assert [e.change.log for e in await take(first, 1)] == ["b"]
 
 
 async def test_follower_resumes_from_memory_without_a_read(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
     async with feeds.follow("default") as first:
-        await add(queue, 50, task="paper")
+        await add(queue, 50, log="paper")
         entries = await take(first, 50)
         async with feeds.follow("default", entries[9].position) as again:
             assert await take(again, 40) == entries[10:]
@@ -144,13 +144,13 @@ async def test_follower_resumes_from_memory_without_a_read(
 async def test_follower_resumes_from_the_queue_where_memory_ends(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
-    await add(queue, 1300, task="paper")
+    await add(queue, 1300, log="paper")
     entries = await queue.feed("default", None, 2000)
     for position in (entries[0].position, entries[700].position):
         async with feeds.follow("default", position) as batches:
             rest = entries[entries.index(_at(entries, position)) + 1 :]
             assert await take(batches, len(rest)) == rest
-            (job,) = await add(queue, 1, task="paper")
+            (job,) = await add(queue, 1, log="paper")
             (entry,) = await take(batches, 1)
             assert entry.change.job_id == job.id
             entries.append(entry)
@@ -163,47 +163,47 @@ def _at(entries: list[FeedEntry], position: str) -> FeedEntry:
 async def test_follower_resumes_from_an_end_that_is_no_entry_of_its_tenant(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
-    await add(queue, 2, task="paper", tenant="mine")
+    await add(queue, 2, log="paper", tenant="mine")
     async with feeds.follow("mine"):
-        await add(queue, 3, task="paper", tenant="theirs")
+        await add(queue, 3, log="paper", tenant="theirs")
         end = await queue.feed_end("mine")
         async with feeds.follow("mine", end) as batches:
-            await add(queue, 1, task="book", tenant="mine")
-            assert [e.change.task for e in await take(batches, 1)] == ["book"]
+            await add(queue, 1, log="book", tenant="mine")
+            assert [e.change.log for e in await take(batches, 1)] == ["book"]
 
 
 async def test_follower_that_is_ahead_of_the_reader_gets_nothing_twice(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
-    await add(queue, 3, task="paper")
+    await add(queue, 3, log="paper")
     before = await queue.feed("default", None, 100)
     async with feeds.follow("default"):
         queue.reader_may_ask.clear()
-        await add(queue, 3, task="paper")
+        await add(queue, 3, log="paper")
         told = asyncio.create_task(_versions(feeds, before[0].position, 6))
         await asyncio.sleep(0.1)  # in which it could get ahead of the reader
         queue.reader_may_ask.set()
         await until(lambda: not told.done() and queue.reads > 3, "it to have read")
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         assert await told == [2, 3, 4, 5, 6, 7]
 
 
 async def test_follower_is_told_what_came_while_it_heard_that_there_was_nothing(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
-    await add(queue, 1, task="paper", tenant="other")
+    await add(queue, 1, log="paper", tenant="other")
     end = await queue.feed_end("default")
-    await add(queue, 1, task="paper", tenant="other")
+    await add(queue, 1, log="paper", tenant="other")
     async with feeds.follow("default") as first:
         queue.others_may_hear.clear()
         before = queue.reads
         told = asyncio.create_task(_versions(feeds, end, 2))
         await until(lambda: queue.reads > before + 1, "it to ask")
         await asyncio.sleep(0.1)  # in which the queue answers: nothing
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         await take(first, 1)
         queue.others_may_hear.set()
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         assert await told == [1, 2]
 
 
@@ -224,15 +224,15 @@ async def test_follower_that_does_not_read_is_dropped_and_hurts_nobody(
     queue: CountedQueue, feeds: Feeds
 ) -> None:
     async with feeds.follow("default") as slow, feeds.follow("default") as quick:
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         last = (await take(slow, 1))[-1]
         await take(quick, 1)
         for _ in range(10):
-            await add(queue, 50, task="paper")
+            await add(queue, 50, log="paper")
             assert len(await take(quick, 50)) == 50
         with pytest.raises(TooSlow, match="200"):
             await anext(slow)
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         assert len(await take(quick, 1)) == 1
         async with feeds.follow("default", last.position) as again:
             versions = [entry.change.version for entry in await take(again, 501)]
@@ -244,7 +244,7 @@ async def test_follower_that_is_a_little_behind_gets_all_at_once(
 ) -> None:
     async with feeds.follow("default") as slow, feeds.follow("default") as quick:
         for _ in range(4):
-            await add(queue, 50, task="paper")
+            await add(queue, 50, log="paper")
             await take(quick, 50)
         assert [e.change.version for e in await anext(slow)] == list(range(1, 201))
 
@@ -268,7 +268,7 @@ async def test_close_ends_every_follower_and_leaves_no_task(
         assert await asyncio.gather(*tasks) == [0] * 30
     assert running() == []
     async with feeds.follow("t1") as batches:
-        await add(queue, 1, task="paper", tenant="t1")
+        await add(queue, 1, log="paper", tenant="t1")
         await take(batches, 1)
 
 
@@ -296,13 +296,13 @@ async def test_error_that_no_waiting_mends_reaches_every_follower(
 ) -> None:
     async with feeds.follow("default") as one, feeds.follow("default") as two:
         queue.broken = QueueUnusable("damaged")
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         for batches in (one, two):
             with pytest.raises(QueueUnusable):
                 await take(batches, 1)
         queue.broken = None
         async with feeds.follow("default") as anew:
-            await add(queue, 1, task="paper")
+            await add(queue, 1, log="paper")
             assert len(await take(anew, 1)) == 1
 
 
@@ -319,8 +319,8 @@ async def test_who_comes_and_goes_sees_each_change_once_and_in_order(
 
     async def write(writer: JobQueue, number: int) -> None:
         for n in range(40):
-            await add(writer, 3, task=f"task{(n + number) % 3}")
-            await add(writer, 1, task="noise", tenant="other")
+            await add(writer, 3, log=f"log{(n + number) % 3}")
+            await add(writer, 1, log="noise", tenant="other")
 
     async def follow() -> list[FeedEntry]:
         seen: list[FeedEntry] = []
@@ -355,7 +355,7 @@ async def test_followers_wait_while_the_queue_is_away_and_miss_nothing(
     with Proxy(redis_url("redis")) as proxy:
         url = f"{proxy.url}?namespace={new_id()}"
         async with Penstock(url, reconnect_cap_seconds=0.2, poll_seconds=0.2) as app:
-            await app.enqueue("work", task="paper")
+            await app.enqueue("work", log="paper")
             (first,) = await app.feed()
             async with (
                 app.feeds.follow("default") as batches,
@@ -382,7 +382,7 @@ async def _first_after(app: Penstock, position: str) -> list[FeedEntry]:
 
 async def _enqueued(app: Penstock) -> str | None:
     try:
-        return (await app.enqueue("work", task="paper", key="once")).id
+        return (await app.enqueue("work", log="paper", key="once")).id
     except QueueUnavailable:
         return None
 
@@ -393,7 +393,7 @@ async def test_app_waits_for_the_first_change(tmp_path: Path) -> None:
         assert await app.feed(wait=0.05) == []
         waiting = asyncio.create_task(app.feed(wait=SOON))
         await until(running, "somebody to wait")
-        await app.enqueue_many("work", [{}] * 3, task="paper")
+        await app.enqueue_many("work", [{}] * 3, log="paper")
         async with asyncio.timeout(SOON):
             found = await waiting
         assert [entry.change.version for entry in found] == [1, 2, 3][: len(found)]

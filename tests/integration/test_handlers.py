@@ -192,7 +192,7 @@ async def test_progress_and_reasons_of_any_text_can_be_stored_and_read(
         return "done"
 
     async with app, app.running():
-        job = await app.enqueue("talks", task="log")
+        job = await app.enqueue("talks", log="log")
         assert (await app.wait(job.id, timeout=SOON)).result == "done"
         assert [found.id for found in await app.jobs()] == [job.id]
         whats = [change.what for change in await app.changes("log")]

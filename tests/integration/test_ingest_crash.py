@@ -221,7 +221,7 @@ async def test_late_run_of_a_published_document_does_no_harm(
         await app.drain(SOON)
         before = await shelf.stored()
         for job in await app.jobs(kind="ingest.*"):
-            again = await app.enqueue(job.kind, job.payload, task=job.task)
+            again = await app.enqueue(job.kind, job.payload, log=job.log)
             assert (await app.wait(again.id, SOON)).result == {"late": True}
         assert await shelf.stored() == before
         assert (await app.documents.get("a")).state is DocumentState.COMPLETED
@@ -246,7 +246,7 @@ async def test_what_uploads_left_behind_is_swept_when_it_is_old(shelf: Shelf) ->
         return {str(path.relative_to(folder)) for path in shelf.blobs()}
 
     async with shelf.running():
-        await until(lambda: left() == {*new, *others}, "the sweep")
+        await until(lambda: left() == {*new, *others}, "for cleanup")
 
 
 async def test_failed_documents_keep_their_originals_however_old(shelf: Shelf) -> None:

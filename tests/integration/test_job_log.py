@@ -42,7 +42,7 @@ async def test_log_lines_are_kept_with_the_job_and_told_to_the_process(
 
     done = await desk.run(work)
     assert done.state is JobState.FAILED
-    told = [(line.level, line.message) for line in done.logs]
+    told = [(line.level, line.message) for line in done.lines]
     assert told[:4] == [
         ("info", "3 pages"),
         ("warning", "page two is empty"),
@@ -50,8 +50,8 @@ async def test_log_lines_are_kept_with_the_job_and_told_to_the_process(
         ("info", "%d %d ('does not fit',)"),
     ]
     assert told[4][1].endswith("... (5,000 characters)")
-    assert {line.attempt for line in done.logs} == {1}
-    assert sorted(line.at for line in done.logs) == [line.at for line in done.logs]
+    assert {line.attempt for line in done.lines} == {1}
+    assert sorted(line.at for line in done.lines) == [line.at for line in done.lines]
     mine = [record for record in caplog.records if record.name == "penstock.job"]
     assert [record.getMessage() for record in mine] == ["page two is empty", "skipped"]
     assert {record.__dict__["job"] for record in mine} == {done.id}
@@ -68,7 +68,7 @@ async def test_sync_handler_and_every_run_of_a_job_can_log(farm: Farm) -> None:
     async with app, app.running():
         job = await app.enqueue("work")
         done = await app.wait(job.id, timeout=SOON)
-    assert [(line.attempt, line.message) for line in done.logs] == [
+    assert [(line.attempt, line.message) for line in done.lines] == [
         (1, "in a thread"),
         (2, "in a thread"),
     ]

@@ -106,7 +106,7 @@ async def test_processes_come_and_go_under_load(farm: Farm) -> None:
 
 async def test_a_parent_that_dies_after_enqueueing_makes_no_second_children(farm: Farm) -> None:
     async with farm.app("family") as app:
-        parent = await app.enqueue("parent", task="family")
+        parent = await app.enqueue("parent", log="family")
         victim = await farm.start("family")
         assert await victim.exit() == -signal.SIGKILL
         await farm.start("family")
@@ -118,7 +118,7 @@ async def test_a_parent_that_dies_after_enqueueing_makes_no_second_children(farm
     assert sorted(job.id for job in children) == sorted(done.result)
     assert len(set(done.result)) == 3
     assert sorted(job.result for job in children) == [1, 1, 2]
-    assert {(job.parent_id, job.task) for job in children} == {(parent.id, "family")}
+    assert {(job.parent_id, job.log) for job in children} == {(parent.id, "family")}
     assert {job.state for job in children} == {JobState.COMPLETED}
 
 

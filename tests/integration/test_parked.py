@@ -464,12 +464,12 @@ async def test_death_of_the_process_is_not_on_the_record_of_jobs_that_waited(far
 
 async def test_immediate_stop_of_a_task_ends_a_whole_family(family: Family) -> None:
     async with family.app as app, app.running() as orchestrator:
-        await app.enqueue("parent", {"children": 3, "gated": True}, task="paper")
+        await app.enqueue("parent", {"children": 3, "gated": True}, log="paper")
         await until(lambda: family.at_work_now == 1, "a child to have the only worker")
-        other = await app.enqueue("parent", task="other")
-        assert await app.stop_task("paper", running=True) == (4, 0)
+        other = await app.enqueue("parent", log="other")
+        assert await app.stop_log("paper", running=True) == (4, 0)
         assert (await app.wait(other.id, timeout=60)).result == [0]
         await app.drain(timeout=PATIENCE)
-        found = await app.queue.find(JobFilter(task="paper"), 10)
+        found = await app.queue.find(JobFilter(log="paper"), 10)
         assert {job.state for job in found} == {JobState.CANCELLED}
         await until(lambda: len(orchestrator.workers) == 1, "one worker to be left")

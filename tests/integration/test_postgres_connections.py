@@ -121,7 +121,7 @@ async def test_poll_only_leaves_nothing_in_a_session(made: list[Any]) -> None:
             pass
 
     async with app.running():
-        jobs = await app.enqueue_many("work", [{}] * 3, task="paper")
+        jobs = await app.enqueue_many("work", [{}] * 3, log="paper")
         for job in jobs:
             assert (await app.wait(job.id, timeout=60)).state is JobState.COMPLETED
         assert [change.what for change in await app.changes("paper")].count("completed") == 3

@@ -56,15 +56,15 @@ async def test_transaction_that_commits_late_is_not_skipped(
 ) -> None:
     seen: list[FeedEntry] = []
     async with mine.connection.transaction():
-        late = (await queue.enqueue(new_jobs(task="late"), conn=mine.connection))[0]
+        late = (await queue.enqueue(new_jobs(log="late"), conn=mine.connection))[0]
         for n in range(5):
-            await add(queue, 1, task=f"quick{n}")
+            await add(queue, 1, log=f"quick{n}")
             seen += await queue.feed("default", seen[-1].position if seen else None, ALL)
         end = await queue.feed_end("default")
     after = seen[-1].position if seen else None
     seen += await entries(queue, 6 - len(seen), after)
 
-    assert sorted(entry.change.task for entry in seen) == ["late", *(f"quick{n}" for n in range(5))]
+    assert sorted(entry.change.log for entry in seen) == ["late", *(f"quick{n}" for n in range(5))]
     assert late.id in jobs_of(seen)
     assert late.id in jobs_of(await queue.feed("default", end, ALL))
 
@@ -74,11 +74,11 @@ async def test_transaction_that_is_rolled_back_holds_nothing_up_for_good(
 ) -> None:
     transaction = mine.connection.transaction()
     await transaction.start()
-    await queue.enqueue(new_jobs(task="never"), conn=mine.connection)
-    await add(queue, 1, task="quick")
+    await queue.enqueue(new_jobs(log="never"), conn=mine.connection)
+    await add(queue, 1, log="quick")
     await transaction.rollback()
 
-    assert [entry.change.task for entry in await entries(queue, 1)] == ["quick"]
+    assert [entry.change.log for entry in await entries(queue, 1)] == ["quick"]
 
 
 async def test_versions_ascend_where_the_older_transaction_writes_last(
@@ -93,7 +93,7 @@ async def test_versions_ascend_where_the_older_transaction_writes_last(
         await other.execute(LOG, "last", "fourth")
 
     found = await entries(queue, 4)
-    paper = [(e.change.version, e.change.job_id) for e in found if e.change.task == "paper"]
+    paper = [(e.change.version, e.change.job_id) for e in found if e.change.log == "paper"]
     assert paper == [(1, "second"), (2, "third")]
 
 
@@ -136,13 +136,13 @@ async def test_whoever_was_woken_too_early_is_woken_again(queue: PostgresQueue, 
 
     async with mine.connection.transaction():
         await mine.fetchval("SELECT pg_current_xact_id()::text")
-        await add(queue, 1, task="paper")
+        await add(queue, 1, log="paper")
         while await wakeup.wait(0.5):
             pass
         looking = asyncio.create_task(look_when_woken())
         await until(lambda: looks > 2, "it to be woken again and again")
     async with asyncio.timeout(SOON):
-        assert [entry.change.task for entry in await looking] == ["paper"]
+        assert [entry.change.log for entry in await looking] == ["paper"]
     turns = 0
     while await wakeup.wait(1.5):  # one may have been under way
         turns += 1
@@ -152,7 +152,7 @@ async def test_whoever_was_woken_too_early_is_woken_again(queue: PostgresQueue, 
 
 async def test_nobody_is_woken_while_there_is_nothing_to_come(queue: PostgresQueue) -> None:
     wakeup = queue.listen(Topic.FINISHED)
-    await add(queue, 1, task="paper")
+    await add(queue, 1, log="paper")
     (entry,) = await entries(queue, 1)
     while await wakeup.wait(0.5):
         pass
@@ -164,16 +164,16 @@ async def test_nobody_is_woken_while_there_is_nothing_to_come(queue: PostgresQue
 async def test_dump_from_a_server_with_higher_ids_does_not_silence_its_logs(
     queue: PostgresQueue, mine: Psql
 ) -> None:
-    await add(queue, 1, task="paper")
+    await add(queue, 1, log="paper")
     (old,) = await entries(queue, 1)
     far = "feed = (feed::text::bigint + 1000000000)::text::xid8"
     await mine.execute(f"UPDATE penstock.logs SET {far}")
     await mine.execute(f"UPDATE penstock.changes SET {far}")
-    feed, task, version = _place(old.position)
+    feed, log, version = _place(old.position)
     with pytest.raises(ValidationError):
-        await queue.feed("default", _position(feed + 1000000000, task, version), ALL)
+        await queue.feed("default", _position(feed + 1000000000, log, version), ALL)
 
-    (new,) = await add(queue, 1, task="paper")
+    (new,) = await add(queue, 1, log="paper")
 
     assert jobs_of(await entries(queue, 1)) == [new.id]
 
@@ -184,8 +184,8 @@ async def test_reading_a_feed_costs_what_is_read_whatever_the_table_holds(
     await mine.execute("ALTER TABLE penstock.changes SET (autovacuum_enabled = off)")
     await pages(mine, "p1.0.")  # planned while there was nothing
     await mine.execute(
-        "INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data, feed)"
-        " SELECT 't' || n % 3, 'task' || n % 50, n, 1, 'queued', n::text, '{}',"
+        "INSERT INTO penstock.changes (tenant, log, version, at, what, job_id, data, feed)"
+        " SELECT 't' || n % 3, 'log' || n % 50, n, 1, 'queued', n::text, '{}',"
         "        pg_current_xact_id()"
         " FROM generate_series(1, 30000) AS n"
     )

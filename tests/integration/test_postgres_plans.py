@@ -73,12 +73,12 @@ async def fill(mine: Psql, count: int = BACKLOG) -> None:
     await mine.execute("ALTER TABLE penstock.jobs SET (autovacuum_enabled = off)")
     await mine.execute(
         "INSERT INTO penstock.jobs (id, tenant, kind, payload, state, priority, band, turn, ready,"
-        " since, lane, run_at, holder, enqueued_at, finished_at, task, key, deadline)"
+        " since, lane, run_at, holder, enqueued_at, finished_at, log, key, deadline)"
         " SELECT n::text, 't' || n % 3, (ARRAY['work', 'other', 'foreign'])[n % 3 + 1], '{}',"
         " (ARRAY['queued', 'queued', 'queued', 'completed', 'failed', 'cancelled'])[n % 6 + 1],"
         " 50, 50, n, CASE WHEN n % 6 < 2 THEN 1 ELSE 0 END, $2::float8,"
         " CASE WHEN n % 5 = 0 THEN 'api' WHEN n % 7 = 0 THEN 'lane' || n % 100 ELSE '' END,"
-        " $2::float8 + 1e6, NULL, $2::float8, $2::float8, 'task' || n % 50, 'key' || n,"
+        " $2::float8 + 1e6, NULL, $2::float8, $2::float8, 'log' || n % 50, 'key' || n,"
         " CASE WHEN n % 10 = 0 THEN $2::float8 + 1e6 END FROM generate_series(1, $1::int) AS n",
         count,
         time.time(),
@@ -217,7 +217,7 @@ async def test_whatever_a_worker_process_does_goes_by_index(
     ends = [cancel_seen, failed, retry, released, handed_back, completed]
     await trip(member, *(end(lease) for end, lease in zip(ends, plain, strict=False)))
     await trip(member, up(in_lane[0]), down(in_lane[1]), down(in_lane[2]))
-    await queue.redrive(JobFilter(states=[JobState.FAILED], kind=KIND, tenant="t1", task="task7"))
+    await queue.redrive(JobFilter(states=[JobState.FAILED], kind=KIND, tenant="t1", log="log7"))
     await queue.discard(JobFilter(ids=["5"]))
     run = ParentRun(plain[6].token, member.id)
     await queue.enqueue(new_jobs(5, parent_id=plain[6].id, parent_run=run, attached=True))
@@ -235,7 +235,7 @@ async def test_whatever_a_worker_process_does_goes_by_index(
 FILTERS = {
     "by id": (JobFilter(ids=["1", "2"]), "jobs_id_key"),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="work"), "jobs_dead"),
-    "of a task": (JobFilter(tenant="t1", task="task1"), "jobs_task"),
+    "of a log": (JobFilter(tenant="t1", log="log1"), "jobs_log"),
     "of a lane": (JobFilter(lane="lane7"), "jobs_lane"),
 }
 

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from penstock import JobContext, JobState, Penstock
-from penstock.errors import ConfigError, JobNotFound, KeyConflict, ParentEnded, TaskStopped
+from penstock.errors import ConfigError, JobNotFound, KeyConflict, LogStopped, ParentEnded
 from penstock.ports.queue import Topic
 from tests.support.postgres import new_url, psql
 from tests.support.waiting import PATIENCE, look_on, until
@@ -26,7 +26,7 @@ async def test_job_is_there_when_the_callers_transaction_is_committed() -> None:
         async with mine.connection.transaction():
             await mine.execute("INSERT INTO penstock.orders VALUES ('o1')")
             job = await app.enqueue("ship", {"order": "o1"}, conn=mine.connection)
-            many = await app.enqueue_many("ship", [{}] * 3, task="paper", conn=mine.connection)
+            many = await app.enqueue_many("ship", [{}] * 3, log="paper", conn=mine.connection)
             with pytest.raises(JobNotFound):
                 await app.get(job.id)
             assert not await ready.wait(0.1), "nobody is woken before there is anything to see"
@@ -41,7 +41,7 @@ async def test_job_is_gone_when_the_callers_transaction_is_rolled_back() -> None
     async with Penstock(url) as app, psql(url) as mine:
         transaction = mine.connection.transaction()
         await transaction.start()
-        job = await app.enqueue("ship", {}, key="o1", task="paper", conn=mine.connection)
+        job = await app.enqueue("ship", {}, key="o1", log="paper", conn=mine.connection)
         await transaction.rollback()
         with pytest.raises(JobNotFound):
             await app.get(job.id)
@@ -66,11 +66,11 @@ async def test_key_in_a_transaction_finds_its_job_or_is_refused_and_the_rest_goe
 async def test_stopped_task_refuses_a_job_in_a_transaction_and_the_rest_goes_on() -> None:
     url = new_url()
     async with Penstock(url) as app, psql(url) as mine:
-        await app.stop_task("paper")
+        await app.stop_log("paper")
         async with mine.connection.transaction():
-            with pytest.raises(TaskStopped):
-                await app.enqueue("ship", task="paper", conn=mine.connection)
-            new = await app.enqueue("ship", task="other", conn=mine.connection)
+            with pytest.raises(LogStopped):
+                await app.enqueue("ship", log="paper", conn=mine.connection)
+            new = await app.enqueue("ship", log="other", conn=mine.connection)
         assert [job.id for job in await app.jobs()] == [new.id]
 
 
@@ -78,8 +78,8 @@ async def test_stop_waits_for_a_transaction_that_has_stored_a_job_and_cancels_it
     url = new_url()
     async with Penstock(url) as app, psql(url) as mine:
         async with mine.connection.transaction():
-            job = await app.enqueue("ship", task="paper", conn=mine.connection)
-            stopping = asyncio.create_task(app.stop_task("paper"))
+            job = await app.enqueue("ship", log="paper", conn=mine.connection)
+            stopping = asyncio.create_task(app.stop_log("paper"))
             await look_on(0.2)
             assert not stopping.done()
         assert await stopping == (1, 0)
@@ -101,16 +101,16 @@ async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
             if n % 2:
                 raise ValueError
 
-        async def feed(task: str) -> None:
-            with contextlib.suppress(TaskStopped):
+        async def feed(log: str) -> None:
+            with contextlib.suppress(LogStopped):
                 for _ in itertools.count():
-                    await app.enqueue_many("flawed", [{"n": n} for n in range(4)], task=task)
+                    await app.enqueue_many("flawed", [{"n": n} for n in range(4)], log=log)
 
         async with app.running(), app.running(), asyncio.timeout(200):
             for n in range(10):
                 feeding = [asyncio.create_task(feed(f"paper-{n}")) for _ in range(3)]
                 await app.changes(f"paper-{n}", since=60, wait=30)
-                await app.stop_task(f"paper-{n}", running=bool(n % 2))
+                await app.stop_log(f"paper-{n}", running=bool(n % 2))
                 await asyncio.gather(*feeding)
             await app.drain()
         left = await app.jobs(states=["queued", "running"])
@@ -122,7 +122,7 @@ async def test_stops_and_settlements_and_enqueues_never_wait_in_a_circle(
 async def test_cancels_of_families_never_wait_in_a_circle(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Parents enqueue and tell their progress while they, or their task, are ended."""
+    """Parents enqueue and tell their progress while they, or their log, are ended."""
     caplog.set_level(logging.DEBUG, "penstock.postgres")
     url = new_url()
     async with Penstock(url, retry_base_seconds=0.001, max_retries=1000) as app:
@@ -141,10 +141,10 @@ async def test_cancels_of_families_never_wait_in_a_circle(
 
         async with app.running(), app.running(), asyncio.timeout(200):
             for n in range(6):
-                parents = await app.enqueue_many("parent", [{}] * 3, task=f"paper-{n}")
+                parents = await app.enqueue_many("parent", [{}] * 3, log=f"paper-{n}")
                 await app.changes(f"paper-{n}", since=40, wait=30)
                 if n % 2:
-                    await app.stop_task(f"paper-{n}", running=True)
+                    await app.stop_log(f"paper-{n}", running=True)
                 else:
                     await asyncio.gather(*(app.cancel(job.id) for job in parents))
             await app.drain()
@@ -247,8 +247,8 @@ async def test_writers_that_would_commit_in_reverse_order_leave_no_gap_for_a_rea
 
         transaction = first.connection.transaction()
         await transaction.start()
-        early = await app.enqueue("work", task="paper", conn=first.connection)
-        late = asyncio.create_task(app.enqueue("work", task="paper"))
+        early = await app.enqueue("work", log="paper", conn=first.connection)
+        late = asyncio.create_task(app.enqueue("work", log="paper"))
         blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         await until(lambda: first.fetchval(blocked), "the second to wait")
         await read()

@@ -76,7 +76,7 @@ class Chaos:
                 payloads=["{}"] * count,
                 tenant=pick(["a", "b"]),
                 priority=pick(list(Priority)),
-                task=pick([None, "paper", "book"]),
+                log=pick([None, "paper", "book"]),
                 parent_id=pick([None, "p1"]),
                 run_at=pick([None, None, now + 0.01, now + 100]),
                 deadline=pick([None, None, now + 0.02, now + 100]),
@@ -124,7 +124,7 @@ class Chaos:
         await self._queue.redrive(JobFilter(tenant=self._random.choice(["a", "b"])))
 
     async def discard(self) -> None:
-        await self._queue.discard(JobFilter(kind=self._random.choice(KINDS), task="book"))
+        await self._queue.discard(JobFilter(kind=self._random.choice(KINDS), log="book"))
 
     async def upkeep(self) -> None:
         await (await self.member()).upkeep()
@@ -184,8 +184,8 @@ def _place(
     own = should.setdefault(f"counts:{spec['tenant']}", {})
     own[f"{state}\n{kind}"] = str(int(own.get(f"{state}\n{kind}", 0)) + 1)
     add("ids", row["id"])
-    if "task" in spec:
-        add(f"task:{spec['tenant']}\n{spec['task']}")
+    if "log" in spec:
+        add(f"log_jobs:{spec['tenant']}\n{spec['log']}")
     if "parent_id" in spec:
         add(f"children:{spec['parent_id']}")
     if "key" in row:
@@ -215,7 +215,17 @@ def _place(
 
 
 CHECKED = (
-    *("ids", "task:", "children:", "keys", "queued:", "deadlines", "scheduled", "line:", "alone:"),
+    *(
+        "ids",
+        "log_jobs:",
+        "children:",
+        "keys",
+        "queued:",
+        "deadlines",
+        "scheduled",
+        "line:",
+        "alone:",
+    ),
     *("held:", "stopping:", "failed", "finished", "counts", "expecting:"),
 )
 
@@ -228,11 +238,11 @@ def feeds(url: str) -> None:
         for key in set(server.scan_iter(f"{tag}:feed:*", 10_000)):
             logs = fed.setdefault(key.removeprefix(f"{tag}:feed:"), {})
             for _, entry in server.xrange(key):
-                logs.setdefault(entry["task"], []).append((int(entry["version"]), entry["entry"]))
+                logs.setdefault(entry["log"], []).append((int(entry["version"]), entry["entry"]))
         for key in set(server.scan_iter(f"{tag}:log:*", 10_000)):
-            tenant, task = key.removeprefix(f"{tag}:log:").split("\n")
-            log = list(enumerate(server.lrange(key, 0, -1), 1))
-            assert fed[tenant][task][-len(log) :] == log, key
+            tenant, log = key.removeprefix(f"{tag}:log:").split("\n")
+            entries = list(enumerate(server.lrange(key, 0, -1), 1))
+            assert fed[tenant][log][-len(entries) :] == entries, key
 
 
 def check(url: str) -> None:

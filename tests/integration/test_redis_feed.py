@@ -48,9 +48,9 @@ async def test_what_is_older_than_an_hour_is_trimmed_as_the_feed_grows(
     entry = json.dumps([1.0, "queued", "j", {}])
     for start in (old, young):
         for n in range(5 * NODE):
-            fields = {"task": "past", "version": n + 1, "entry": entry}
+            fields = {"log": "past", "version": n + 1, "entry": entry}
             server.xadd(key, fields, id=f"{start}-{n + 1}")
-    (job,) = await add(queue, 1, task="paper")
+    (job,) = await add(queue, 1, log="paper")
 
     left = await queue.feed("default", None, ALL)
     times = [int(fed.position[1:].split("-")[0]) for fed in left]
@@ -63,15 +63,15 @@ async def test_feed_of_an_idle_tenant_goes_an_hour_after_its_last_entry(
     url: str, queue: RedisQueue, server: Any
 ) -> None:
     key = f"{parse(url).tag}:feed:default"
-    await add(queue, 3, task="paper")
+    await add(queue, 3, log="paper")
     assert FEED_SECONDS - 60 < server.ttl(key) <= FEED_SECONDS
     server.expire(key, 5)
-    await add(queue, 1, task="paper")
+    await add(queue, 1, log="paper")
     assert server.ttl(key) > FEED_SECONDS - 60
 
     last = (await queue.feed("default", None, ALL))[-1].position
     server.delete(key)
     assert await queue.feed("default", last, ALL) == []
     await asyncio.sleep(0.005)  # positions begin anew in another millisecond, as after an hour
-    (job,) = await add(queue, 1, task="paper")
+    (job,) = await add(queue, 1, log="paper")
     assert [fed.change.job_id for fed in await queue.feed("default", last, ALL)] == [job.id]

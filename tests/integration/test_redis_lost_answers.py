@@ -84,7 +84,7 @@ async def test_settlement_whose_answer_was_lost_is_made_again_without_harm(
     queue: RedisQueue, proxy: Proxy
 ) -> None:
     member = await queue.join(["work"], 10, 60.0)
-    await queue.enqueue(new_jobs(2, task="paper"))
+    await queue.enqueue(new_jobs(2, log="paper"))
     settled = [completed(lease, '"once"') for lease in await claim(member)]
     lose_answer(proxy, "exchange")
     with pytest.raises(QueueUnavailable):

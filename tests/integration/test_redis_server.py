@@ -244,8 +244,8 @@ async def end_everything(queue: RedisQueue) -> None:
     """Every way a job can end, with every thing it can have, in lanes and without."""
     member = await queue.join(["work", "laned"], 10, 60.0)
     both = Want(10, {kind: KindDefaults(30.0, 3) for kind in ("work", "laned")}, True, lanes=10)
-    await queue.enqueue(new_jobs(2, keys=["a", "b"], task="paper", parent_id=new_id()))
-    await queue.enqueue(new_jobs(6, kind="laned", lane="child", task="paper", tenant="t"))
+    await queue.enqueue(new_jobs(2, keys=["a", "b"], log="paper", parent_id=new_id()))
+    await queue.enqueue(new_jobs(6, kind="laned", lane="child", log="paper", tenant="t"))
     await queue.enqueue(new_jobs(2, run_at=time.time() + 100, deadline=time.time() + 200))
     leases = (await member.exchange([], [], both)).leases
     await queue.cancel(JobFilter(ids=[leases[0].id]))

@@ -46,7 +46,7 @@ async def test_a_question_becomes_merged_results_whose_pages_are_searchable(
         found = await app.documents.search("water wheel of mill 1", collections=["web"])
         assert found.passages
         await app.drain(SOON)
-        jobs = await app.jobs(task=f"research:{task.id}")
+        jobs = await app.jobs(log=f"research:{task.id}")
         kinds = [job.kind for job in jobs]
         assert (kinds.count(SEARCH), kinds.count(FIND), kinds.count(PAGE)) == (2, 4, 3)
         assert {job.state for job in jobs} == {JobState.COMPLETED}
@@ -206,7 +206,7 @@ async def test_budget_of_seconds_ends_what_goes_on_and_says_so(bureau: Bureau) -
         assert view.budget.seconds_left == 0
 
         async def none_left() -> bool:
-            return not await app.jobs(task=f"research:{task}", states=["queued", "running"])
+            return not await app.jobs(log=f"research:{task}", states=["queued", "running"])
 
         # Each search is stored as ended by its own job, which is over a moment later.
         await until(none_left, "its jobs to end")
@@ -286,16 +286,16 @@ async def test_what_cannot_be_right_is_refused_with_a_sentence(bureau: Bureau) -
         task = await asked(app)
         research = app.research
         for refused, said in (
-            (research.create("  "), "a question is 1 to"),
+            (research.create("  "), "a question must be 1 to"),
             (research.create("x", budget_pages=-1), "budget_pages"),
             (research.create("x", budget_seconds=0.0), "budget_seconds"),
             (research.queue_searches(task, []), "1 to 100 queries"),
             (research.queue_searches(task, ["x"] * 101), "1 to 100 queries"),
-            (research.queue_searches(task, [" "]), "a query is 1 to"),
-            (research.queue_searches(task, ["x"], max_results=0), "max_results is 1 to 100"),
+            (research.queue_searches(task, [" "]), "a query must be 1 to"),
+            (research.queue_searches(task, ["x"], max_results=0), "max_results must be 1 to 100"),
             (research.queue_searches(task, ["x"], providers=["altavista"]), "there are: openalex"),
             (research.queue_searches(task, ["x"], providers=[]), "name a provider"),
-            (research.status(task, wait=301.0), "wait is 0 to 300"),
+            (research.status(task, wait=301.0), "wait must be 0 to 300"),
             (research.status(task, cursor="x"), "cursor"),
         ):
             with pytest.raises(ValidationError, match=said):

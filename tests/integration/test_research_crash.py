@@ -62,7 +62,7 @@ async def test_killed_in_the_middle_a_task_goes_on_and_ends_with_the_same_result
             await again.farm.start("researching")
             view = await finished(app, task)
             await app.drain(SOON)
-            jobs = await app.jobs(task=log_of(task), limit=1000)
+            jobs = await app.jobs(log=log_of(task), limit=1000)
     finally:
         await again.farm.close()
     assert (view.status, view.progress, view.errors) == ("completed", "4/4", ())
@@ -102,5 +102,5 @@ async def test_worker_that_is_stopped_hands_searches_on(bureau: Bureau) -> None:
         await bureau.farm.start("researching")
         view = await finished(app, task)
         assert (view.status, view.progress, view.errors) == ("completed", "4/4", ())
-        jobs = await app.jobs(task=log_of(task), limit=1000)
+        jobs = await app.jobs(log=log_of(task), limit=1000)
         assert max(job.attempts for job in jobs) == 1

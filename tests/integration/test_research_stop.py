@@ -67,7 +67,7 @@ async def test_graceful_stop_lets_running_searches_finish_whole_and_starts_nothi
         assert (view.status, view.progress) == ("paused", "2/6")
         assert sorted(titles(view)) == ["Work 0", "Work 1", "Work 2", "Work 3"]
         assert {work.page for work in view.results} == {"read"}
-        rows = await app.jobs(task=log_of(task), kind=SEARCH)
+        rows = await app.jobs(log=log_of(task), kind=SEARCH)
         done = [row for row in rows if row.state == "completed"]
         assert {row.result["query"]: len(row.result["results"]) for row in done} == {
             "q0": 2,
@@ -128,7 +128,7 @@ async def test_immediate_stop_cancels_what_runs_and_stores_none_of_it(bureau: Bu
         await until(lambda: all(hit.answered for hit in site.hits), "the server is done")
         view = await app.research.status(task)
         assert (view.status, view.progress, view.results) == ("paused", "0/6", ())
-        assert {job.state for job in await app.jobs(task=log_of(task))} == {"cancelled"}
+        assert {job.state for job in await app.jobs(log=log_of(task))} == {"cancelled"}
         assert (await app.research.resume(task)).queued == 6
         await all_found(app, task)
 
@@ -153,7 +153,7 @@ async def test_hung_work_is_left_behind_and_done_after_the_resume(
             # Resumed before the running ones have ended: they are not done twice.
             await app.research.resume(task)
             for kind in (FIND, PAGE):
-                for job in await app.jobs(task=log_of(task), kind=kind, states=["running"]):
+                for job in await app.jobs(log=log_of(task), kind=kind, states=["running"]):
                     await app.cancel(job.id)
             bureau.site.down()
             bureau.site.up()

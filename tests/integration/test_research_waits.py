@@ -75,7 +75,7 @@ async def test_failure_stop_resume_and_cancel_all_wake(bureau: Bureau) -> None:
 
         assert await change(app.research.stop(task)) == "paused"
         assert await change(app.research.resume(task)) == "running"
-        (job,) = await app.jobs(task=log_of(task), states=["queued"])
+        (job,) = await app.jobs(log=log_of(task), states=["queued"])
         assert await change(app.cancel(job.id)) == "running"
     async with bureau.running() as app:
         failed = await finished(app, await asked(app, "mills"))

@@ -40,7 +40,7 @@ def shift(file: sqlite3.Connection, seconds: float, first: int) -> None:
 async def test_what_is_older_than_an_hour_or_from_a_wrong_clock_is_forgotten(
     queue: SqliteQueue, file: sqlite3.Connection, seconds: float
 ) -> None:
-    await add(queue, 5000, task="paper")
+    await add(queue, 5000, log="paper")
     shift(file, seconds, first=4990)
     end = await queue.feed_end("default")
     await queue.retain()
@@ -54,7 +54,7 @@ async def test_what_is_older_than_an_hour_or_from_a_wrong_clock_is_forgotten(
 async def test_clock_that_is_set_back_a_little_forgets_nothing(
     queue: SqliteQueue, file: sqlite3.Connection
 ) -> None:
-    await add(queue, 10, task="paper")
+    await add(queue, 10, log="paper")
     shift(file, 60.0, first=10)
     await queue.retain()
 
@@ -64,19 +64,19 @@ async def test_clock_that_is_set_back_a_little_forgets_nothing(
 async def test_position_is_not_given_again_when_all_before_it_is_forgotten(
     queue: SqliteQueue, file: sqlite3.Connection
 ) -> None:
-    await add(queue, 10, task="paper")
+    await add(queue, 10, log="paper")
     last = (await queue.feed("default", None, ALL))[-1].position
     shift(file, -2 * FEED_SECONDS, first=10)
     await queue.retain()
     assert len(await queue.feed("default", None, ALL)) == 1, "positions are counted from it"
     assert await queue.feed_end("default") == last
-    (job,) = await add(queue, 1, task="paper")
+    (job,) = await add(queue, 1, log="paper")
 
     assert [e.change.job_id for e in await queue.feed("default", last, ALL)] == [job.id]
 
 
 async def test_position_past_the_end_belongs_to_another_file(queue: SqliteQueue) -> None:
-    await add(queue, 3, task="paper")
+    await add(queue, 3, log="paper")
     assert await queue.feed("default", "s3", ALL) == []
     with pytest.raises(ValidationError, match="'s4'"):
         await queue.feed("default", "s4", ALL)

@@ -62,7 +62,7 @@ def fill(connection: sqlite3.Connection, count: int = 2000) -> None:
                 "turn": float(n),
                 "holder": n % 4 if state == "running" else None,
                 "deadline": NOW + DAY + n if n % 10 == 0 else None,
-                "task": f"task{n % 50}" if n % 2 else None,
+                "log": f"log{n % 50}" if n % 2 else None,
                 "key": f"key{n}" if n % 2 else None,
                 "finished_at": NOW if state in ("completed", "failed", "cancelled") else None,
                 "now": NOW,
@@ -71,9 +71,9 @@ def fill(connection: sqlite3.Connection, count: int = 2000) -> None:
     connection.execute("BEGIN")
     connection.executemany(
         "INSERT INTO jobs (id, tenant, kind, payload, state, priority, band, turn, ready, since,"
-        " lane, run_at, holder, deadline, task, key, enqueued_at, finished_at)"
+        " lane, run_at, holder, deadline, log, key, enqueued_at, finished_at)"
         " VALUES (:id, :tenant, :kind, '{}', :state, 50, 50, :turn, :ready, :now, '', :now,"
-        " :holder, :deadline, :task, :key, :now, :finished_at)",
+        " :holder, :deadline, :log, :key, :now, :finished_at)",
         rows,
     )
     connection.execute("COMMIT")
@@ -299,7 +299,7 @@ def test_keys_are_looked_up_by_index(connection: sqlite3.Connection) -> None:
 FILTERS = {
     "by id": (JobFilter(ids=["a", "b"]), ("sqlite_autoindex_jobs", "jobs")),
     "dead letters of a kind": (JobFilter(states=[JobState.FAILED], kind="k1"), ("jobs_dead",)),
-    "of a task": (JobFilter(tenant="t1", task="task1"), ("jobs_task",)),
+    "of a log": (JobFilter(tenant="t1", log="log1"), ("jobs_log",)),
     "of a lane": (JobFilter(lane="api"), ("jobs_lane",)),
     "of a lane, and later": (JobFilter(lane="api", enqueued_after=NOW), ("jobs_lane",)),
 }

@@ -1,4 +1,4 @@
-"""Families of jobs in real processes: killed, told to go, and stopped as a task."""
+"""Families of jobs in real processes: killed, told to go, and stopped as a log."""
 
 import asyncio
 import logging
@@ -89,12 +89,12 @@ async def test_lane_of_jobs_that_wait_holds_over_all_processes(home: Farm) -> No
 
 
 async def begin(home: Farm, app: Penstock) -> tuple[list[Job], Job]:
-    """Jobs of the task "paper", half of them running, and one of another task."""
+    """Jobs of the log "paper", half of them running, and one of another log."""
     await home.start("family", max_workers=3)
-    jobs = await app.enqueue_many("son", [_son(home, n) for n in range(2)], task="paper")
-    other = await app.enqueue("son", _son(home, 9), task="other")
+    jobs = await app.enqueue_many("son", [_son(home, n) for n in range(2)], log="paper")
+    other = await app.enqueue("son", _son(home, 9), log="other")
     await until(lambda: len(home.side.notes()) == 3, "them to run")
-    return jobs + await app.enqueue_many("son", [_son(home, 5)] * 3, task="paper"), other
+    return jobs + await app.enqueue_many("son", [_son(home, 5)] * 3, log="paper"), other
 
 
 def _son(home: Farm, n: int) -> dict[str, Any]:
@@ -109,26 +109,26 @@ async def test_graceful_stop_lets_running_jobs_store_their_results(home: Farm) -
     async with home.app("family") as app:
         jobs, other = await begin(home, app)
 
-        assert await app.stop_task("paper") == (3, 2)
+        assert await app.stop_log("paper") == (3, 2)
         assert await states(app, jobs) == [JobState.RUNNING] * 2 + [JobState.CANCELLED] * 3
 
         home.gate.touch()
         assert [(await app.wait(job.id, timeout=60)).result for job in jobs[:2]] == [0, 1]
         assert (await app.wait(other.id, timeout=60)).result == 9
         await app.drain(timeout=PATIENCE)
-        await app.resume_task("paper")
-        more = await app.enqueue("son", _son(home, 7), task="paper")
+        await app.reopen_log("paper")
+        more = await app.enqueue("son", _son(home, 7), log="paper")
         assert (await app.wait(more.id, timeout=60)).result == 7
 
 
 async def test_whole_stop_lets_a_job_finish_with_its_children(home: Farm) -> None:
     async with home.app("family") as app:
         await home.start("family", max_workers=2)
-        mother = await app.enqueue("mother", {"gate": str(home.gate)}, task="paper")
+        mother = await app.enqueue("mother", {"gate": str(home.gate)}, log="paper")
         await until(lambda: len(home.side.notes(kind="son")) == 2, "two sons to run")
-        others = await app.enqueue_many("son", [_son(home, 5)] * 2, task="paper")
+        others = await app.enqueue_many("son", [_son(home, 5)] * 2, log="paper")
 
-        assert await app.stop_task("paper", whole=True) == (2, 4)
+        assert await app.stop_log("paper", whole=True) == (2, 4)
 
         home.gate.touch()
         assert (await app.wait(mother.id, timeout=60)).result == [0, 1, 2]
@@ -140,12 +140,12 @@ async def test_immediate_stop_ends_running_jobs_at_once_and_workers_go_on(home: 
     async with home.app("family") as app:
         jobs, other = await begin(home, app)
 
-        assert await app.stop_task("paper", running=True) == (5, 0)
+        assert await app.stop_log("paper", running=True) == (5, 0)
 
         assert await states(app, jobs) == [JobState.CANCELLED] * 5
         assert (await app.get(other.id)).state is JobState.RUNNING
         # The gate is closed: only workers that were interrupted are free to run these.
-        more = [await app.enqueue("child", {"n": n}, task="other") for n in range(3)]
+        more = [await app.enqueue("child", {"n": n}, log="other") for n in range(3)]
         assert [(await app.wait(job.id, timeout=60)).result for job in more] == [0, 1, 2]
         home.gate.touch()
         assert (await app.wait(other.id, timeout=60)).result == 9
@@ -158,20 +158,20 @@ async def test_jobs_that_fan_out_are_stopped_in_the_middle_of_it(home: Farm) -> 
     async with home.app("family") as app:
         await home.start("family", kinds=["fertile"])
         await home.start("family", kinds=["fertile"])
-        parents = await app.enqueue_many("fertile", [{"gate": str(home.gate)}] * 4, task="paper")
+        parents = await app.enqueue_many("fertile", [{"gate": str(home.gate)}] * 4, log="paper")
 
         async def fruitful() -> bool:
             return len(await sons(app)) >= 50
 
         await until(lambda: len(home.side.notes(kind="fertile")) == 4, "all to begin")
         await until(fruitful, "fifty sons")
-        outcome = await app.stop_task("paper")
+        outcome = await app.stop_log("paper")
         assert outcome.running == 4
         for parent in parents:
             ended = await app.wait(parent.id, timeout=60)
             assert ended.state is JobState.CANCELLED
             assert ended.error is not None
-            assert ended.error.type == "TaskStopped"
+            assert ended.error.type == "LogStopped"
         found = await sons(app)
         assert len(found) == outcome.cancelled
         assert {job.state for job in found} == {JobState.CANCELLED}
@@ -182,10 +182,10 @@ async def test_jobs_that_fan_out_are_stopped_in_the_middle_of_it(home: Farm) -> 
 async def test_job_that_fails_after_a_graceful_stop_is_not_tried_again(home: Farm) -> None:
     async with home.app("family") as app:
         await home.start("family")
-        flawed = await app.enqueue("flawed", {"gate": str(home.gate)}, task="paper")
-        other = await app.enqueue("flawed", {"gate": str(home.gate)}, task="other")
+        flawed = await app.enqueue("flawed", {"gate": str(home.gate)}, log="paper")
+        other = await app.enqueue("flawed", {"gate": str(home.gate)}, log="other")
         await until(lambda: len(home.side.notes()) == 2, "them to run")
-        await app.stop_task("paper")
+        await app.stop_log("paper")
         home.gate.touch()
         assert (await app.wait(flawed.id, timeout=60)).state is JobState.CANCELLED
         assert (await app.wait(other.id, timeout=60)).state is JobState.FAILED
@@ -194,13 +194,13 @@ async def test_job_that_fails_after_a_graceful_stop_is_not_tried_again(home: Far
 
 async def test_whoever_follows_a_task_hears_of_its_stop(home: Farm) -> None:
     async with home.app("family") as app, home.app("family") as elsewhere:
-        await app.enqueue("son", _son(home, 1), task="paper")
+        await app.enqueue("son", _son(home, 1), log="paper")
         waiting = asyncio.create_task(elsewhere.changes("paper", since=1, wait=PATIENCE))
         feeding = asyncio.create_task(
             elsewhere.feed(wait=PATIENCE, after=(await app.feed())[-1].position)
         )
         await asyncio.sleep(0)
-        await app.stop_task("paper")
+        await app.stop_log("paper")
         assert [change.what for change in await waiting] == ["cancelled", "stopped"]
         assert (await feeding)[0].change.what == "cancelled"
 
@@ -220,13 +220,13 @@ async def test_cancelling_what_runs_is_no_warning(
 
     @app.job("work", max_retries=0)
     async def work(ctx: JobContext) -> int:
-        await app.stop_task("paper", running=True)
+        await app.stop_log("paper", running=True)
         if fails:
             raise ValueError("too late to matter")
         return 1
 
     async with app, app.running():
-        job = await app.enqueue("work", task="paper")
+        job = await app.enqueue("work", log="paper")
         assert (await app.wait(job.id, timeout=60)).state is JobState.CANCELLED
         await until(lambda: "cancelled while its run ended" in caplog.text, "the end of the run")
     told = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]

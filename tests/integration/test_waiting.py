@@ -183,11 +183,11 @@ async def test_a_log_is_followed_from_another_process_without_a_gap(
         async def follow() -> None:
             while sum(change.what in ("completed", "failed") for change in seen) < 30:
                 since = seen[-1].version if seen else 0
-                seen.extend(await app.changes("task-1", since, wait=60))
+                seen.extend(await app.changes("log-1", since, wait=60))
 
         following = asyncio.create_task(follow())
         jobs = [
-            await app.enqueue("ends_now", {"ending": ["completed", "failed"][n % 2]}, task="task-1")
+            await app.enqueue("ends_now", {"ending": ["completed", "failed"][n % 2]}, log="log-1")
             for n in range(30)
         ]
         async with asyncio.timeout(60):
@@ -201,7 +201,7 @@ async def test_a_log_is_followed_from_another_process_without_a_gap(
 async def test_waiting_for_a_quiet_log_ends_in_time_with_nothing(farm: Farm) -> None:
     async with farm.app("endings") as app:
         assert await app.changes("quiet", 0, wait=0.1) == []
-        await app.enqueue("ends_now", {"ending": "completed"}, task="loud")
+        await app.enqueue("ends_now", {"ending": "completed"}, log="loud")
         (change,) = await app.changes("loud", 0, wait=60)
         assert (change.what, change.version) == ("queued", 1)
         assert await app.changes("loud", 1, wait=0.1) == []

@@ -21,9 +21,9 @@ async def enqueue(url: str, acknowledged: str, size: int) -> None:
         batch = 0
         while True:
             batch += 1
-            task = f"{os.getpid()}-{batch}"
-            await app.enqueue_many("work", [{"n": n} for n in range(size)], task=task)
-            os.write(note, f"{task}\n".encode())
+            log = f"{os.getpid()}-{batch}"
+            await app.enqueue_many("work", [{"n": n} for n in range(size)], log=log)
+            os.write(note, f"{log}\n".encode())
 
 
 def main() -> None:

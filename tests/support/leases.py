@@ -9,7 +9,7 @@ from penstock.ports.queue import Lease
 
 def lease(seq: int = 1, **given: Any) -> Lease:
     values: dict[str, Any] = {
-        **dict.fromkeys(("key", "task", "parent_id", "deadline", "timeout", "max_retries")),
+        **dict.fromkeys(("key", "log", "parent_id", "deadline", "timeout", "max_retries")),
         "id": f"job{seq}",
         "kind": "work",
         "tenant": "default",

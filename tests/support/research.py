@@ -164,7 +164,7 @@ def titles(view: TaskView) -> list[str]:
 
 async def live(app: Penstock, task: str) -> list[str]:
     """The kinds of the task's jobs that are queued or running."""
-    jobs = await app.jobs(task=log_of(task), states=["queued", "running"])
+    jobs = await app.jobs(log=log_of(task), states=["queued", "running"])
     return [job.kind for job in jobs]
 
 
@@ -181,6 +181,6 @@ async def busy_with(app: Penstock, task: str, kind: str) -> None:
     """There are jobs of this kind at work on the task."""
     since = 0
     async with asyncio.timeout(SOON):
-        while not await app.jobs(task=log_of(task), kind=kind, states=["running"]):
+        while not await app.jobs(log=log_of(task), kind=kind, states=["running"]):
             changes = await app.changes(log_of(task), since=since, wait=0.1)
             since = changes[-1].version if changes else since

@@ -144,7 +144,7 @@ def test_page_of_a_job_has_causes_members_response_and_log() -> None:
     error |= {"cause": inner, "members": members, "left_out": 3, "response": response}
     record = Record(attempt=1, outcome="failed", started_at=2.0, finished_at=3.0, error=error)
     job = Job("abc", "mail", {}, JobState.FAILED, error=error, history=[record])
-    job.logs = [Record(at=2.5, attempt=1, level="warning", message="page <3> is empty")]
+    job.lines = [Record(at=2.5, attempt=1, level="warning", message="page <3> is empty")]
     shown = rendered("job", job)
     for part in ("at <bdi>shop.py:9</bdi>", "Caused by", "shop.py:7", "member 0", "member 1"):
         assert shown.count(part) == 2, part  # as its error, and in its life

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.errors import TaskStopped
+from penstock.errors import LogStopped
 from penstock.model.answer import Answer, Phase, Sources
 from penstock.model.ids import child_id
 from penstock.model.job import Job, Priority
@@ -95,10 +95,10 @@ async def hand_on(
             payload,
             job_id=job_id(answer, kind),
             tenant=answer.tenant,
-            task=log_of(answer.id),
+            log=log_of(answer.id),
             priority=priority,
         )
-    except TaskStopped:
+    except LogStopped:
         return  # cancelled: who did that tells the end
 
 

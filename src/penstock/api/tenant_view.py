@@ -72,7 +72,7 @@ class TenantView:
             if kind.startswith(start):
                 raise ValidationError(f"jobs of kind {kind!r} are made by {maker}")
         for start, owner in LOGS.items():
-            if (options.get("task") or "").startswith(start):
+            if (options.get("log") or "").startswith(start):
                 raise ValidationError(f"logs called {start}... are those of {owner}")
         return await self.app.enqueue(kind, payload, tenant=self.tenant, **options)
 
@@ -117,10 +117,10 @@ class TenantView:
             return f"it is already {job.state}"
         if what != "cancel" and job.state is not JobState.FAILED:
             return f"it is {job.state}, not a dead letter"
-        if what == "redrive" and job.task is not None:
-            (stopped,) = await self.app.queue.stopped([(job.tenant, job.task)])
+        if what == "redrive" and job.log is not None:
+            (stopped,) = await self.app.queue.stopped([(job.tenant, job.log)])
             if stopped:
-                return f"its task {job.task} is stopped; resume it first"
+                return f"its log {job.log} is stopped; reopen it first"
         return "it does not match the rest of the filter"
 
     async def again(self, job_id: str, *, new_id: str | None = None) -> Job:
@@ -153,12 +153,12 @@ class TenantView:
 
     async def job_of(self, document: Document) -> Job | None:
         """The newest job that is there for a document."""
-        found = await self.jobs(JobFilter(task=log_of(document.ref)), 1, None)
+        found = await self.jobs(JobFilter(log=log_of(document.ref)), 1, None)
         return found[0] if found else None
 
     async def cancel_document(self, document: Document) -> None:
         """End what is being done with a document; it has failed then, and can be tried again."""
-        await self.app.queue.cancel(self._mine(JobFilter(task=log_of(document.ref))))
+        await self.app.queue.cancel(self._mine(JobFilter(log=log_of(document.ref))))
 
     # Research tasks
 
@@ -181,7 +181,7 @@ class TenantView:
 
     async def at_work(self, log: str) -> bool:
         """Whether a job of a log is left to do."""
-        unfinished = JobFilter(task=log, states=[JobState.QUEUED, JobState.RUNNING])
+        unfinished = JobFilter(log=log, states=[JobState.QUEUED, JobState.RUNNING])
         return bool(await self.jobs(unfinished, 1, None))
 
 
@@ -189,6 +189,6 @@ DEAD = (JobState.FAILED,)
 
 
 def dead_letters(
-    kind: str | None, error_type: str | None, task: str | None, ids: Sequence[str] | None = None
+    kind: str | None, error_type: str | None, log: str | None, ids: Sequence[str] | None = None
 ) -> JobFilter:
-    return JobFilter(ids=ids, states=DEAD, kind=kind, error_type=error_type, task=task)
+    return JobFilter(ids=ids, states=DEAD, kind=kind, error_type=error_type, log=log)

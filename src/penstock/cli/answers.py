@@ -20,7 +20,7 @@ from penstock.cli.session import opened
 
 group = new_group("List, show and cancel answers.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="An answer's id.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Answer id.")]
 
 
 @group.command("list")
@@ -32,7 +32,7 @@ def list_answers(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List answers, the newest first."""
+    """List answers, newest first."""
     from penstock.cli.answer_view import print_answers
     from penstock.wire.answers import line_of
 
@@ -56,7 +56,7 @@ def show(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show an answer: its text, what it cites, what was not found."""
+    """Show an answer: its text, its citations, and what was not found."""
     from penstock.cli.answer_view import print_answer
 
     with opened(queue, config, answers=True) as (app, run):
@@ -75,7 +75,7 @@ def cancel(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a question up. One that is over stays as it is."""
+    """Cancel a question. A finished one is left as it is."""
     from penstock.wire.answers import line_of
 
     with opened(queue, config, answers=True) as (app, run):

@@ -10,7 +10,7 @@ from penstock.cli.output import Column, print_fields, print_table, say, state_st
 from penstock.cli.text import age, duration, moment, pretty, printable, problem
 from penstock.model.job import Job, JobState
 
-PRIVATE = ("payload", "result", "history", "logs")
+PRIVATE = ("payload", "result", "history", "lines")
 """Left out of lists: they are large, and may hold what not everybody should read."""
 
 
@@ -53,25 +53,25 @@ def print_jobs(jobs: Sequence[Job]) -> None:
 
 def print_job(job: Job) -> None:
     """Everything about one job, payload and result included."""
-    runs = "" if job.max_retries is None else f" of at most {job.max_retries + 1}"
+    runs = "" if job.max_retries is None else f" of {job.max_retries + 1}"
     waits = job.state is JobState.QUEUED and job.run_at > job.enqueued_at
     print_fields(
         {
             "id": job.id,
             "kind": job.kind,
             "state": str(job.state),
-            "waits for": printable(job.waiting_for or ""),
+            "waiting for": printable(job.waiting_for or ""),
             "tenant": printable(job.tenant),
             "priority": job.priority.name.lower(),
             "lane": printable(job.lane or ""),
             "key": printable(job.key or ""),
-            "task": printable(job.task or ""),
+            "log": printable(job.log or ""),
             "parent": job.parent_id or "",
             "runs": f"{job.attempts}{runs}",
             "releases": str(job.releases or ""),
             "timeout": "" if job.timeout is None else f"{job.timeout:g} s",
             "enqueued": moment(job.enqueued_at),
-            "not before": moment(job.run_at) if waits else "",
+            "scheduled": moment(job.run_at) if waits else "",
             "deadline": moment(job.deadline) if job.deadline else "",
             "started": moment(job.started_at) if job.started_at else "",
             "finished": moment(job.finished_at) if job.finished_at else "",
@@ -84,7 +84,7 @@ def print_job(job: Job) -> None:
     )
     if job.history:
         _print_history(job)
-    if job.logs:
+    if job.lines:
         _print_logs(job)
 
 
@@ -98,7 +98,7 @@ def _response(error: dict[str, Any] | None) -> str:
 
 def _print_logs(job: Job) -> None:
     say("\nlog:")
-    for line in job.logs:
+    for line in job.lines:
         at = time.strftime("%H:%M:%S", time.localtime(line.at)) + f"{line.at % 1:.3f}"[1:]
         say(printable(f"{at}  run {line.attempt}  {line.level:<7}  {line.message}"))
 
@@ -120,6 +120,6 @@ def _print_history(job: Job) -> None:
     say()
     print_table([*columns, Column("error", fit="fold")], rows)
     if trace := job.history[-1].get("traceback"):
-        say("\nwhere the last run failed:")
+        say("\ntraceback of the last attempt:")
         for line in trace.rstrip().split("\n"):
             say(printable(line))

@@ -22,7 +22,7 @@ from penstock.wiring.stores import choose_store
 
 WORKERS, LANES, DEAD_LETTERS = "workers", "lanes", "dead letters"
 PARTS = dict.fromkeys(Condition, LANES) | {
-    Condition.QUEUE_OUT_OF_REACH: WORKERS,
+    Condition.QUEUE_UNREACHABLE: WORKERS,
     Condition.KIND_WITHOUT_A_WORKER: WORKERS,
     Condition.LOOP_BLOCKED: WORKERS,
     Condition.LOOP_WAS_BLOCKED: WORKERS,
@@ -40,7 +40,7 @@ async def look(case: Case) -> list[Diagnosis]:
         async with _opened(case) as (queue, access):
             return await _look(case, queue, access)
     except QueueError as error:
-        return [broken("work", f"the queue cannot be used: {error}", "mend it first")]
+        return [broken("work", f"the queue cannot be used: {error}", "fix it first")]
 
 
 async def _look(case: Case, queue: JobQueue, access: AccessStore | None) -> list[Diagnosis]:
@@ -53,7 +53,7 @@ def judge(outlook: QueueOutlook, now: float) -> list[Diagnosis]:
     said = [
         Diagnosis(
             PARTS[one.what],
-            Status.BROKEN if one.what == "credentials refused" else Status.WARNING,
+            Status.BROKEN if one.what == "credentials rejected" else Status.WARNING,
             f"{one.what}: {one.subject}",
             one.todo,
         )
@@ -64,7 +64,7 @@ def judge(outlook: QueueOutlook, now: float) -> list[Diagnosis]:
     fine = {
         WORKERS: f"{alive} worker processes, every queued kind is handled",
         LANES: f"{len(outlook.lanes)} in use, none in trouble",
-        DEAD_LETTERS: f"{dead:,}, none of them of the last hour" if dead else "none",
+        DEAD_LETTERS: f"{dead:,}, none in the last hour" if dead else "none",
     }
     told = {finding.part for finding in said}
     return said + [ok(part, found) for part, found in fine.items() if part not in told]
@@ -115,4 +115,4 @@ async def _keys(server: ServerConfig, access: AccessStore | None) -> Diagnosis:
     if valid:
         return ok("keys", f"{valid} valid")
     found = f"there is none, and the server does not listen on {server.host} without"
-    return broken("keys", found, "`penstock keys create NAME` makes one")
+    return broken("keys", found, "`penstock keys create NAME`")

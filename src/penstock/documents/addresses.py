@@ -133,7 +133,7 @@ class Remote:
             {**payload_of(version, blob), "host": host},
             job_id=fetch_id(version, blob),
             tenant=document.tenant,
-            task=log_of(document.ref),
+            log=log_of(document.ref),
             deadline=self.now() + self.seconds,
             priority=priority,
         )

@@ -74,7 +74,7 @@ async def start(
         {**payload_of(version, blob), "title": document.title, **_page(document)},
         job_id=parse_id(version, blob),
         tenant=document.tenant,
-        task=log_of(document.ref),
+        log=log_of(document.ref),
         priority=priority,
     )
 

@@ -17,7 +17,7 @@ from penstock.model.job import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT, Job, Priori
 from penstock.model.payload import encode_payload, plain_payload
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, JobQueue, NewJob, NewJobs, ParentRun
 
-log = logging.getLogger("penstock")
+logger = logging.getLogger("penstock")
 
 BATCH = 10_000
 """Jobs stored in one transaction at most; a longer list is stored in several."""
@@ -53,7 +53,7 @@ class Enqueuer:
 
     async def again(self, job: Job, *, job_id: str | None = None) -> Job:
         """Store a copy of a job as a new one, its child: the same kind, payload, lane, priority and
-        tenant, without its key, task and deadline. What is not known here of its kind is what the
+        tenant, without its key, log and deadline. What is not known here of its kind is what the
         job has."""
         options: dict[str, Any] = {"priority": job.priority, "tenant": job.tenant}
         options["parent_id"] = job.id
@@ -81,7 +81,7 @@ class Enqueuer:
         timeout: float | None = None,
         max_retries: int | None = None,
         tenant: str = "default",
-        task: str | None = None,
+        log: str | None = None,
         parent_id: str | None = None,
         parent_run: ParentRun | None = None,
         attached: bool = False,
@@ -94,7 +94,7 @@ class Enqueuer:
             raise ValidationError(f"{len(payloads)} payloads but {len(keys)} keys")
         if replace not in (None, "finished"):
             raise ValidationError(f'replace is "finished" or None, not {replace!r}')
-        for name, value in (("tenant", tenant), ("task", task), *(("key", k) for k in keys or ())):
+        for name, value in (("tenant", tenant), ("log", log), *(("key", k) for k in keys or ())):
             _check_name(name, value)
         check_limits(
             "the job",
@@ -139,7 +139,7 @@ class Enqueuer:
                 deadline=deadline,
                 timeout=timeout,
                 max_retries=max_retries,
-                task=task,
+                log=log,
                 parent_id=parent_id,
                 parent_run=parent_run,
                 attached=attached,
@@ -161,7 +161,7 @@ class Enqueuer:
             return
         self._unknown.add(kind)
         if near := get_close_matches(kind, self._handlers, 1, ALIKE):
-            log.warning(
+            logger.warning(
                 "no handler of kind %r is registered here, so its jobs wait for another process; "
                 "did you mean %r?",
                 kind,
@@ -171,10 +171,10 @@ class Enqueuer:
 
 def _start(delay: float | None, run_at: When | None, now: float) -> float | None:
     if delay is not None and run_at is not None:
-        raise ValidationError("give delay or run_at, not both")
+        raise ValidationError("give either delay or run_at, not both")
     if delay is not None:
         if not 0 <= delay < float("inf"):
-            raise ValidationError(f"delay is in seconds from 0 up, not {delay!r}")
+            raise ValidationError(f"delay must be 0 or more seconds, not {delay!r}")
         return now + delay
     return None if run_at is None else absolute("run_at", run_at)
 

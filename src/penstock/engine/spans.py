@@ -42,7 +42,7 @@ def processing(run: Run) -> Iterator[None]:
         "penstock.job.attempt": lease.attempts,
         "penstock.job.wait_seconds": round(max(0.0, run.started_at - lease.run_at), 6),
         "penstock.lane": None if lease.lane in (NO_LANE, UNKNOWN_LANE) else lease.lane,
-        "penstock.task": lease.task,
+        "penstock.log": lease.log,
     }
     name = f"process {lease.kind}"
     with tracing.span(name, "consumer", attributes, root=True, links=[lease.trace]) as span:

@@ -18,7 +18,7 @@ from penstock.errors import (
 from penstock.model.job import Job
 from penstock.ports.queue import JobQueue, Topic, Wakeup
 
-log = logging.getLogger("penstock")
+logger = logging.getLogger("penstock")
 
 Key = TypeVar("Key")
 Found = TypeVar("Found")
@@ -95,7 +95,7 @@ class Waiters(Generic[Key, Found]):
         try:
             found = await self._look(list(self._waiting))
         except (QueueUnavailable, QueueUnusable) as error:
-            log.debug("cannot look for waiters: %s", error)
+            logger.debug("cannot check for waiters: %s", error)
             return
         except QueueError as error:  # it is not open: waiting would bring nothing
             for future in set().union(*self._waiting.values()):
@@ -150,16 +150,16 @@ class JobWaiters:
 
 
 class LogWaiters:
-    """Wait for a task's log to pass a version."""
+    """Wait for a log to pass a version."""
 
     def __init__(self, queue: JobQueue) -> None:
         self._queue = queue
         self._waiters: Waiters[tuple[str, str, int], int] = Waiters(queue, self._passed)
 
-    async def wait(self, tenant: str, task: str, since: int, timeout: float | None) -> bool:
+    async def wait(self, tenant: str, log: str, since: int, timeout: float | None) -> bool:
         """True once the log's version is over `since`, False after `timeout` seconds."""
         try:
-            await self._waiters.wait((tenant, task, since), timeout)
+            await self._waiters.wait((tenant, log, since), timeout)
         except TimeoutError:
             return False
         return True
@@ -168,6 +168,6 @@ class LogWaiters:
         await self._waiters.close()
 
     async def _passed(self, keys: list[tuple[str, str, int]]) -> dict[tuple[str, str, int], int]:
-        logs = list({(tenant, task) for tenant, task, _ in keys})
+        logs = list({(tenant, log) for tenant, log, _ in keys})
         newest = dict(zip(logs, await self._queue.versions(logs), strict=True))
         return {key: newest[key[:2]] for key in keys if newest[key[:2]] > key[2]}

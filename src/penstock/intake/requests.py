@@ -82,7 +82,7 @@ class JobRequest(IntakeRequest):
     kind: Literal["job"]
     job: Annotated[str, StringConstraints(pattern=f"^{KIND.pattern}$")]
     payload: dict[str, Any] = Field(default_factory=dict)
-    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
+    log: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = None
     priority: PriorityName = "medium"
 
 

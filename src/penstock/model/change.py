@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(slots=True, frozen=True)
 class Change:
-    """One entry of a task's log. Versions of one log count 1, 2, 3 ... without a gap."""
+    """One entry of a log. Versions of one log count 1, 2, 3 ... without a gap."""
 
-    task: str
+    log: str
     version: int
     at: float
     what: str
     """Of a job: queued, progress, retry, released, completed, failed, cancelled, redriven or
-    discarded. Of the task: stopped, resumed, or whatever was noted."""
+    discarded. Of the log: stopped, resumed, or whatever was noted."""
     job_id: str
     """Empty in an entry that tells of no job."""
     data: dict[str, Any]

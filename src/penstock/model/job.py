@@ -95,7 +95,7 @@ class Job:
     priority: Priority = Priority.MEDIUM
     lane: str | None = None
     key: str | None = None
-    task: str | None = None
+    log: str | None = None
     parent_id: str | None = None
     enqueued_at: float = 0.0
     run_at: float = 0.0
@@ -119,7 +119,7 @@ class Job:
     history: list[Record] = field(default_factory=list)
     """A record per run that did not complete, and per redrive: attempt, outcome (retry, failed,
     lost, released, handed back, redriven), started_at, finished_at, process, error, traceback."""
-    logs: list[Record] = field(default_factory=list)
+    lines: list[Record] = field(default_factory=list)
     """What its handler has logged with `ctx.log`, the last 64 KiB: at, attempt, level, message."""
     waiting_for: str | None = None
     """For a queued job: what it waits for, in words."""

@@ -49,7 +49,7 @@ def hidden_job(job: Job, names: Collection[str] = ()) -> Job:
         message=hidden(job.message, names),
         error=None if job.error is None else Record(hidden(job.error, names)),
         history=[Record(hidden(record, names)) for record in job.history],
-        logs=[Record(hidden(line, names)) for line in job.logs],
+        lines=[Record(hidden(line, names)) for line in job.lines],
     )
 
 

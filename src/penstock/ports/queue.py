@@ -67,7 +67,7 @@ class NewJobs:
     deadline: float | None = None
     timeout: float | None = None
     max_retries: int | None = None
-    task: str | None = None
+    log: str | None = None
     parent_id: str | None = None
     parent_run: ParentRun | None = None
     """The run of the parent that enqueues them. ParentEnded, and nothing is stored, unless it
@@ -106,7 +106,7 @@ class Lease(NamedTuple):
     priority: int
     lane: str
     key: str | None
-    task: str | None
+    log: str | None
     parent_id: str | None
     enqueued_at: float
     run_at: float
@@ -188,7 +188,7 @@ class Want(NamedTuple):
     """How many of all may be of less than high priority; None: any number."""
     later: int = 0
     """How many jobs without a lane it would also take when they come, until its next trip; those
-    claimed now count among them. Handed over where `join` says."""
+    claimed now count among them. Put into the `Inbox` that `join` was given."""
 
     @property
     def looks(self) -> bool:
@@ -196,8 +196,12 @@ class Want(NamedTuple):
         return bool(self.limit or self.lanes)
 
 
-Take = Callable[[list[Lease]], None]
-"""Is given jobs that were leased for it while it waited."""
+class Inbox(Protocol):
+    """Where a queue puts jobs that it leases to a process unasked."""
+
+    def put(self, leases: Sequence[Lease]) -> None:
+        """In the event loop of the process."""
+        ...
 
 
 class Exchange(NamedTuple):
@@ -215,7 +219,7 @@ class Exchange(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """The result of stopping a task."""
+    """The result of stopping a log."""
 
     cancelled: int
     """Jobs that this call has cancelled."""
@@ -251,7 +255,7 @@ class JobFilter:
     kind: str | None = None
     """A kind, or a pattern such as `ingest.*`."""
     tenant: str | None = None
-    task: str | None = None
+    log: str | None = None
     parent_id: str | None = None
     error_type: str | None = None
     lane: str | None = None
@@ -365,7 +369,7 @@ class JobQueue(OperableQueue, Protocol):
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         """Store the jobs; an item whose id or key is taken gives the job that has it.
-        TaskStopped, and nothing is stored, if there is anything new for a task that is stopped
+        LogStopped, and nothing is stored, if there is anything new for a log that is stopped
         (but see `stop`); ParentEnded likewise if the run that enqueues them is over.
 
         `conn`: a connection of the caller to the queue's own database. Then the jobs are part of
@@ -384,7 +388,7 @@ class JobQueue(OperableQueue, Protocol):
     async def find(self, where: JobFilter, limit: int, before: str | None = None) -> list[Job]:
         """Matching jobs, newest first; `before` is the last id of the previous page.
 
-        By an index where the filter names ids, a task, a parent, a lane or dead letters. Else it
+        By an index where the filter names ids, a log, a parent, a lane or dead letters. Else it
         goes through the jobs from the newest on until `limit` are found, or through all."""
         ...
 
@@ -396,7 +400,7 @@ class JobQueue(OperableQueue, Protocol):
         ...
 
     async def redrive(self, where: JobFilter) -> list[str]:
-        """Queue matching dead letters again with fresh retries, history kept. Those of a task
+        """Queue matching dead letters again with fresh retries, history kept. Those of a log
         that is stopped stay where they are."""
         ...
 
@@ -412,8 +416,8 @@ class JobQueue(OperableQueue, Protocol):
         """Whether any job (of these kinds) is queued or running."""
         ...
 
-    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
-        """Let a task take no more jobs until `reopen`, and cancel those of it that are queued;
+    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
+        """Let a log take no more jobs until `reopen`, and cancel those of it that are queued;
         with `running`, also those that run. All at once, whatever else goes on.
 
         From then on no job of it is queued: what would be run again (a retry, a hand-back, a
@@ -421,31 +425,31 @@ class JobQueue(OperableQueue, Protocol):
         The log tells: "cancelled" for each job, then "stopped" if anything has changed.
 
         With `whole`, jobs that run finish with their children: attached children in the same
-        task of a job that runs and was there before the stop are taken, left in the queue and
+        log of a job that runs and was there before the stop are taken, left in the queue and
         run again as ever. Theirs are not. A later stop without `whole` ends that.
         """
         ...
 
-    async def reopen(self, tenant: str, task: str) -> None:
-        """Let a task take jobs again; the log tells "resumed" if it was stopped. Nothing that
+    async def reopen(self, tenant: str, log: str) -> None:
+        """Let a log take jobs again; the log tells "resumed" if it was stopped. Nothing that
         was cancelled comes back."""
         ...
 
-    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
-        """Whether each task (tenant, task) is stopped; one that nobody knows is not."""
+    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether each log (tenant, log) is stopped; one that nobody knows is not."""
         ...
 
-    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-        """Add an entry to a task's log that tells of no job (its `job_id` is empty), so that
-        whoever watches the task wakes."""
+    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+        """Add an entry to a log that tells of no job (its `job_id` is empty), so that
+        whoever watches the log wakes."""
         ...
 
-    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
-        """Entries of a task's log after version `since`, in order."""
+    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
+        """Entries of a log after version `since`, in order."""
         ...
 
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
-        """The newest version of each log (tenant, task); 0 where there is none."""
+        """The newest version of each log (tenant, log); 0 where there is none."""
         ...
 
     async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
@@ -463,10 +467,14 @@ class JobQueue(OperableQueue, Protocol):
         ...
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> Member:
-        """Become a worker process of this queue. `take` is called, in the event loop, with jobs
-        that a trip said it would take later; a queue may hand over none, and wake instead."""
+        """Become a worker process of this queue. Jobs that a trip said it would take later are put
+        into `inbox`; a queue may hand over none, and wake instead."""
         ...
 
     def listen(self, topic: Topic) -> Wakeup:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.documents.jobs import Enqueue
+from penstock.errors import LogStopped, TaskStopped
 from penstock.model.ids import child_id
 from penstock.model.job import Job
 from penstock.model.research import Search, SearchRef
@@ -47,12 +48,15 @@ def query_key(query: str, providers: Sequence[str]) -> str:
 
 
 async def start(enqueue: Enqueue, search: Search) -> Job:
-    """Enqueue what does a search; once, however often this is called."""
-    return await enqueue(
-        SEARCH,
-        payload_of(search.ref, search.run),
-        job_id=job_id(search),
-        tenant=search.ref.tenant,
-        task=log_of(search.ref.task),
-        priority=search.priority,
-    )
+    """Enqueue what does a search; once, however often this is called. TaskStopped: nothing was."""
+    try:
+        return await enqueue(
+            SEARCH,
+            payload_of(search.ref, search.run),
+            job_id=job_id(search),
+            tenant=search.ref.tenant,
+            log=log_of(search.ref.task),
+            priority=search.priority,
+        )
+    except LogStopped:
+        raise TaskStopped(search.ref.task) from None

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from penstock.engine.context import JobContext
-from penstock.errors import TaskStopped, ValidationError
+from penstock.errors import LogStopped, TaskStopped, ValidationError
 from penstock.model.job import Job, JobState
 from penstock.model.research import (
     PageState,
@@ -76,7 +76,7 @@ class SearchRun:
             async with limit:
                 await self._ask()
                 await self._until_done()
-        except TaskStopped:
+        except LogStopped:
             # At once, or a job of the search was cancelled since: what is left is done when the
             # task is resumed.
             return {"stopped": True}
@@ -271,5 +271,5 @@ def host_of(url: str) -> str:
 
 def _waited(job: Job) -> str:
     if job.state is JobState.QUEUED and job.waiting_for:
-        return f": it waits for {job.waiting_for}"
+        return f": waiting for {job.waiting_for}"
     return f": {job.error['message']}" if job.error else ""

@@ -119,7 +119,7 @@ class TaskSnapshots:
         try:
             return await self._read(tenant, task, version)
         except StoreUnavailable as error:  # whoever waits is told when it is back
-            log.debug("cannot look for waiters: %s", error)
+            log.debug("cannot check for waiters: %s", error)
             return None
 
     async def _read(self, tenant: str, task: str, version: int) -> Snapshot:
@@ -131,7 +131,7 @@ class TaskSnapshots:
         status = status_of(record.searches, stopped=stopped)
         waiting: list[str] = []
         if status is TaskStatus.RUNNING and record.searches:
-            where = JobFilter(tenant=tenant, task=name, states=[JobState.QUEUED])
+            where = JobFilter(tenant=tenant, log=name, states=[JobState.QUEUED])
             jobs = await queue.find(where, LOOK)
             waiting = sorted({job.waiting_for for job in jobs if job.waiting_for})
         if sum(len(answer.findings) for answer in record.answers) <= SMALL:

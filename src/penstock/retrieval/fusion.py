@@ -45,7 +45,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """What put a hit in its place. Ranks start at 1; None: not found so."""
+    """Ranks and scores that put a hit in its place. Ranks start at 1; None: not found so."""
 
     score: float
     text_rank: int | None

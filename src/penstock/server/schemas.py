@@ -59,7 +59,7 @@ class NewJobBody(RequestBody):
         None, gt=0, le=30 * 86400, description="Seconds a run may take; null: as its kind has it."
     )
     max_retries: int | None = Field(None, ge=0, le=1000, description="Null: as its kind has it.")
-    task: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
+    log: Annotated[str, StringConstraints(min_length=1, max_length=512)] | None = Field(
         None, description="The log that its changes go to."
     )
 
@@ -101,7 +101,7 @@ class JobSelector(RequestBody):
     ids: list[Plain] | None = Field(None, max_length=10_000)
     kind: Plain | None = None
     error_type: Plain | None = None
-    task: Plain | None = None
+    log: Plain | None = None
     parent: Plain | None = None
     lane: Plain | None = None
     priority: PriorityName | None = None

@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.telemetry import tracing
 
-FIELDS = ("job", "kind", "attempt", "task", "tenant", "lane")
+FIELDS = ("job", "kind", "attempt", "log", "tenant", "lane")
 """What an entry can say of a job: given as `extra`, or known where it is logged."""
 JOB_LOGGER = "penstock.job"
 """What handlers log with `ctx.log`."""

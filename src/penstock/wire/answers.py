@@ -35,7 +35,7 @@ class AnswerPage(ListPage):
 
 @dataclass(slots=True, frozen=True)
 class AnswerSummary(AnswerLine):
-    """What is said, and how far it is."""
+    """The text of an answer, and how far it is."""
 
     phase: Phase
     text: str

@@ -19,7 +19,7 @@ class JobView(Job):
     priority: PriorityName = "medium"  # type: ignore[assignment]
     error: dict[str, Any] | None = None  # type: ignore[assignment]
     history: list[dict[str, Any]] = field(default_factory=list)  # type: ignore[assignment]
-    logs: list[dict[str, Any]] = field(default_factory=list)  # type: ignore[assignment]
+    lines: list[dict[str, Any]] = field(default_factory=list)  # type: ignore[assignment]
 
 
 described(DeadGroup, JobView, PeriodicKind)

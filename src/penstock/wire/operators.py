@@ -20,8 +20,8 @@ described(Action, KindCounts, LaneLimits)
 class Condition(StrEnum):
     """Conditions that need attention, the worst first."""
 
-    QUEUE_OUT_OF_REACH = "queue out of reach"
-    CREDENTIALS_REFUSED = "credentials refused"
+    QUEUE_UNREACHABLE = "queue unreachable"
+    CREDENTIALS_REJECTED = "credentials rejected"
     BREAKER_OPEN = "breaker open"
     KIND_WITHOUT_A_WORKER = "kind without a worker"
     LOOP_BLOCKED = "event loop blocked"
@@ -31,7 +31,7 @@ class Condition(StrEnum):
     DEAD_LETTERS = "dead letters"
     DAILY_LIMIT = "daily limit"
     RATE_LIMITED = "rate limited"
-    SLOWED_DOWN = "slowed down"
+    THROTTLED = "throttled"
     PAUSED = "paused"
 
 

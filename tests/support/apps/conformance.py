@@ -59,7 +59,7 @@ async def broken(ctx: JobContext) -> dict[str, Any]:
 @app.job("fixture.asking", timeout=120)
 async def asking(ctx: JobContext, asked: dict[str, str]) -> dict[str, Any]:
     """Ask the client, and go on when everything is answered."""
-    log = ctx.job.task
+    log = ctx.job.log
     assert log is not None
     told = await app.changes(log, tenant=ctx.tenant)
     if not any(one.what == "asked" for one in told):  # in an earlier run
@@ -118,12 +118,12 @@ class JobWork(TaskWork):
         job = await desk.job(name)
         open_ones = await _unanswered(desk, job)
         if known := {key: answers[key] for key in answers if key in open_ones}:
-            await desk.app.queue.note(desk.tenant, str(job.task), "given", known)
+            await desk.app.queue.note(desk.tenant, str(job.log), "given", known)
 
 
 async def _unanswered(desk: ToolView, job: Job) -> dict[str, Any]:
     asked: dict[str, Any] = {}
-    for one in await desk.changes(str(job.task), 0, 1000):
+    for one in await desk.changes(str(job.log), 0, 1000):
         if one.what == "asked":
             asked |= one.data
         elif one.what == "given":
@@ -142,7 +142,7 @@ def _text(text: str, **more: Any) -> CallToolResult:
 
 async def _run(desk: ToolView, kind: str, **payload: Any) -> CallToolResult:
     """A job of that kind: as a task, or waited for."""
-    job = await desk.enqueue(kind, payload, task=f"fixture:{new_id()}")
+    job = await desk.enqueue(kind, payload, log=f"fixture:{new_id()}")
     if desk.tasks:
         return _text("", _meta={TASK: WORK.task_id(job.id)})
     return _result(await desk.wait(job.id, MAX_WAIT))

@@ -32,7 +32,7 @@ async def parents(tx: Transaction) -> list[str]:
 
 
 async def children(tx: Transaction, parents: Sequence[str]) -> list[Any]:
-    """Some of their children, locked: seq, id, tenant, task, state."""
+    """Some of their children, locked: seq, id, tenant, log, state."""
     return await tx.fetch("cascade_children", parents, BATCH)
 
 

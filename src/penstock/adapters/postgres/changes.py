@@ -1,4 +1,4 @@
-"""Writing to the logs of tasks, inside the transaction that changes the job."""
+"""Writing to the logs, inside the transaction that changes the job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from penstock.adapters.sql.settlement_rows import LogEntry
 from penstock.ports.queue import Topic
 
 
-async def lock(tx: Transaction, tenant: str, task: str) -> None:
-    """Let nobody write to a log, or store jobs of its task, until this transaction ends."""
+async def lock(tx: Transaction, tenant: str, log: str) -> None:
+    """Let nobody write to a log, or store jobs that report to it, until this transaction ends."""
     await tx.execute(
-        "SELECT penstock.log_changes_1($1, $2, $3, '{}', '{}', '{}')", tenant, task, tx.now
+        "SELECT penstock.log_changes_1($1, $2, $3, '{}', '{}', '{}')", tenant, log, tx.now
     )
 
 
@@ -22,12 +22,12 @@ async def append(tx: Transaction, entries: Sequence[LogEntry]) -> None:
     their names."""
     by_log: dict[tuple[str, str], list[LogEntry]] = {}
     for entry in entries:
-        by_log.setdefault((entry.tenant, entry.task), []).append(entry)
-    for (tenant, task), group in sorted(by_log.items()):
+        by_log.setdefault((entry.tenant, entry.log), []).append(entry)
+    for (tenant, log), group in sorted(by_log.items()):
         await tx.execute(
             "SELECT penstock.log_changes_1($1, $2, $3, $4, $5, $6)",
             tenant,
-            task,
+            log,
             tx.now,
             [entry.what for entry in group],
             [entry.job_id for entry in group],

@@ -49,7 +49,7 @@ async def claim(
 ) -> Claimed:
     """Lease jobs in lanes, then others, up to what is wanted of each."""
     kinds = list(want.kinds)
-    is_member, crashed, _ = await tx.fetchrow(_PENDING, member, by_id, kinds, False, tx.now)
+    is_member, crashed, _ = await tx.one(_PENDING, member, by_id, kinds, False, tx.now)
     if not is_member:
         return Claimed([], None, False)
     in_lanes = await claim_in_lanes(tx, member, want, lane_config) if want.lanes else []
@@ -61,7 +61,7 @@ async def claim(
         alone = crashed and want.crashed and not any(lease.crashes for lease in in_lanes)
         rows = await tx.fetch(_CLAIM, member, kinds, want.limit, alone, ordinary, tx.now)
         leases = [Lease(*row) for row in rows]
-    _, _, next_at = await tx.fetchrow(_PENDING, member, by_id, kinds, want.lanes > 0, tx.now)
+    _, _, next_at = await tx.one(_PENDING, member, by_id, kinds, want.lanes > 0, tx.now)
     return Claimed(in_lanes + leases, next_at, True)
 
 
@@ -114,7 +114,7 @@ async def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
     rows = await tx.fetch(
         "UPDATE penstock.jobs SET state = 'failed', ready = 0, finished_at = $1, error = $2,"
         " error_type = $3, history = penstock.with_record(history, $4, $5) WHERE seq = $6"
-        " RETURNING id, tenant, task",
+        " RETURNING id, tenant, log",
         tx.now,
         json.dumps(described),
         described["type"],
@@ -127,9 +127,9 @@ async def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
 
 async def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) -> None:
     entries = [
-        LogEntry(row["tenant"], row["task"], "failed", row["id"], {"error": error})
+        LogEntry(row["tenant"], row["log"], "failed", row["id"], {"error": error})
         for row in rows
-        if row["task"] is not None
+        if row["log"] is not None
     ]
     await changes.append(tx, entries)
     if rows:

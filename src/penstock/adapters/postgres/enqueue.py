@@ -11,7 +11,7 @@ from penstock.adapters.postgres.database import Connection, Database, Pool
 from penstock.adapters.postgres.errors import TROUBLE, explain
 from penstock.adapters.postgres.fairness import Weights, step_of
 from penstock.adapters.sql.job_rows import new_job
-from penstock.errors import ConfigError, KeyConflict, ParentEnded, TaskStopped
+from penstock.errors import ConfigError, KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
 from penstock.ports.queue import NewJob, NewJobs
 
@@ -92,7 +92,7 @@ def _common(batch: NewJobs) -> list[Any]:
         batch.deadline,
         batch.timeout,
         batch.max_retries,
-        batch.task,
+        batch.log,
         batch.parent_id,
         *(batch.parent_run or (None, None)),
         batch.attached,
@@ -155,7 +155,7 @@ async def store_in(
         async with conn.transaction():  # a savepoint: a refusal leaves the caller's as it was
             found = await conn.fetchval(database.sql(_STORE), *lists, *_common(batch), at)
             if not database.poll_only:
-                topics = ["ready"] if batch.task is None else ["ready", "finished"]
+                topics = ["ready"] if batch.log is None else ["ready", "finished"]
                 await conn.execute(database.sql("SELECT penstock.ring($1)"), topics)
     except TROUBLE as error:
         _refuse(error)
@@ -168,7 +168,7 @@ def _refuse(error: BaseException) -> None:
         case "PK001":
             raise KeyConflict(error.detail, error.hint) from None  # type: ignore[attr-defined]
         case "PK002":
-            raise TaskStopped(error.detail) from None  # type: ignore[attr-defined]
+            raise LogStopped(error.detail) from None  # type: ignore[attr-defined]
         case "PK003":
             raise ParentEnded(error.detail) from None  # type: ignore[attr-defined]
 

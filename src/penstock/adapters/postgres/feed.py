@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.queue import PostgresQueue
 
 FORM = r"p(\d{1,18})\.(\d{1,18})\.([\w=-]*)"
-"""A transaction's id, a version, and a task; encoded, because any text may be the name of one."""
+"""A transaction's id, a version, and a log; encoded, because any text may be the name of one."""
 AGAIN_FIRST, AGAIN_LAST = 0.02, 1.0
 # Numbers travel as text: the driver knows no xid8.
 _READ = (
     "SELECT horizon::text::bigint, next::text::bigint, feed::text::bigint,"
-    " task, version, at, what, job_id, data"
+    " log, version, at, what, job_id, data"
     " FROM penstock.feed_1($1, $2::bigint::text::xid8, $3, $4, $5)"
 )
 _END = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
@@ -72,16 +72,16 @@ class FeedReader:
             self._again.pop(tenant)[1].cancel()
 
 
-def _position(feed: int, task: str, version: int) -> str:
-    return f"p{feed}.{version}.{urlsafe_b64encode(task.encode()).decode()}"
+def _position(feed: int, log: str, version: int) -> str:
+    return f"p{feed}.{version}.{urlsafe_b64encode(log.encode()).decode()}"
 
 
 def _place(position: str) -> tuple[int, str, int]:
     feed, version, encoded = parse(FORM, position)
     try:
-        task = urlsafe_b64decode(encoded).decode()
+        log = urlsafe_b64decode(encoded).decode()
     except ValueError:
         raise foreign(position) from None
-    if "\0" in task:
+    if "\0" in log:
         raise foreign(position)
-    return int(feed), task, int(version)
+    return int(feed), log, int(version)

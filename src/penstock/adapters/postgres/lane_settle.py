@@ -101,15 +101,15 @@ async def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) 
     the last one: a job that they ended is queued again."""
     entries = []
     for seq, token in sorted(failures):
-        row = await tx.fetchrow("return_attempt", tx.now, seq, token)
+        row = await tx.one("return_attempt", tx.now, seq, token)
         if row is None:
             continue
         tx.wake(Topic.READY)
-        tenant, task, job_id, kind, attempts = row
-        if task is not None:
+        tenant, log, job_id, kind, attempts = row
+        if log is not None:
             # Nobody else has it locked if it had failed: the lock of its log keeps a stop away.
-            await changes.lock(tx, tenant, task)
+            await changes.lock(tx, tenant, log)
             what = CANCELLED if await cancel_requeued(tx, [seq]) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            entries.append(LogEntry(tenant, task, what, job_id, data))
+            entries.append(LogEntry(tenant, log, what, job_id, data))
     await changes.append(tx, entries)

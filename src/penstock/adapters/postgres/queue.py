@@ -52,15 +52,15 @@ from penstock.ports.queue import (
     NO_LANE,
     UNKNOWN_LANE,
     FeedEntry,
+    Inbox,
     JobFilter,
     NewJob,
     NewJobs,
     Stopped,
-    Take,
     Topic,
 )
 
-log = logging.getLogger("penstock.postgres")
+logger = logging.getLogger("penstock.postgres")
 T = TypeVar("T")
 POOL_SIZE = 4
 RETRY_SECONDS = 0.05
@@ -165,7 +165,7 @@ class PostgresQueue:
             ids = [found for found in stored.found if found is not None]
             read = self._by_id(conn, ids) if conn else self.read(lambda own: self._by_id(own, ids))
             old = {job.id: job for job in await read}
-        self.wakeups.changed([Topic.READY] if batch.task is None else [Topic.READY, Topic.FINISHED])
+        self.wakeups.changed([Topic.READY] if batch.log is None else [Topic.READY, Topic.FINISHED])
         return jobs_of(batch, items, first, stored, old, drafts)
 
     async def _store(self, batch: NewJobs, items: list[NewJob]) -> Stored:
@@ -179,7 +179,7 @@ class PostgresQueue:
                 cause = error.__cause__
                 if not isinstance(cause, PASSING) and (n > 1 or not cause or not lost(cause)):
                     raise
-                log.debug("trying to enqueue again: %s", error)
+                logger.debug("trying to enqueue again: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
         async with self.pool().connection() as own:
             return await store(self.database, own, batch, items, self.weights)
@@ -299,35 +299,34 @@ class PostgresQueue:
         """The life files of all members."""
         return {life for (life,) in await self.fetch("SELECT life FROM penstock.processes")}
 
-    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
-        stopped = await self.write(lambda tx: stop.stop(tx, tenant, task, running, whole))
+    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
+        stopped = await self.write(lambda tx: stop.stop(tx, tenant, log, running, whole))
         await self.cancel_children(CASCADE_SECONDS)
         return stopped
 
-    async def reopen(self, tenant: str, task: str) -> None:
-        await self.write(lambda tx: stop.reopen(tx, tenant, task))
+    async def reopen(self, tenant: str, log: str) -> None:
+        await self.write(lambda tx: stop.reopen(tx, tenant, log))
 
-    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
-        rows = await self.fetch("stopped", [task[0] for task in tasks], [task[1] for task in tasks])
+    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
+        rows = await self.fetch("stopped", [log[0] for log in logs], [log[1] for log in logs])
         return [is_stopped for (is_stopped,) in rows]
 
-    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-        await self.write(lambda tx: stop.note(tx, tenant, task, what, data))
+    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+        await self.write(lambda tx: stop.note(tx, tenant, log, what, data))
 
-    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
+    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
         rows = await self.fetch(
-            "SELECT task, version, at, what, job_id, data FROM penstock.changes"
-            " WHERE tenant = $1 AND task = $2 AND version > $3 ORDER BY version LIMIT $4",
+            "SELECT log, version, at, what, job_id, data FROM penstock.changes"
+            " WHERE tenant = $1 AND log = $2 AND version > $3 ORDER BY version LIMIT $4",
             tenant,
-            task,
+            log,
             since,
             limit,
         )
         return [change_of(row) for row in rows]
 
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
-        tenants, tasks = [log[0] for log in logs], [log[1] for log in logs]
-        rows = await self.fetch("versions", tenants, tasks)
+        rows = await self.fetch("versions", [log[0] for log in logs], [log[1] for log in logs])
         return [version for (version,) in rows]
 
     async def feed(self, tenant: str, after: str | None, limit: int) -> list[FeedEntry]:
@@ -337,9 +336,13 @@ class PostgresQueue:
         return await self._feed.end()
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> PostgresMember:
-        """Nothing is handed over unasked: `take` is not called."""
+        """Nothing is handed over unasked: `inbox` stays empty."""
         self.pool()
         member = PostgresMember(self, kinds, max_workers, lease_seconds)
         await member.join()

@@ -16,8 +16,8 @@ CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
 
 _OPEN = (
-    "NOT EXISTS (SELECT 1 FROM penstock.stopped_tasks AS s"
-    " WHERE s.tenant = jobs.tenant AND s.task = jobs.task)"
+    "NOT EXISTS (SELECT 1 FROM penstock.stopped_logs AS s"
+    " WHERE s.tenant = jobs.tenant AND s.log = jobs.log)"
 )
 _STOPPED = f"SELECT EXISTS (SELECT 1 FROM penstock.jobs WHERE seq = ANY ($1) AND NOT {_OPEN})"
 
@@ -49,8 +49,8 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
             add("kind = ?", where.kind)
     if where.tenant is not None:
         add("tenant = ?", where.tenant)
-    if where.task is not None:
-        add("task = ?", where.task)
+    if where.log is not None:
+        add("log = ?", where.log)
     if where.parent_id is not None:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
@@ -79,7 +79,7 @@ async def cancel(tx: Transaction, where: JobFilter) -> list[str]:
 
 
 async def cancel_rows(tx: Transaction, rows: list[Any]) -> list[str]:
-    """Cancel jobs given by seq, id, tenant, task, state, which are locked; their ids."""
+    """Cancel jobs given by seq, id, tenant, log, state, which are locked; their ids."""
     await tx.execute(
         "UPDATE penstock.jobs SET state = 'cancelled', ready = 0, finished_at = $1"
         " WHERE seq = ANY ($2)",
@@ -103,12 +103,12 @@ async def cancel_children(tx: Transaction) -> bool:
 
 
 async def redrive(tx: Transaction, where: JobFilter) -> list[str]:
-    """Queue up to CHUNK matching dead letters again, but none of a stopped task."""
+    """Queue up to CHUNK matching dead letters again, but none of a stopped log."""
     rows = await _select(tx, where, f"state = 'failed' AND {_OPEN}")
-    for tenant, task in sorted({(row["tenant"], row["task"]) for row in rows if row["task"]}):
-        await changes.lock(tx, tenant, task)
+    for tenant, log in sorted({(row["tenant"], row["log"]) for row in rows if row["log"]}):
+        await changes.lock(tx, tenant, log)
     if await tx.fetchval(_STOPPED, [row["seq"] for row in rows]):
-        return await redrive(tx, where)  # a task was stopped meanwhile: without its jobs
+        return await redrive(tx, where)  # a log was stopped meanwhile: without its jobs
     record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
     seqs = [row["seq"] for row in rows]
     await tx.execute("redrive", seqs, tx.now, json.dumps(record), HISTORY_LIMIT)
@@ -128,7 +128,7 @@ async def discard(tx: Transaction, where: JobFilter) -> list[str]:
 async def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
     text, values = condition(where)
     return await tx.fetch(
-        f"SELECT seq, id, tenant, task, state FROM penstock.jobs WHERE {states} AND {text}"
+        f"SELECT seq, id, tenant, log, state FROM penstock.jobs WHERE {states} AND {text}"
         f" ORDER BY seq LIMIT {CHUNK} FOR UPDATE",
         *values,
     )
@@ -137,9 +137,9 @@ async def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
 async def announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     """Tell the logs of jobs (as for `cancel_rows`), and who waits, what happened; their ids."""
     entries = [
-        LogEntry(row["tenant"], row["task"], what, row["id"], {})
+        LogEntry(row["tenant"], row["log"], what, row["id"], {})
         for row in rows
-        if row["task"] is not None
+        if row["log"] is not None
     ]
     await changes.append(tx, entries)
     if rows:

@@ -28,7 +28,7 @@ _GIVEN_BACK = (Outcome.RELEASED, Outcome.HANDED_BACK)
 def is_plain(s: Settlement) -> bool:
     """Whether a completed run concerns only its own row."""
     lease = s.lease
-    return s.outcome is Outcome.COMPLETED and not lease.lane and not s.report and lease.task is None
+    return s.outcome is Outcome.COMPLETED and not lease.lane and not s.report and lease.log is None
 
 
 def columns(settlements: Sequence[Settlement]) -> list[Sequence[Any]]:
@@ -83,7 +83,7 @@ async def _settle(
     stale: list[Settlement] = []
     if len(settled) < len(batch) and outcome is not Outcome.CANCEL_SEEN:
         stale = await refused(tx, number, member, batch)
-    watched = [s for s in batch if s.lease.task is not None and s.lease.seq in settled]
+    watched = [s for s in batch if s.lease.log is not None and s.lease.seq in settled]
     again = [s.lease.seq for s in watched if outcome in REQUEUED]
     cancelled = await cancel_requeued(tx, again) if again else set()
     if settled:
@@ -111,7 +111,7 @@ def _with_text(row: list[Any]) -> list[Any]:
 
 
 async def note_progress(tx: Transaction, number: int, notes: Sequence[Progress]) -> list[LogEntry]:
-    """Store how far running jobs have come, and what they have logged; what the logs of tasks are
+    """Store how far running jobs have come, and what they have logged; what the logs are
     to be told."""
     rows = sorted((progress_row(note) for note in notes), key=lambda row: row[:3])
     updated = await tx.fetch("progress", *zip(*rows, strict=True), number, LOG_LIMIT)

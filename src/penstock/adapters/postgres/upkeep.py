@@ -113,12 +113,12 @@ async def retain(queue: PostgresQueue) -> None:
 async def _forget(tx: Transaction, retention_seconds: float) -> bool:
     """Delete a chunk; whether there may be more."""
     rows = await tx.fetch("forget", tx.now - retention_seconds, RETENTION_LIMIT)
-    logs = sorted({(row["tenant"], row["task"]) for row in rows if row["task"] is not None})
-    for tenant, task in logs:
+    logs = sorted({(row["tenant"], row["log"]) for row in rows if row["log"] is not None})
+    for tenant, log in logs:
         # Locked first, then looked at: whoever was writing to it has left a job to be seen.
-        lock = "SELECT 1 FROM penstock.logs WHERE tenant = $1 AND task = $2 FOR UPDATE"
-        await tx.execute(lock, tenant, task)
-        await tx.execute("forget_log", tenant, task)
+        lock = "SELECT 1 FROM penstock.logs WHERE tenant = $1 AND log = $2 FOR UPDATE"
+        await tx.execute(lock, tenant, log)
+        await tx.execute("forget_log", tenant, log)
     return len(rows) == RETENTION_LIMIT
 
 

@@ -43,5 +43,5 @@ def _fed(position: str, fields: Sequence[Any]) -> FeedEntry:
     told = dict(zip(fields[::2], fields[1::2], strict=True))
     at, what, job_id, data = json.loads(told["entry"])
     return FeedEntry(
-        f"r{position}", Change(told["task"], int(told["version"]), at, what, job_id, data)
+        f"r{position}", Change(told["log"], int(told["version"]), at, what, job_id, data)
     )

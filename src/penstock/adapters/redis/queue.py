@@ -23,9 +23,9 @@ from penstock.adapters.sql.job_rows import new_job
 from penstock.errors import (
     ConfigError,
     KeyConflict,
+    LogStopped,
     ParentEnded,
     QueueUnavailable,
-    TaskStopped,
 )
 from penstock.lanes import view as lane_view
 from penstock.lanes.state import LaneState, own_limits
@@ -37,15 +37,15 @@ from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import (
     CASCADE_SECONDS,
     FeedEntry,
+    Inbox,
     JobFilter,
     Member,
     NewJobs,
     Stopped,
-    Take,
     Topic,
 )
 
-log = logging.getLogger("penstock.redis")
+logger = logging.getLogger("penstock.redis")
 
 IDS = 200
 """Ids asked for in one trip."""
@@ -135,7 +135,7 @@ class RedisQueue:
             "priority": int(batch.priority),
             "run_at": batch.run_at,
             "deadline": batch.deadline,
-            "task": batch.task,
+            "log": batch.log,
             "parent_id": batch.parent_id,
             "parent_run": batch.parent_run,
             "attached": "1" if batch.attached else None,
@@ -159,8 +159,8 @@ class RedisQueue:
         match outcome:
             case "conflict":
                 raise KeyConflict(*reply)
-            case "task stopped":
-                raise TaskStopped(*reply)
+            case "log stopped":
+                raise LogStopped(*reply)
             case "parent ended":
                 raise ParentEnded(*reply)
         if self._wait_aof:
@@ -221,7 +221,7 @@ class RedisQueue:
             "states": None if wanted is None else [str(state.value) for state in wanted],
             "kinds": kinds,
             "tenant": where.tenant,
-            "task": where.task,
+            "log": where.log,
             "parent_id": where.parent_id,
             "error_type": where.error_type,
             "lane": where.lane,
@@ -304,29 +304,29 @@ class RedisQueue:
         ask = {"lane": lane, "given": given(own_limits(limits))}
         return bool(await self.connections.call("limit", ask))
 
-    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
-        ask = {"tenant": tenant, "task": task, "running": running, "whole": whole}
+    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
+        ask = {"tenant": tenant, "log": log, "running": running, "whole": whole}
         stopped = Stopped(*await self.connections.call("stop", ask))
         await self.cancel_children(CASCADE_SECONDS)
         return stopped
 
-    async def reopen(self, tenant: str, task: str) -> None:
-        await self.connections.call("reopen", {"tenant": tenant, "task": task})
+    async def reopen(self, tenant: str, log: str) -> None:
+        await self.connections.call("reopen", {"tenant": tenant, "log": log})
 
-    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
-        return [bool(one) for one in await self.connections.call("stopped", {"tasks": list(tasks)})]
+    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
+        return [bool(one) for one in await self.connections.call("stopped", {"logs": list(logs)})]
 
-    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-        ask = {"tenant": tenant, "task": task, "data": json.dumps(dict(data))}
+    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+        ask = {"tenant": tenant, "log": log, "data": json.dumps(dict(data))}
         await self.connections.call("note", {**ask, "what": json.dumps(what)[1:-1]})
 
-    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
-        log_key = f"{self._address.tag}:log:{tenant}\n{task}"
+    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
+        log_key = f"{self._address.tag}:log:{tenant}\n{log}"
         entries = await self.connections.command("LRANGE", log_key, since, since + limit - 1)
         changes = []
         for version, entry in enumerate(entries, since + 1):
             at, what, job_id, data = json.loads(entry)
-            changes.append(Change(task, version, at, what, job_id, data))
+            changes.append(Change(log, version, at, what, job_id, data))
         return changes
 
     async def versions(self, logs: Sequence[tuple[str, str]]) -> list[int]:
@@ -339,9 +339,13 @@ class RedisQueue:
         return await feed.end(self.connections, tenant)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> Member:
-        """Nothing is handed over unasked: `take` is not called."""
+        """Nothing is handed over unasked: `inbox` stays empty."""
         member = RedisMember(self, kinds, max_workers, lease_seconds)
         await member.join()
         return member
@@ -355,7 +359,9 @@ class RedisQueue:
             before = since
             freed, since = await self.connections.call("lost_slots", {"since": since})
             for lane, holder, ref in freed:
-                log.error("a slot of lane %s belonged to nobody (%s, %s): freed", lane, holder, ref)
+                logger.error(
+                    "a slot of lane %s belonged to nobody (%s, %s): freed", lane, holder, ref
+                )
 
     async def retain(self) -> None:
         """Delete completed and cancelled jobs that are past the retention, and spent logs."""
@@ -377,7 +383,7 @@ def _spec(batch: NewJobs) -> dict[str, Any]:
             "priority": int(batch.priority),
             "timeout": batch.timeout,
             "max_retries": batch.max_retries,
-            "task": batch.task,
+            "log": batch.log,
             "parent_id": batch.parent_id,
             "trace": batch.trace,
         }

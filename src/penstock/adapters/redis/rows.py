@@ -28,7 +28,7 @@ class Spec(NamedTuple):
     at: float
     timeout: float | None = None
     max_retries: int | None = None
-    task: str | None = None
+    log: str | None = None
     parent_id: str | None = None
     trace: str | None = None
 
@@ -54,7 +54,7 @@ def lease(told: Reply) -> Lease:
         common.priority,
         lane_name,
         key or None,
-        common.task,
+        common.log,
         common.parent_id,
         common.at,
         float(run_at) if run_at else common.at,
@@ -88,7 +88,7 @@ def table(flat: Reply) -> dict[str, str]:
 def _job(
     entry: Reply, served: Container[str], families: Mapping[str, list[LaneState]], now: float
 ) -> Job:
-    flat, spec_text, payload, result, history, scheduled, ahead, logs = entry
+    flat, spec_text, payload, result, history, scheduled, ahead, lines = entry
     row, common = table(flat), spec(spec_text)
     state = JobState(row.get("state", "queued"))
     runs = state is JobState.RUNNING
@@ -102,7 +102,7 @@ def _job(
         priority=Priority(common.priority),
         lane=None if name in (NO_LANE, UNKNOWN_LANE) else name,
         key=row.get("key"),
-        task=common.task,
+        log=common.log,
         parent_id=common.parent_id,
         enqueued_at=common.at,
         run_at=float(row.get("run_at", common.at)),
@@ -118,7 +118,7 @@ def _job(
         result=read_json(result) if result else None,
         error=Record(read_json(row["error"])) if "error" in row and not runs else None,
         history=parse_history(history),
-        logs=[Record(line) for line in parse_log(logs)],
+        lines=[Record(line) for line in parse_log(lines)],
     )
     if state is JobState.QUEUED:
         if scheduled and job.run_at > now:

@@ -58,8 +58,8 @@ def _ask(s: Settlement, member: str) -> dict[str, Any]:
         ask["report"] = report_ask(s.report)
     if s.waits_lane is not None:
         ask["waits_lane"] = s.waits_lane
-    if lease.task is not None:
-        ask["task"] = lease.task
+    if lease.log is not None:
+        ask["log"] = lease.log
         ask["data"] = json.dumps(settled_data(s, s.outcome.value))
     return ask
 

@@ -15,11 +15,11 @@ from penstock.ports.operators import KindCounts
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 
 COLUMNS = (
-    "id, kind, payload, state, tenant, priority, lane, key, task, parent_id, enqueued_at, run_at, "
+    "id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at, "
     "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready, band, turn, seq, logs"
+    "message, result, error, history, ready, band, turn, seq, lines"
 )
-STATE, LANE, READY, BAND, TURN, SEQ, LOGS = 3, 6, 24, 25, 26, 27, 28
+STATE, LANE, READY, BAND, TURN, SEQ, LINES = 3, 6, 24, 25, 26, 27, 28
 """Where a row has what."""
 
 
@@ -42,7 +42,7 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
         priority=Priority(row[5]),
         lane=None if row[LANE] in (NO_LANE, UNKNOWN_LANE) else row[LANE],
         key=row[7],
-        task=row[8],
+        log=row[8],
         parent_id=row[9],
         enqueued_at=row[10],
         run_at=row[11],
@@ -58,7 +58,7 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
         result=None if row[21] is None else read_json(row[21]),
         error=None if row[22] is None or runs else Record(read_json(row[22])),
         history=parse_history(row[23]),
-        logs=[Record(line) for line in parse_log(row[LOGS])],
+        lines=[Record(line) for line in parse_log(row[LINES])],
         waiting_for=_waiting_for(row, served, lanes, now) if state is JobState.QUEUED else None,
     )
 
@@ -98,7 +98,7 @@ def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
         priority=batch.priority,
         lane=None if item.lane in (NO_LANE, UNKNOWN_LANE) else item.lane,
         key=item.key,
-        task=batch.task,
+        log=batch.log,
         parent_id=batch.parent_id,
         enqueued_at=now,
         run_at=run_at,
@@ -109,6 +109,6 @@ def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
 
 
 def change_of(row: Sequence[Any]) -> Change:
-    """The entry in a row of task, version, at, what, job_id, data."""
-    task, version, at, what, job_id, data = row
-    return Change(task, version, at, what, job_id, json.loads(data))
+    """The entry in a row of log, version, at, what, job_id, data."""
+    log, version, at, what, job_id, data = row
+    return Change(log, version, at, what, job_id, json.loads(data))

@@ -1,5 +1,5 @@
 """Converts a settlement to what is kept of it: an entry in the job's history, one in the log of its
-task, and a row for the queues that keep tables."""
+log, and a row for the queues that keep tables."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ CANCELLED = "cancelled"
 
 
 class LogEntry(NamedTuple):
-    """A change to be appended to a task's log."""
+    """A change to be appended to a log."""
 
     tenant: str
-    task: str
+    log: str
     what: str
     job_id: str
     data: dict[str, Any]
 
 
 LOGGED = (Outcome.COMPLETED, Outcome.RETRY, Outcome.FAILED, Outcome.RELEASED)
-"""What a watcher of a task is told; a hand-back changes nothing for it."""
+"""What a watcher of a log is told; a hand-back changes nothing for it."""
 
 REQUEUED = (Outcome.RETRY, Outcome.RELEASED, Outcome.HANDED_BACK)
-"""What would be run again; of a task that is stopped it is cancelled instead."""
+"""What would be run again; of a log that is stopped it is cancelled instead."""
 
 
 def settled_entries(
     settlements: Sequence[Settlement], settled: Container[int], cancelled: Container[int]
 ) -> list[LogEntry]:
-    """What the logs of tasks are told of those that were settled (by seq), some of them
-    cancelled because their task is stopped."""
+    """What the logs are told of those that were settled (by seq), some of them
+    cancelled because their log is stopped."""
     entries = []
     for s in settlements:
         lease, what = s.lease, s.outcome.value if s.outcome in LOGGED else None
         if lease.seq in cancelled:
             what = CANCELLED
-        if lease.task is not None and lease.seq in settled and what is not None:
-            entries.append(
-                LogEntry(lease.tenant, lease.task, what, lease.id, settled_data(s, what))
-            )
+        if lease.log is not None and lease.seq in settled and what is not None:
+            entries.append(LogEntry(lease.tenant, lease.log, what, lease.id, settled_data(s, what)))
     return entries
 
 
@@ -53,18 +51,18 @@ def progress_row(note: Progress) -> list[Any]:
 
 
 def progress_entries(notes: Sequence[Progress], noted: Container[int]) -> list[LogEntry]:
-    """What the logs of tasks are told of those that were noted (by seq)."""
+    """What the logs are told of those that were noted (by seq)."""
     return [
-        LogEntry(lease.tenant, lease.task, "progress", lease.id, progress_data(note))
+        LogEntry(lease.tenant, lease.log, "progress", lease.id, progress_data(note))
         for note in notes
-        if (lease := note.lease).task is not None
+        if (lease := note.lease).log is not None
         and note.fraction is not None
         and lease.seq in noted
     ]
 
 
 def settled_data(s: Settlement, what: str) -> dict[str, Any]:
-    """What a watcher of the task is told of it."""
+    """What the log is told of it."""
     data: dict[str, Any] = {"kind": s.lease.kind, "attempt": s.lease.attempts}
     if s.error is not None:
         data["error"] = s.error
@@ -74,7 +72,7 @@ def settled_data(s: Settlement, what: str) -> dict[str, Any]:
 
 
 def progress_data(note: Progress) -> dict[str, Any]:
-    """What a watcher of the task is told of it."""
+    """What the log is told of it."""
     return {"kind": note.lease.kind, "progress": note.fraction, "message": note.message}
 
 

@@ -29,9 +29,9 @@ class TakenBack(NamedTuple):
     finished_at: float | None
     record: dict[str, Any] | None
     entry: LogEntry | None
-    """What its task's log is told."""
+    """What its log is told."""
     farewell: LogEntry | None
-    """What it is told instead if the task is stopped, and the job is cancelled."""
+    """What it is told instead if the log is stopped, and the job is cancelled."""
 
 
 def take_back(
@@ -44,7 +44,7 @@ def take_back(
     elsewhere). Then a job that was already running alone is taken to be the cause, and the others
     are only marked, so that from now on they run alone and are counted exactly.
     """
-    seq, job_id, kind, tenant, task, _, token, attempts, max_retries, crashes, started_at = row
+    seq, job_id, kind, tenant, log, _, token, attempts, max_retries, crashes, started_at = row
     ran = crashes > 0 if started is None else started.get(seq) == (token, print_of(job_id))
     suspect = ran or started is None
     retries = DEFAULT_MAX_RETRIES if max_retries is None else max_retries
@@ -63,9 +63,9 @@ def take_back(
         "error": error,
     }
     entry = farewell = None
-    if task is not None:
+    if log is not None:
         data = {"kind": kind, "attempt": attempts, "error": error}
-        farewell = LogEntry(tenant, task, CANCELLED, job_id, data)
+        farewell = LogEntry(tenant, log, CANCELLED, job_id, data)
         if ran:
             entry = farewell._replace(what="failed" if buried else "retry")
     return TakenBack(

@@ -42,9 +42,9 @@ def parents(tx: Transaction) -> str:
 
 
 def children(tx: Transaction, parents: str) -> list[Any]:
-    """Some of their children: seq, id, tenant, task, state."""
+    """Some of their children: seq, id, tenant, log, state."""
     return tx.execute(
-        "SELECT seq, jobs.id, tenant, task, state FROM json_each(?) AS p CROSS JOIN jobs"
+        "SELECT seq, jobs.id, tenant, log, state FROM json_each(?) AS p CROSS JOIN jobs"
         f" WHERE {_CHILD.format('p.value')} LIMIT ?",
         (parents, BATCH),
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Writing to the logs of tasks, inside the transaction that changes the job."""
+"""Writing to the logs, inside the transaction that changes the job."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def append(tx: Transaction, entries: Sequence[LogEntry]) -> None:
     """Add entries, in order, each with its log's next version."""
     by_log: dict[tuple[str, str], list[LogEntry]] = {}
     for entry in entries:
-        by_log.setdefault((entry.tenant, entry.task), []).append(entry)
-    for (tenant, task), group in by_log.items():
-        log = {"tenant": tenant, "task": task}
-        row = tx.execute(sql("log_version"), {**log, "count": len(group)}).fetchone()
+        by_log.setdefault((entry.tenant, entry.log), []).append(entry)
+    for (tenant, log), group in by_log.items():
+        name = {"tenant": tenant, "log": log}
+        row = tx.execute(sql("log_version"), {**name, "count": len(group)}).fetchone()
         for version, entry in enumerate(group, row[0] - len(group) + 1):
             tx.execute(
                 sql("log_change"),
                 {
-                    **log,
+                    **name,
                     "version": version,
                     "at": tx.now,
                     "what": entry.what,

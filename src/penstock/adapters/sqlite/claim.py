@@ -161,7 +161,7 @@ def _refuse(tx: Transaction, seq: int, error: Exception) -> None:
     rows = tx.execute(
         "UPDATE jobs SET state = 'failed', ready = 0, finished_at = ?, error = ?,"
         " history = json_insert(history, '$[#]', json(?)) WHERE seq = ?"
-        " RETURNING id, tenant, task",
+        " RETURNING id, tenant, log",
         (tx.now, json.dumps(described), json.dumps(record), seq),
     ).fetchall()
     _announce_failed(tx, rows, described)
@@ -171,9 +171,9 @@ def _announce_failed(tx: Transaction, rows: list[Any], error: dict[str, Any]) ->
     changes.append(
         tx,
         [
-            LogEntry(tenant, task, "failed", job_id, {"error": error})
-            for job_id, tenant, task in rows
-            if task is not None
+            LogEntry(tenant, log, "failed", job_id, {"error": error})
+            for job_id, tenant, log in rows
+            if log is not None
         ],
     )
     tx.wake(Topic.FINISHED)

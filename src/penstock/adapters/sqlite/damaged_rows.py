@@ -42,15 +42,15 @@ def _bury(tx: Transaction, seqs: list[int]) -> None:
     rows = tx.execute(
         "UPDATE jobs SET state = 'failed', ready = 0, finished_at = ?, error = ?,"
         " history = json_array(json(?)) WHERE seq IN (SELECT value FROM json_each(?))"
-        " RETURNING id, tenant, task",
+        " RETURNING id, tenant, log",
         (tx.now, json.dumps(error), json.dumps(record), json.dumps(seqs)),
     ).fetchall()
     changes.append(
         tx,
         [
-            LogEntry(tenant, task, "failed", job_id, {"error": error})
-            for job_id, tenant, task in rows
-            if task is not None and all(map(is_storable, (job_id, tenant, task)))
+            LogEntry(tenant, log, "failed", job_id, {"error": error})
+            for job_id, tenant, log in rows
+            if log is not None and all(map(is_storable, (job_id, tenant, log)))
         ],
     )
     tx.wake(Topic.FINISHED)

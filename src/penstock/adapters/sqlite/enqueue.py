@@ -14,7 +14,7 @@ from penstock.adapters.sqlite.fairness import Weights, take_turns
 from penstock.adapters.sqlite.lanes import configure
 from penstock.adapters.sqlite.rows import read_jobs
 from penstock.adapters.sqlite.stop import refuses
-from penstock.errors import KeyConflict, ParentEnded, TaskStopped
+from penstock.errors import KeyConflict, LogStopped, ParentEnded
 from penstock.model.job import Job
 from penstock.model.lane import LaneConfig
 from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs, ParentRun, Topic
@@ -28,7 +28,7 @@ def enqueue(
         _refuse_ended(tx, batch.parent_id, batch.parent_run)
     by_key, replaced = _resolve_keys(tx, batch)
     new = [item for item in batch.items if item.key is None or by_key[item.key] is item]
-    if new and batch.task is not None:
+    if new and batch.log is not None:
         _refuse_if_stopped(tx, batch, new)
     if replaced:
         tx.execute(
@@ -61,12 +61,12 @@ def _refuse_ended(tx: Transaction, parent_id: str | None, run: ParentRun) -> Non
 
 
 def _refuse_if_stopped(tx: Transaction, batch: NewJobs, items: list[NewJob]) -> None:
-    """A stopped task takes no new jobs; those that are there already are given back."""
+    """A stopped log takes no new jobs; those that are there already are given back."""
     if refuses(tx, batch):
         ids = {item.id for item in items}
         there = "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?))"
         if tx.execute(there, (json.dumps(list(ids)),)).fetchone()[0] < len(ids):
-            raise TaskStopped(batch.task or "")
+            raise LogStopped(batch.log or "")
 
 
 def _resolve_keys(tx: Transaction, batch: NewJobs) -> tuple[dict[str, NewJob | str], list[str]]:
@@ -132,7 +132,7 @@ def _insert(
             "deadline": batch.deadline,
             "timeout": batch.timeout,
             "max_retries": batch.max_retries,
-            "task": batch.task,
+            "log": batch.log,
             "parent_id": batch.parent_id,
             "attached": batch.attached,
             "trace": batch.trace,
@@ -148,11 +148,11 @@ def _insert(
         tx.wake(Topic.READY)
     else:
         tx.new += [item.id for item in made]
-    if batch.task is not None and made:
+    if batch.log is not None and made:
         data = {"kind": batch.kind}
         changes.append(
             tx,
-            [LogEntry(batch.tenant, batch.task, "queued", item.id, data) for item in made],
+            [LogEntry(batch.tenant, batch.log, "queued", item.id, data) for item in made],
         )
     return {item.id: new_job(batch, item, tx.now) for item in made}
 

@@ -78,14 +78,14 @@ def return_attempts(tx: Transaction, failures: Sequence[tuple[int, int]]) -> Non
             "UPDATE jobs SET attempts = attempts - 1, run_at = ?, state = 'queued',"
             " ready = 1 + (crashes > 0), finished_at = NULL"
             " WHERE seq = ? AND token = ? AND state IN ('queued', 'failed') AND attempts > 0"
-            " RETURNING tenant, task, id, kind, attempts",
+            " RETURNING tenant, log, id, kind, attempts",
             (tx.now, seq, token),
         ).fetchone()
         if row is None:
             continue
         tx.wake(Topic.READY)
-        tenant, task, job_id, kind, attempts = row
-        if task is not None:
+        tenant, log, job_id, kind, attempts = row
+        if log is not None:
             what = CANCELLED if cancel_requeued(tx, [seq]) else "released"
             data = {"kind": kind, "attempt": attempts, "run_at": tx.now}
-            changes.append(tx, [LogEntry(tenant, task, what, job_id, data)])
+            changes.append(tx, [LogEntry(tenant, log, what, job_id, data)])

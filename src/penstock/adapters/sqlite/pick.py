@@ -19,7 +19,7 @@ KINDS_PER_STATEMENT = 100
 """SQLite allows 500 parts in a compound SELECT."""
 
 _PICKED = (
-    "jobs.seq, id, kind, tenant, payload, priority, lane, key, task, parent_id, enqueued_at, "
+    "jobs.seq, id, kind, tenant, payload, priority, lane, key, log, parent_id, enqueued_at, "
     "run_at, deadline, timeout, max_retries, attempts + 1, crashes, releases, token + 1, "
     "history, trace, 0.0, 0.0"
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from penstock import runtime
 from penstock.adapters.sql.job_rows import change_of
 from penstock.adapters.sqlite import cascade, feed, figures, lane_view, selection, stop
 from penstock.adapters.sqlite.database import Transaction
@@ -25,7 +25,7 @@ from penstock.model.job import Job
 from penstock.model.lane import LaneConfig, LaneLimits
 from penstock.ports.lanes import LaneCommand, LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
-from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, JobFilter, NewJobs, Stopped, Take
+from penstock.ports.queue import CASCADE_SECONDS, FeedEntry, Inbox, JobFilter, NewJobs, Stopped
 
 IDLE_LANE_SECONDS = 3600.0
 
@@ -53,7 +53,7 @@ class SqliteQueue(SqliteFile):
         return self.path.exists()
 
     def now(self) -> float:
-        return time.time()
+        return runtime.now()
 
     async def enqueue(self, batch: NewJobs, conn: Any = None) -> list[Job]:
         if conn is not None:
@@ -95,10 +95,10 @@ class SqliteQueue(SqliteFile):
 
     async def cancel_children(self, seconds: float = math.inf) -> None:
         """Cancel the children of cancelled jobs, for about so long."""
-        until = time.monotonic() + seconds
+        until = runtime.monotonic() + seconds
         more = await self.read(cascade.pending)
         while more:
-            more = await self.write(selection.cancel_children) and time.monotonic() < until
+            more = await self.write(selection.cancel_children) and runtime.monotonic() < until
 
     async def redrive(self, where: JobFilter) -> list[str]:
         return await self._in_chunks(selection.redrive, where)
@@ -154,26 +154,26 @@ class SqliteQueue(SqliteFile):
 
         return await self.read(read)
 
-    async def stop(self, tenant: str, task: str, *, running: bool, whole: bool = False) -> Stopped:
-        stopped = await self.write(lambda tx: stop.stop(tx, tenant, task, running, whole))
+    async def stop(self, tenant: str, log: str, *, running: bool, whole: bool = False) -> Stopped:
+        stopped = await self.write(lambda tx: stop.stop(tx, tenant, log, running, whole))
         await self.cancel_children(CASCADE_SECONDS)
         return stopped
 
-    async def reopen(self, tenant: str, task: str) -> None:
-        await self.write(lambda tx: stop.reopen(tx, tenant, task))
+    async def reopen(self, tenant: str, log: str) -> None:
+        await self.write(lambda tx: stop.reopen(tx, tenant, log))
 
-    async def stopped(self, tasks: Sequence[tuple[str, str]]) -> list[bool]:
-        return await self.read(lambda connection: stop.stopped(connection, tasks))
+    async def stopped(self, logs: Sequence[tuple[str, str]]) -> list[bool]:
+        return await self.read(lambda connection: stop.stopped(connection, logs))
 
-    async def note(self, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-        await self.write(lambda tx: stop.note(tx, tenant, task, what, data))
+    async def note(self, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+        await self.write(lambda tx: stop.note(tx, tenant, log, what, data))
 
-    async def changes(self, tenant: str, task: str, since: int, limit: int) -> list[Change]:
+    async def changes(self, tenant: str, log: str, since: int, limit: int) -> list[Change]:
         def read(connection: sqlite3.Connection) -> list[Change]:
             rows = connection.execute(
-                "SELECT task, version, at, what, job_id, data FROM changes"
-                " WHERE tenant = ? AND task = ? AND version > ? ORDER BY version LIMIT ?",
-                (tenant, task, since, limit),
+                "SELECT log, version, at, what, job_id, data FROM changes"
+                " WHERE tenant = ? AND log = ? AND version > ? ORDER BY version LIMIT ?",
+                (tenant, log, since, limit),
             )
             return [change_of(row) for row in rows]
 
@@ -183,7 +183,7 @@ class SqliteQueue(SqliteFile):
         def read(connection: sqlite3.Connection) -> list[int]:
             rows = connection.execute(
                 "SELECT coalesce(logs.version, 0) FROM json_each(?) AS s LEFT JOIN logs"
-                " ON logs.tenant = s.value ->> 0 AND logs.task = s.value ->> 1 ORDER BY s.key",
+                " ON logs.tenant = s.value ->> 0 AND logs.log = s.value ->> 1 ORDER BY s.key",
                 (json.dumps(list(logs)),),
             )
             return [version for (version,) in rows]
@@ -197,9 +197,13 @@ class SqliteQueue(SqliteFile):
         return await self.read(feed.end)
 
     async def join(
-        self, kinds: Sequence[str], max_workers: int, lease_seconds: float, take: Take | None = None
+        self,
+        kinds: Sequence[str],
+        max_workers: int,
+        lease_seconds: float,
+        inbox: Inbox | None = None,
     ) -> SqliteMember:
-        member = SqliteMember(self, kinds, max_workers, lease_seconds, take)
+        member = SqliteMember(self, kinds, max_workers, lease_seconds, inbox)
         await member.join()
         return member
 
@@ -215,15 +219,15 @@ def _forget(tx: Transaction, retention_seconds: float) -> bool:
     rows = tx.execute(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs"
         " WHERE state IN ('completed', 'cancelled') AND finished_at < ? AND holder IS NULL"
-        " ORDER BY finished_at LIMIT ?) RETURNING tenant, task",
+        " ORDER BY finished_at LIMIT ?) RETURNING tenant, log",
         (tx.now - retention_seconds, RETENTION_LIMIT),
     ).fetchall()
-    for tenant, task in {row for row in rows if row[1] is not None}:
+    for tenant, log in {row for row in rows if row[1] is not None}:
         for table in ("changes", "logs"):
             tx.execute(
-                f"DELETE FROM {table} WHERE tenant = :tenant AND task = :task AND NOT EXISTS"
-                " (SELECT 1 FROM jobs WHERE tenant = :tenant AND task = :task)",
-                {"tenant": tenant, "task": task},
+                f"DELETE FROM {table} WHERE tenant = :tenant AND log = :log AND NOT EXISTS"
+                " (SELECT 1 FROM jobs WHERE tenant = :tenant AND log = :log)",
+                {"tenant": tenant, "log": log},
             )
     free_lost_slots(tx)
     # A lane nobody uses, in no trouble and as configured, is made again when somebody does.

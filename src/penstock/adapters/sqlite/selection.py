@@ -16,8 +16,7 @@ CHUNK = 1000
 """Jobs changed in one transaction, so that a large selection does not lock others out."""
 
 _OPEN = (
-    "NOT EXISTS (SELECT 1 FROM stopped_tasks AS s"
-    " WHERE s.tenant = jobs.tenant AND s.task = jobs.task)"
+    "NOT EXISTS (SELECT 1 FROM stopped_logs AS s WHERE s.tenant = jobs.tenant AND s.log = jobs.log)"
 )
 
 
@@ -40,8 +39,8 @@ def condition(where: JobFilter) -> tuple[str, list[Any]]:
         add("kind GLOB ?" if any(c in where.kind for c in "*?[") else "kind = ?", where.kind)
     if where.tenant is not None:
         add("tenant = ?", where.tenant)
-    if where.task is not None:
-        add("task = ?", where.task)
+    if where.log is not None:
+        add("log = ?", where.log)
     if where.parent_id is not None:
         add("parent_id = ?", where.parent_id)
     if where.error_type is not None:
@@ -64,7 +63,7 @@ def cancel(tx: Transaction, where: JobFilter) -> list[str]:
 
 
 def cancel_rows(tx: Transaction, rows: list[Any]) -> list[str]:
-    """Cancel jobs given by seq, id, tenant, task, state; their ids."""
+    """Cancel jobs given by seq, id, tenant, log, state; their ids."""
     seqs = json.dumps([row[0] for row in rows])
     tx.execute(
         "UPDATE jobs SET state = 'cancelled', ready = 0, finished_at = ?"
@@ -86,7 +85,7 @@ def cancel_children(tx: Transaction) -> bool:
 
 
 def redrive(tx: Transaction, where: JobFilter) -> list[str]:
-    """Queue up to CHUNK matching dead letters again, but none of a stopped task."""
+    """Queue up to CHUNK matching dead letters again, but none of a stopped log."""
     rows = _select(tx, where, f"state = 'failed' AND {_OPEN}")
     for row in rows:
         record = {"attempt": None, "outcome": "redriven", "finished_at": tx.now, "error": None}
@@ -115,7 +114,7 @@ def discard(tx: Transaction, where: JobFilter) -> list[str]:
 def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
     text, values = condition(where)
     return tx.execute(
-        f"SELECT seq, id, tenant, task, state FROM jobs WHERE {states} AND {text}"
+        f"SELECT seq, id, tenant, log, state FROM jobs WHERE {states} AND {text}"
         f" ORDER BY seq LIMIT {CHUNK}",
         values,
     ).fetchall()
@@ -124,9 +123,9 @@ def _select(tx: Transaction, where: JobFilter, states: str) -> list[Any]:
 def announce(tx: Transaction, rows: list[Any], what: str) -> list[str]:
     """Tell the logs of jobs (as for `cancel_rows`), and who waits, what happened; their ids."""
     entries = [
-        LogEntry(tenant, task, what, job_id, {})
-        for _, job_id, tenant, task, _ in rows
-        if task is not None
+        LogEntry(tenant, log, what, job_id, {})
+        for _, job_id, tenant, log, _ in rows
+        if log is not None
     ]
     changes.append(tx, entries)
     if rows:

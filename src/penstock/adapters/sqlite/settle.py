@@ -59,7 +59,7 @@ def _settle(
     batch: list[Settlement],
     rows: list[list[Any]],
 ) -> list[Settlement]:
-    watched = outcome in (*LOGGED, *REQUEUED) and any(s.lease.task is not None for s in batch)
+    watched = outcome in (*LOGGED, *REQUEUED) and any(s.lease.log is not None for s in batch)
     statement = sql(outcome.name.lower()) + (" RETURNING jobs.seq" if watched else "")
     parameters = {"batch": json.dumps(rows), "history_limit": HISTORY_LIMIT, "member": number}
     cursor = tx.execute(statement, parameters)

@@ -1,4 +1,4 @@
-"""Tasks that take no more jobs; and what is noted in the log of a task beside its jobs."""
+"""Logs that take no more jobs; and what is noted in a log beside its jobs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from penstock.adapters.sqlite.database import Transaction, sql
 from penstock.ports.queue import NewJobs, Stopped
 
 
-def stop(tx: Transaction, tenant: str, task: str, running: bool, whole: bool) -> Stopped:
-    """Close the task and cancel what of it is not finished, or, unless `running`, not begun."""
+def stop(tx: Transaction, tenant: str, log: str, running: bool, whole: bool) -> Stopped:
+    """Close the log and cancel what of it is not finished, or, unless `running`, not begun."""
     closed = tx.execute(
-        "INSERT INTO stopped_tasks (tenant, task, at, whole_before) VALUES (?, ?, ?, ?)"
+        "INSERT INTO stopped_logs (tenant, log, at, whole_before) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
-        (tenant, task, tx.now, tx.now if whole else None),
+        (tenant, log, tx.now, tx.now if whole else None),
     ).rowcount
     if not whole:
         tx.execute(
-            "UPDATE stopped_tasks SET whole_before = NULL WHERE tenant = ? AND task = ?",
-            (tenant, task),
+            "UPDATE stopped_logs SET whole_before = NULL WHERE tenant = ? AND log = ?",
+            (tenant, log),
         )
     rows = tx.execute(
-        "SELECT seq, id, tenant, task, state FROM jobs"
-        " WHERE tenant = ? AND task = ? AND state IN ('queued', 'running') ORDER BY seq",
-        (tenant, task),
+        "SELECT seq, id, tenant, log, state FROM jobs"
+        " WHERE tenant = ? AND log = ? AND state IN ('queued', 'running') ORDER BY seq",
+        (tenant, log),
     ).fetchall()
     if running:
         ended = rows
@@ -39,48 +39,48 @@ def stop(tx: Transaction, tenant: str, task: str, running: bool, whole: bool) ->
         selection.announce(tx, ended, "cancelled")
     outcome = Stopped(len(ended), len(rows) - len(ended))
     if closed or ended:
-        note(tx, tenant, task, "stopped", outcome._asdict())
+        note(tx, tenant, log, "stopped", outcome._asdict())
     return outcome
 
 
-def reopen(tx: Transaction, tenant: str, task: str) -> None:
-    here = "DELETE FROM stopped_tasks WHERE tenant = ? AND task = ?"
-    if tx.execute(here, (tenant, task)).rowcount:
-        note(tx, tenant, task, "resumed", {})
+def reopen(tx: Transaction, tenant: str, log: str) -> None:
+    here = "DELETE FROM stopped_logs WHERE tenant = ? AND log = ?"
+    if tx.execute(here, (tenant, log)).rowcount:
+        note(tx, tenant, log, "resumed", {})
 
 
-def note(tx: Transaction, tenant: str, task: str, what: str, data: Mapping[str, Any]) -> None:
-    changes.append(tx, [LogEntry(tenant, task, what, "", dict(data))])
+def note(tx: Transaction, tenant: str, log: str, what: str, data: Mapping[str, Any]) -> None:
+    changes.append(tx, [LogEntry(tenant, log, what, "", dict(data))])
 
 
-def stopped(connection: sqlite3.Connection, tasks: Sequence[tuple[str, str]]) -> list[bool]:
+def stopped(connection: sqlite3.Connection, logs: Sequence[tuple[str, str]]) -> list[bool]:
     rows = connection.execute(
-        "SELECT s.task IS NOT NULL FROM json_each(?) AS t LEFT JOIN stopped_tasks AS s"
-        " ON s.tenant = t.value ->> 0 AND s.task = t.value ->> 1 ORDER BY t.key",
-        (json.dumps(list(tasks)),),
+        "SELECT s.log IS NOT NULL FROM json_each(?) AS t LEFT JOIN stopped_logs AS s"
+        " ON s.tenant = t.value ->> 0 AND s.log = t.value ->> 1 ORDER BY t.key",
+        (json.dumps(list(logs)),),
     )
     return [bool(is_stopped) for (is_stopped,) in rows]
 
 
 def refuses(tx: Transaction, batch: NewJobs) -> bool:
-    """Whether the task of a batch is stopped, and they are no children of a job that may finish
+    """Whether the log of a batch is stopped, and they are no children of a job that may finish
     with them."""
     row = tx.execute(
-        "SELECT whole_before FROM stopped_tasks WHERE tenant = ? AND task = ?",
-        (batch.tenant, batch.task),
+        "SELECT whole_before FROM stopped_logs WHERE tenant = ? AND log = ?",
+        (batch.tenant, batch.log),
     ).fetchone()
     if row is None or not batch.attached:
         return row is not None
     parent = (
-        "SELECT 1 FROM jobs WHERE id = ? AND state = 'running' AND tenant = ? AND task = ?"
+        "SELECT 1 FROM jobs WHERE id = ? AND state = 'running' AND tenant = ? AND log = ?"
         " AND enqueued_at <= ?"
     )
-    values = (batch.parent_id, batch.tenant, batch.task, row[0])
+    values = (batch.parent_id, batch.tenant, batch.log, row[0])
     return tx.execute(parent, values).fetchone() is None
 
 
 def cancel_requeued(tx: Transaction, seqs: Sequence[int]) -> set[int]:
-    """Of jobs that were just queued again, those whose task is stopped are cancelled instead."""
+    """Of jobs that were just queued again, those whose log is stopped are cancelled instead."""
     rows = tx.execute(sql("cancel_requeued"), {"seqs": json.dumps(list(seqs)), "now": tx.now})
     cancelled = {seq for (seq,) in rows.fetchall()}
     if cancelled:

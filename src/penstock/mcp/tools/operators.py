@@ -45,8 +45,8 @@ class DeadLetter(WireView):
     kind: str
     lane: str | None
     """The outside service it needs."""
-    task: str | None
-    """What it was done for."""
+    log: str | None
+    """The log it reports to: what it was done for."""
     attempts: int
     finished_at: float | None
     """When it failed: seconds since 1970."""

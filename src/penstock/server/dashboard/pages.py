@@ -56,7 +56,7 @@ SCREENS = (
     Screen("/documents", "AddedDocuments"),
     Screen("/research", "Research"),
     Screen("/ask", "Ask"),
-    Screen("/log", "Log", admin=True),
+    Screen("/actions", "Actions", admin=True),
 )
 
 

@@ -13,6 +13,7 @@ from penstock.server.dashboard import assets
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, page, redirect
 from penstock.server.dashboard.screens import (
+    actions,
     ask,
     dead_letters,
     document,
@@ -20,7 +21,6 @@ from penstock.server.dashboard.screens import (
     job,
     jobs,
     lanes,
-    log,
     overview,
     research,
     search,
@@ -83,6 +83,6 @@ SCREENS = (
     research,
     task,
     ask,
-    log,
+    actions,
 )
 ALL = [one.routes for one in SCREENS] + [shared]

@@ -67,7 +67,7 @@ async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response
             deadline=new.deadline,
             timeout=new.timeout,
             max_retries=new.max_retries,
-            task=new.task,
+            log=new.log,
         )
         return reply(job, 202, location=at("jobs", job.id))
 
@@ -80,7 +80,7 @@ async def jobs(
     desk: ReadDesk,
     state: Annotated[list[JobState] | None, Query()] = None,
     kind: Annotated[str | None, Query(max_length=200, description="`ingest.*` is one too.")] = None,
-    task: Annotated[str | None, Query(max_length=512)] = None,
+    log: Annotated[str | None, Query(max_length=512)] = None,
     parent: Annotated[str | None, Query(max_length=64)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,
     lane: Annotated[str | None, Query(max_length=240)] = None,
@@ -94,7 +94,7 @@ async def jobs(
     where = JobFilter(
         states=state,
         kind=kind,
-        task=task,
+        log=log,
         parent_id=parent,
         error_type=error_type,
         lane=lane,
@@ -181,12 +181,12 @@ async def failed(
     desk: ReadDesk,
     kind: Annotated[str | None, Query(max_length=200)] = None,
     error_type: Annotated[str | None, Query(max_length=240)] = None,
-    task: Annotated[str | None, Query(max_length=512)] = None,
+    log: Annotated[str | None, Query(max_length=512)] = None,
     limit: Limit = 100,
     before: Before = None,
 ) -> Response:
     """Failed jobs with their whole history, the newest first."""
-    return await _page(desk, dead_letters(kind, error_type, task), limit, before)
+    return await _page(desk, dead_letters(kind, error_type, log), limit, before)
 
 
 @routes.get("/v1/dead-letters/groups", responses={200: {"model": DeadGroups}})

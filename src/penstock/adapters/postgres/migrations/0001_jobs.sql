@@ -33,7 +33,7 @@ INSERT INTO penstock.queue (id) VALUES (gen_random_uuid());
 --   payload, result, error   JSON as text: as it was written, also where jsonb would refuse it
 --   attached  a child that is cancelled with its parent
 --   history a JSON record per ended run
---   logs    what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
+--   lines   what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
 --           penstock.model.job_log); null where they have logged nothing
 --   trace   the span that enqueued it, as a W3C traceparent; null where nobody traces
 --   times   seconds since 1970 on the server's clock
@@ -61,7 +61,7 @@ CREATE TABLE penstock.jobs (
     timeout     float8,
     max_retries integer,
     key         text COLLATE "C",
-    task        text COLLATE "C",
+    log         text COLLATE "C",
     parent_id   text COLLATE "C",
     attempts    integer NOT NULL DEFAULT 0,
     crashes     integer NOT NULL DEFAULT 0,
@@ -80,7 +80,7 @@ CREATE TABLE penstock.jobs (
     history     text[] NOT NULL DEFAULT '{}',
     trace       text,
     attached    boolean NOT NULL DEFAULT false,
-    logs        text
+    lines       text
 ) WITH (
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -98,7 +98,7 @@ CREATE INDEX jobs_deadline ON penstock.jobs (deadline)
 CREATE INDEX jobs_finished ON penstock.jobs (finished_at)
     WHERE state IN ('completed', 'cancelled');
 CREATE INDEX jobs_dead ON penstock.jobs (kind, seq) WHERE state = 'failed';
-CREATE INDEX jobs_task ON penstock.jobs (tenant, task) WHERE task IS NOT NULL;
+CREATE INDEX jobs_log ON penstock.jobs (tenant, log) WHERE log IS NOT NULL;
 CREATE INDEX jobs_parent ON penstock.jobs (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX jobs_waits_lane ON penstock.jobs (waits_lane) WHERE waits_lane IS NOT NULL;
 CREATE INDEX jobs_attached ON penstock.jobs (parent_id)
@@ -141,47 +141,47 @@ CREATE TABLE penstock.processes (
     lease_until  float8 NOT NULL
 ) WITH (fillfactor = 50);
 
--- The ordered log of each task. A version is taken under the lock of the log's row, in the
--- transaction that changes the job, so versions are committed in order and no reader misses one.
+-- Logs. A version is taken under the lock of the log's row, in the transaction that changes the
+-- job, so versions are committed in order and no reader misses one.
 --
--- The feed of a tenant: the entries of all its logs in one order, that of (feed, task, version), in
+-- The feed of a tenant: the entries of all its logs in one order, that of (feed, log, version), in
 -- which nothing ever appears behind a reader.
 --   logs.feed, changes.feed   at least the id of the transaction that wrote, and in a log never
 --                   falling. So once all transactions up to it have ended, whatever is committed
 --                   later has a greater one, and a log's versions ascend
 CREATE TABLE penstock.logs (
     tenant  text COLLATE "C" NOT NULL,
-    task    text COLLATE "C" NOT NULL,
+    log     text COLLATE "C" NOT NULL,
     version bigint NOT NULL,
     feed    xid8,
-    PRIMARY KEY (tenant, task)
+    PRIMARY KEY (tenant, log)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE penstock.changes (
     tenant  text COLLATE "C" NOT NULL,
-    task    text COLLATE "C" NOT NULL,
+    log     text COLLATE "C" NOT NULL,
     version bigint NOT NULL,
     at      float8 NOT NULL,
     what    text NOT NULL,
     job_id  text NOT NULL,
     data    text NOT NULL,
     feed    xid8 NOT NULL,
-    PRIMARY KEY (tenant, task, version)
+    PRIMARY KEY (tenant, log, version)
 );
-CREATE INDEX changes_feed ON penstock.changes (tenant, feed, task, version);
+CREATE INDEX changes_feed ON penstock.changes (tenant, feed, log, version);
 
--- stopped_tasks: tasks that take no jobs. Apart from their logs, which go with their last job: a
--- task stays stopped until somebody resumes it. Written, and read by who would store jobs, only
--- under the lock of the log's row. Who queues jobs again has locked them, as a stop does first, so
+-- stopped_logs: logs that take no jobs. Apart from `logs`, whose rows go with the last job: a log
+-- stays stopped until somebody reopens it. Written, and read by who would store jobs, only under
+-- the lock of the log's row. Who queues jobs again has locked them, as a stop does first, so
 -- it comes before or sees what is here.
---   whole_before  running jobs of the task that were enqueued by then may finish with their
+--   whole_before  running jobs of the log that were enqueued by then may finish with their
 --                 children; null: none may
-CREATE TABLE penstock.stopped_tasks (
+CREATE TABLE penstock.stopped_logs (
     tenant       text COLLATE "C" NOT NULL,
-    task         text COLLATE "C" NOT NULL,
+    log          text COLLATE "C" NOT NULL,
     at           float8 NOT NULL,
     whole_before float8,
-    PRIMARY KEY (tenant, task)
+    PRIMARY KEY (tenant, log)
 );
 
 -- cascades: jobs that were cancelled while attached children of theirs were not finished. Written in
@@ -203,11 +203,11 @@ $$;
 CREATE FUNCTION penstock.ring(topics text[]) RETURNS void LANGUAGE sql
 AS $$ SELECT pg_notify('penstock.' || topic, '') FROM unnest(topics) AS topic $$;
 
--- Append to a task's log; the lock of the log's row is kept until the transaction ends. Without
--- entries it only takes that lock. Raises PK002 when jobs are new and the task is stopped (detail:
--- the task), unless they are attached children of `of_parent`, which may finish.
+-- Append to a log; the lock of the log's row is kept until the transaction ends. Without
+-- entries it only takes that lock. Raises PK002 when jobs are new and the log is stopped (detail:
+-- the log), unless they are attached children of `of_parent`, which may finish.
 CREATE FUNCTION penstock.log_changes_1(
-    of_tenant text, of_task text, at float8, whats text[], job_ids text[], datas text[],
+    of_tenant text, of_log text, at float8, whats text[], job_ids text[], datas text[],
     of_parent text DEFAULT NULL
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -216,18 +216,18 @@ DECLARE
 BEGIN
     LOOP
         SELECT l.version, l.feed INTO last, place FROM penstock.logs AS l
-        WHERE l.tenant = of_tenant AND l.task = of_task FOR UPDATE;
+        WHERE l.tenant = of_tenant AND l.log = of_log FOR UPDATE;
         EXIT WHEN FOUND;
-        INSERT INTO penstock.logs (tenant, task, version) VALUES (of_tenant, of_task, 0)
+        INSERT INTO penstock.logs (tenant, log, version) VALUES (of_tenant, of_log, 0)
         ON CONFLICT DO NOTHING;
     END LOOP;
     IF whats[1] = 'queued' AND job_ids[1] <> '' AND EXISTS (
-        SELECT 1 FROM penstock.stopped_tasks AS s
-        WHERE s.tenant = of_tenant AND s.task = of_task AND NOT EXISTS (
+        SELECT 1 FROM penstock.stopped_logs AS s
+        WHERE s.tenant = of_tenant AND s.log = of_log AND NOT EXISTS (
             SELECT 1 FROM penstock.jobs AS p
             WHERE p.id = of_parent AND p.state = 'running' AND p.tenant = of_tenant
-              AND p.task = of_task AND p.enqueued_at <= s.whole_before)) THEN
-        RAISE EXCEPTION 'task is stopped' USING ERRCODE = 'PK002', DETAIL = of_task;
+              AND p.log = of_log AND p.enqueued_at <= s.whole_before)) THEN
+        RAISE EXCEPTION 'log is stopped' USING ERRCODE = 'PK002', DETAIL = of_log;
     END IF;
     -- Who wrote last has committed, or the row could not be had. An id that is not even given out
     -- yet came with a dump from another server, whose count is not this one's.
@@ -236,9 +236,9 @@ BEGIN
     END IF;
     place := greatest(place, pg_current_xact_id());
     UPDATE penstock.logs AS l SET version = last + cardinality(job_ids), feed = place
-    WHERE l.tenant = of_tenant AND l.task = of_task;
-    INSERT INTO penstock.changes (tenant, task, version, at, what, job_id, data, feed)
-    SELECT of_tenant, of_task, last + e.n, log_changes_1.at, e.what, e.job_id, e.data, place
+    WHERE l.tenant = of_tenant AND l.log = of_log;
+    INSERT INTO penstock.changes (tenant, log, version, at, what, job_id, data, feed)
+    SELECT of_tenant, of_log, last + e.n, log_changes_1.at, e.what, e.job_id, e.data, place
     FROM unnest(whats, job_ids, datas) WITH ORDINALITY AS e (what, job_id, data, n);
 END $$;
 
@@ -246,20 +246,20 @@ END $$;
 -- been committed, or never will be; the other is the next transaction's id. Without entries there
 -- is one row with only these.
 CREATE FUNCTION penstock.feed_1(
-    of_tenant text, after_feed xid8, after_task text, after_version bigint, most integer
+    of_tenant text, after_feed xid8, after_log text, after_version bigint, most integer
 ) RETURNS TABLE (
     horizon xid8, next xid8, feed xid8,
-    task text, version bigint, at float8, what text, job_id text, data text
+    log text, version bigint, at float8, what text, job_id text, data text
 ) LANGUAGE sql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off
 AS $$
-    SELECT s.horizon, s.next, c.feed, c.task, c.version, c.at, c.what, c.job_id, c.data
+    SELECT s.horizon, s.next, c.feed, c.log, c.version, c.at, c.what, c.job_id, c.data
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon,
                  pg_snapshot_xmax(pg_current_snapshot()) AS next) AS s
     LEFT JOIN LATERAL (
         SELECT * FROM penstock.changes AS c
         WHERE c.tenant = of_tenant AND c.feed < s.next
-          AND (c.feed, c.task, c.version) > (after_feed, after_task, after_version)
-        ORDER BY c.feed, c.task, c.version LIMIT most) AS c ON true
-    ORDER BY c.feed, c.task, c.version
+          AND (c.feed, c.log, c.version) > (after_feed, after_log, after_version)
+        ORDER BY c.feed, c.log, c.version LIMIT most) AS c ON true
+    ORDER BY c.feed, c.log, c.version
 $$;

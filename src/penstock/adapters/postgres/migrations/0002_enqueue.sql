@@ -58,7 +58,7 @@ CREATE FUNCTION penstock.store_or_find_1(
     ids text[], payloads text[], keys text[], lines integer[], places integer[],
     lanes text[], firsts float8[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
-    with_timeout float8, retries integer, of_task text, of_parent text, with_parent boolean,
+    with_timeout float8, retries integer, of_log text, of_parent text, with_parent boolean,
     anew boolean, of_trace text, at float8
 ) RETURNS text[] LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -80,14 +80,14 @@ BEGIN
         WITH new AS (
             INSERT INTO penstock.jobs (
                 id, payload, key, lane, turn, tenant, kind, priority, band, ready, since,
-                run_at, deadline, timeout, max_retries, task, parent_id, attached, enqueued_at,
+                run_at, deadline, timeout, max_retries, log, parent_id, attached, enqueued_at,
                 trace)
             SELECT i.id, i.payload, i.key, lanes[i.line],
                    coalesce(firsts[i.line] + step * i.place, 0),
                    of_tenant, of_kind, with_priority, with_priority,
                    CASE WHEN firsts IS NULL THEN 0 ELSE 1 END, at,
                    CASE WHEN firsts IS NULL THEN start_at ELSE at END,
-                   until, with_timeout, retries, of_task, of_parent, with_parent, at, of_trace
+                   until, with_timeout, retries, of_log, of_parent, with_parent, at, of_trace
             FROM unnest(ids, payloads, keys, lines, places)
                  WITH ORDINALITY AS i (id, payload, key, line, place, n)
             ORDER BY i.n
@@ -95,9 +95,9 @@ BEGIN
             RETURNING id
         )
         SELECT array_agg(id) INTO more FROM new;
-        IF of_task IS NOT NULL AND more IS NOT NULL THEN
+        IF of_log IS NOT NULL AND more IS NOT NULL THEN
             PERFORM penstock.log_changes_1(
-                of_tenant, of_task, at, array_fill('queued'::text, ARRAY[cardinality(more)]), more,
+                of_tenant, of_log, at, array_fill('queued'::text, ARRAY[cardinality(more)]), more,
                 array_fill(json_build_object('kind', of_kind)::text, ARRAY[cardinality(more)]),
                 CASE WHEN with_parent THEN of_parent END);
         END IF;
@@ -141,7 +141,7 @@ CREATE FUNCTION penstock.store_1(
     ids text[], payloads text[], keys text[], lines integer[], places integer[],
     lanes text[], firsts float8[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
-    with_timeout float8, retries integer, of_task text, of_parent text, of_token bigint,
+    with_timeout float8, retries integer, of_log text, of_parent text, of_token bigint,
     of_member text, with_parent boolean, anew boolean, of_trace text, at float8
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -154,19 +154,19 @@ BEGIN
         BEGIN
             INSERT INTO penstock.jobs (
                 id, payload, lane, turn, tenant, kind, priority, band, ready, since,
-                run_at, deadline, timeout, max_retries, task, parent_id, attached, enqueued_at,
+                run_at, deadline, timeout, max_retries, log, parent_id, attached, enqueued_at,
                 trace)
             SELECT i.id, i.payload, lanes[coalesce(i.line, 1)],
                    coalesce(firsts[coalesce(i.line, 1)] + step * coalesce(i.place, i.n), 0),
                    of_tenant, of_kind, with_priority, with_priority,
                    CASE WHEN firsts IS NULL THEN 0 ELSE 1 END, at,
                    CASE WHEN firsts IS NULL THEN start_at ELSE at END,
-                   until, with_timeout, retries, of_task, of_parent, with_parent, at, of_trace
+                   until, with_timeout, retries, of_log, of_parent, with_parent, at, of_trace
             FROM unnest(ids, payloads, lines, places)
                  WITH ORDINALITY AS i (id, payload, line, place, n);
-            IF of_task IS NOT NULL THEN
+            IF of_log IS NOT NULL THEN
                 PERFORM penstock.log_changes_1(
-                    of_tenant, of_task, at, array_fill('queued'::text, ARRAY[count]), ids,
+                    of_tenant, of_log, at, array_fill('queued'::text, ARRAY[count]), ids,
                     array_fill(json_build_object('kind', of_kind)::text, ARRAY[count]),
                     CASE WHEN with_parent THEN of_parent END);
             END IF;
@@ -178,7 +178,7 @@ BEGIN
     RETURN penstock.store_or_find_1(
         ids, payloads, keys, coalesce(lines, array_fill(1, ARRAY[count])),
         coalesce(places, ARRAY(SELECT generate_series(1, count))), lanes, firsts, step, of_tenant,
-        of_kind, with_priority, start_at, until, with_timeout, retries, of_task, of_parent,
+        of_kind, with_priority, start_at, until, with_timeout, retries, of_log, of_parent,
         with_parent, anew, of_trace, at);
 END $$;
 
@@ -188,7 +188,7 @@ CREATE PROCEDURE penstock.enqueue_1(
     ids text[], payloads text[], keys text[], lines integer[], places integer[],
     lanes text[], counts integer[], step float8,
     of_tenant text, of_kind text, with_priority integer, start_at float8, until float8,
-    with_timeout float8, retries integer, of_task text, of_parent text, of_token bigint,
+    with_timeout float8, retries integer, of_log text, of_parent text, of_token bigint,
     of_member text, with_parent boolean, anew boolean, of_trace text,
     INOUT at float8, INOUT standing text[]
 ) LANGUAGE plpgsql AS $$
@@ -204,10 +204,10 @@ BEGIN
     END IF;
     standing := penstock.store_1(
         ids, payloads, keys, lines, places, lanes, firsts, step, of_tenant, of_kind,
-        with_priority, start_at, until, with_timeout, retries, of_task, of_parent, of_token,
+        with_priority, start_at, until, with_timeout, retries, of_log, of_parent, of_token,
         of_member, with_parent, anew, of_trace, at);
     COMMIT;
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM penstock.ring(
-        CASE WHEN of_task IS NULL THEN '{ready}'::text[] ELSE '{ready,finished}' END);
+        CASE WHEN of_log IS NULL THEN '{ready}'::text[] ELSE '{ready,finished}' END);
 END $$;

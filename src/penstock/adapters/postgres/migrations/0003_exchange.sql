@@ -96,7 +96,7 @@ CREATE FUNCTION penstock.claim_1(
     member bigint, kinds text[], most integer, alone boolean, ordinary integer, at float8
 ) RETURNS TABLE (
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
-    key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
+    key text, log text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
     token bigint, history text, trace text
 ) LANGUAGE plpgsql
@@ -191,7 +191,7 @@ BEGIN
             WHERE j.seq = ANY (picked)
             RETURNING j.*
         )
-        SELECT l.seq, l.id, l.kind, l.tenant, l.payload, l.priority, l.lane, l.key, l.task,
+        SELECT l.seq, l.id, l.kind, l.tenant, l.payload, l.priority, l.lane, l.key, l.log,
                l.parent_id, l.enqueued_at, l.run_at, l.deadline, l.timeout, l.max_retries,
                l.attempts, l.crashes, l.releases, l.token,
                '[' || array_to_string(l.history, ',') || ']', l.trace
@@ -254,7 +254,7 @@ CREATE FUNCTION penstock.exchange_1(
 ) RETURNS TABLE (
     refused bigint[], is_member boolean, chores boolean, lines boolean, next_at float8, at float8,
     seq bigint, id text, kind text, tenant text, payload text, priority integer, lane text,
-    key text, task text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
+    key text, log text, parent_id text, enqueued_at float8, run_at float8, deadline float8,
     timeout float8, max_retries integer, attempts integer, crashes integer, releases integer,
     token bigint, history text, trace text
 ) LANGUAGE plpgsql AS $$

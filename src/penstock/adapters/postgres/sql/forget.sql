@@ -4,4 +4,4 @@ WHERE seq = ANY (ARRAY(
     SELECT seq FROM penstock.jobs
     WHERE state IN ('completed', 'cancelled') AND finished_at < $1 AND holder IS NULL
     ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP LOCKED))
-RETURNING tenant, task
+RETURNING tenant, log

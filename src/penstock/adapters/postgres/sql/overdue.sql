@@ -6,4 +6,4 @@ WHERE seq = ANY (ARRAY(
     SELECT seq FROM penstock.jobs
     WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= $1
     ORDER BY deadline LIMIT $6 FOR UPDATE SKIP LOCKED))
-RETURNING id, tenant, task
+RETURNING id, tenant, log

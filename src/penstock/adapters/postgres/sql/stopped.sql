@@ -1,5 +1,5 @@
--- Whether each task (tenants, tasks) is stopped, in order.
-SELECT s.task IS NOT NULL
-FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS t (tenant, task, n)
-LEFT JOIN penstock.stopped_tasks AS s ON s.tenant = t.tenant AND s.task = t.task
+-- Whether each log (tenants, logs) is stopped, in order.
+SELECT s.log IS NOT NULL
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS t (tenant, log, n)
+LEFT JOIN penstock.stopped_logs AS s ON s.tenant = t.tenant AND s.log = t.log
 ORDER BY t.n

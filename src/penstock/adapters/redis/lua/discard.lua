@@ -7,10 +7,10 @@ local rows, cursor = select.rows(ask.limit, false)
 for _, row in ipairs(rows) do
   jobs.forget(row)
   log.append(row, 'discarded', '{}')
-  if (row.task or '') ~= '' then
+  if (row.log or '') ~= '' then
     -- Whoever watches must still learn of it: the log goes when the retention has passed.
-    local name = pair(row.tenant, row.task)
-    if redis.call('EXISTS', ns .. 'task:' .. name) == 0 then
+    local name = pair(row.tenant, row.log)
+    if redis.call('EXISTS', ns .. 'log_jobs:' .. name) == 0 then
       redis.call('ZADD', ns .. 'spent', now, name)
     end
   end

@@ -1,5 +1,5 @@
 #!lua
--- needs: base lines jobs log tasks turns lane_state breaker lanes view
+-- needs: base lines jobs log stops turns lane_state breaker lanes view
 -- Store a batch of jobs of one kind, or none of it. An item whose id or key is taken gives the
 -- job that has it. The payloads are the arguments after the first.
 
@@ -70,7 +70,7 @@ for n, id in ipairs(ids) do
   end
 end
 
-if #made > 0 and tasks.refuses(ask) then return {'task stopped', ask.task} end
+if #made > 0 and stops.refuses(ask) then return {'log stopped', ask.log} end
 
 local scheduled = ask.run_at and ask.run_at > now
 local turn, places = {}, {}
@@ -131,17 +131,17 @@ if #made > 0 then
     many('ZADD', ns .. 'line:' .. pair(lane, ask.kind), line)
     if lane ~= '' and lane ~= '?' then lines.join(lane, ask.kind, now) end
   end
-  if ask.task then
-    many('ZADD', ns .. 'task:' .. pair(ask.tenant, ask.task), seqs)
-    redis.call('ZREM', ns .. 'spent', pair(ask.tenant, ask.task))
+  if ask.log then
+    many('ZADD', ns .. 'log_jobs:' .. pair(ask.tenant, ask.log), seqs)
+    redis.call('ZREM', ns .. 'spent', pair(ask.tenant, ask.log))
   end
   if ask.parent_id then many('ZADD', ns .. 'children:' .. ask.parent_id, seqs) end
   for number, n in ipairs(made) do
     local seq = seqs[number * 2]
     if scheduled then redis.call('ZADD', ns .. 'scheduled', ask.run_at, seq) end
     if ask.deadline then redis.call('ZADD', ns .. 'deadlines', ask.deadline, seq) end
-    if ask.task then
-      log.append({id = ids[n], tenant = ask.tenant, task = ask.task}, 'queued', ask.data)
+    if ask.log then
+      log.append({id = ids[n], tenant = ask.tenant, log = ask.log}, 'queued', ask.data)
     end
   end
   wake('ready')

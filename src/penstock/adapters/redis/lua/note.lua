@@ -1,6 +1,6 @@
 #!lua
--- needs: base lines jobs log tasks
--- Add an entry to a task's log that tells of no job.
+-- needs: base lines jobs log stops
+-- Add an entry to a log that tells of no job.
 
-tasks.note(ask.tenant, ask.task, ask.what, ask.data)
+stops.note(ask.tenant, ask.log, ask.what, ask.data)
 return done(1)

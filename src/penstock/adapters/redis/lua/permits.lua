@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log tasks lane_state limits breaker verdict permit lanes lane_settle
+-- needs: base lines jobs log stops lane_state limits breaker verdict permit lanes lane_settle
 -- Permits for requests made inside jobs: for each {'permit', start_at, void_at, timeout, trial} or
 -- {'busy', lane, until, why, give_up}, in order. What was granted and never heard of comes back
 -- first; a request that arrives late, after others of this process, is granted nothing.

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log tasks select
--- Queue some of the matching dead letters again, with fresh retries, but none of a stopped task:
+-- needs: base lines jobs log stops select
+-- Queue some of the matching dead letters again, with fresh retries, but none of a stopped log:
 -- their ids, and where to go on.
 
 local ids = {}
@@ -24,6 +24,6 @@ local function redrive(row)
 end
 
 for _, row in ipairs(rows) do
-  if not tasks.stopped(row.tenant, row.task) then redrive(row) end
+  if not stops.stopped(row.tenant, row.log) then redrive(row) end
 end
 return done({cursor and exact(cursor) or '', ids})

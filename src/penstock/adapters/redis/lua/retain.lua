@@ -8,7 +8,7 @@ local CHUNK = 200
 local past = now - ask.retention_seconds
 
 local function forget_log(name)
-  if redis.call('EXISTS', ns .. 'task:' .. name) == 0 then
+  if redis.call('EXISTS', ns .. 'log_jobs:' .. name) == 0 then
     redis.call('DEL', ns .. 'log:' .. name)
   end
 end
@@ -18,7 +18,7 @@ local seqs = redis.call(
 for _, seq in ipairs(seqs) do
   local row = jobs.load(seq)
   jobs.forget(row)
-  if (row.task or '') ~= '' then forget_log(pair(row.tenant, row.task)) end
+  if (row.log or '') ~= '' then forget_log(pair(row.tenant, row.log)) end
 end
 local logs = redis.call(
   'ZRANGEBYSCORE', ns .. 'spent', '-inf', '(' .. exact(past), 'LIMIT', 0, CHUNK)

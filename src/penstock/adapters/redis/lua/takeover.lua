@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base lines jobs log tasks lane_state breaker lanes
+-- needs: base lines jobs log stops lane_state breaker lanes
 -- End a membership: queue or bury all that it holds, and forget it. With `lapsed`, only if its
 -- lease has run out. Returns its host and pid, then id and kind of each job that was taken back;
 -- 0 where it was not there.
@@ -53,8 +53,8 @@ local function take_back(row)
   end
   local data = string.format(
     '{"kind":%s,"attempt":%d,"error":%s}', cjson.encode(row.kind), attempts, error)
-  if not buried and tasks.refuses(row) then
-    tasks.cancel_requeued(row, data)
+  if not buried and stops.refuses(row) then
+    stops.cancel_requeued(row, data)
   elseif ran then
     log.append(row, buried and 'failed' or 'retry', data)
   end

@@ -10,7 +10,7 @@
 --   waits_lane  the lane, not its own, that it waits for: queued again when that recovers
 --   attached  1 for a child that is cancelled with its parent
 --   history JSON array, a record per ended run
---   logs    what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
+--   lines   what handlers logged with ctx.log, the last 64 KiB: a JSON array in each line (see
 --           penstock.model.job_log); null where they have logged nothing
 --   trace   the span that enqueued it, as a W3C traceparent; null where nobody traces
 CREATE TABLE jobs (
@@ -32,7 +32,7 @@ CREATE TABLE jobs (
     timeout     REAL,
     max_retries INTEGER,
     key         TEXT,
-    task        TEXT,
+    log         TEXT,
     parent_id   TEXT,
     attempts    INTEGER NOT NULL DEFAULT 0,
     crashes     INTEGER NOT NULL DEFAULT 0,
@@ -50,7 +50,7 @@ CREATE TABLE jobs (
     waits_lane  TEXT,
     trace       TEXT,
     attached    INTEGER NOT NULL DEFAULT 0,
-    logs        TEXT
+    lines       TEXT
 );
 
 -- What a claim reads: the head of (lane, kind), never the backlog behind it. SQLite uses a
@@ -61,7 +61,7 @@ CREATE INDEX jobs_held ON jobs (holder) WHERE holder IS NOT NULL;
 CREATE INDEX jobs_deadline ON jobs (deadline) WHERE state = 'queued' AND deadline IS NOT NULL;
 CREATE INDEX jobs_finished ON jobs (finished_at) WHERE state IN ('completed', 'cancelled');
 CREATE INDEX jobs_dead ON jobs (kind, seq) WHERE state = 'failed';
-CREATE INDEX jobs_task ON jobs (tenant, task) WHERE task IS NOT NULL;
+CREATE INDEX jobs_log ON jobs (tenant, log) WHERE log IS NOT NULL;
 CREATE INDEX jobs_parent ON jobs (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX jobs_attached ON jobs (parent_id)
     WHERE attached = 1 AND state IN ('queued', 'running');
@@ -103,23 +103,23 @@ CREATE TABLE processes (
     lease_until  REAL NOT NULL
 );
 
--- The ordered log of each task: versions 1, 2, 3 ... taken in the transaction that changes the job.
+-- Logs: versions 1, 2, 3 ... taken in the transaction that changes the job.
 CREATE TABLE logs (
     tenant  TEXT NOT NULL,
-    task    TEXT NOT NULL,
+    log     TEXT NOT NULL,
     version INTEGER NOT NULL,
-    PRIMARY KEY (tenant, task)
+    PRIMARY KEY (tenant, log)
 ) WITHOUT ROWID;
 
 CREATE TABLE changes (
     tenant  TEXT NOT NULL,
-    task    TEXT NOT NULL,
+    log     TEXT NOT NULL,
     version INTEGER NOT NULL,
     at      REAL NOT NULL,
     what    TEXT NOT NULL,
     job_id  TEXT NOT NULL,
     data    TEXT NOT NULL,
-    PRIMARY KEY (tenant, task, version)
+    PRIMARY KEY (tenant, log, version)
 ) WITHOUT ROWID;
 
 -- feed: what the logs of a tenant have got, in the order it was committed; kept for an hour.
@@ -129,7 +129,7 @@ CREATE TABLE changes (
 CREATE TABLE feed (
     position INTEGER PRIMARY KEY,
     tenant   TEXT NOT NULL,
-    task     TEXT NOT NULL,
+    log      TEXT NOT NULL,
     version  INTEGER NOT NULL,
     at       REAL NOT NULL
 );
@@ -138,19 +138,19 @@ CREATE TABLE feed (
 CREATE INDEX feed_tenant ON feed (tenant);
 
 CREATE TRIGGER changes_feed AFTER INSERT ON changes BEGIN
-    INSERT INTO feed (tenant, task, version, at) VALUES (new.tenant, new.task, new.version, new.at);
+    INSERT INTO feed (tenant, log, version, at) VALUES (new.tenant, new.log, new.version, new.at);
 END;
 
--- stopped_tasks: tasks that take no jobs. Apart from their logs, which go with their last job: a
--- task stays stopped until somebody resumes it.
---   whole_before  running jobs of the task that were enqueued by then may finish with their
+-- stopped_logs: logs that take no jobs. Apart from `logs`, whose rows go with the last job: a log
+-- stays stopped until somebody reopens it.
+--   whole_before  running jobs of the log that were enqueued by then may finish with their
 --                 children; null: none may
-CREATE TABLE stopped_tasks (
+CREATE TABLE stopped_logs (
     tenant       TEXT NOT NULL,
-    task         TEXT NOT NULL,
+    log          TEXT NOT NULL,
     at           REAL NOT NULL,
     whole_before REAL,
-    PRIMARY KEY (tenant, task)
+    PRIMARY KEY (tenant, log)
 ) WITHOUT ROWID;
 
 -- cascades: jobs that were cancelled while attached children of theirs were not finished. Written in

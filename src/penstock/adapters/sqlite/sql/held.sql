@@ -1,2 +1,2 @@
-SELECT seq, id, kind, tenant, task, state, token, attempts, max_retries, crashes, started_at
+SELECT seq, id, kind, tenant, log, state, token, attempts, max_retries, crashes, started_at
 FROM jobs WHERE holder = :member

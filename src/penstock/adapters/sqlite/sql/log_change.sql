@@ -1,2 +1,2 @@
-INSERT INTO changes (tenant, task, version, at, what, job_id, data)
-VALUES (:tenant, :task, :version, :at, :what, :job_id, :data)
+INSERT INTO changes (tenant, log, version, at, what, job_id, data)
+VALUES (:tenant, :log, :version, :at, :what, :job_id, :data)

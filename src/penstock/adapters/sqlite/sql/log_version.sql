@@ -1,3 +1,3 @@
-INSERT INTO logs (tenant, task, version) VALUES (:tenant, :task, :count)
-ON CONFLICT (tenant, task) DO UPDATE SET version = version + :count
+INSERT INTO logs (tenant, log, version) VALUES (:tenant, :log, :count)
+ON CONFLICT (tenant, log) DO UPDATE SET version = version + :count
 RETURNING version

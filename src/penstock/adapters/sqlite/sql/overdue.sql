@@ -8,4 +8,4 @@ SET state = 'failed', ready = 0, finished_at = :now, error = :error,
         '$[#]', json(:record))
 WHERE seq IN (SELECT seq FROM jobs
               WHERE state = 'queued' AND deadline IS NOT NULL AND deadline <= :now LIMIT :limit)
-RETURNING id, tenant, task
+RETURNING id, tenant, log

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from penstock.model.job import Job, JobState, Priority
 from penstock.model.redact import hidden_job
 from penstock.ports.queue import JobFilter
-from penstock.server.dashboard.job_actions import DESTROYS, DONE, act_of, change
+from penstock.server.dashboard.job_actions import DESTROYS, VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
 from penstock.server.dashboard.pages import Flash, confirm, page, part, redirect
@@ -25,7 +25,7 @@ routes = router()
 PAGE = 50
 TICKED = 10_000
 """Jobs that are named one by one; for more there is the filter."""
-RARE = ("error_type", "task", "parent", "since", "until")
+RARE = ("error_type", "log", "parent", "since", "until")
 UNFINISHED = {JobState.QUEUED, JobState.RUNNING}
 
 
@@ -39,14 +39,14 @@ class JobSelection:
         lane: Annotated[str, Query(max_length=300)] = "",
         priority: Annotated[str, Query(pattern="^(high|medium|low)?$")] = "",
         error_type: Annotated[str, Query(max_length=240)] = "",
-        task: Annotated[str, Query(max_length=512)] = "",
+        log: Annotated[str, Query(max_length=512)] = "",
         parent: Annotated[str, Query(max_length=64)] = "",
         since: Annotated[str, Query(max_length=40)] = "",
         until: Annotated[str, Query(max_length=40)] = "",
     ) -> None:
         self.states = state or []
         given = {"kind": kind, "lane": lane, "priority": priority, "error_type": error_type}
-        given |= {"task": task, "parent": parent, "since": since, "until": until}
+        given |= {"log": log, "parent": parent, "since": since, "until": until}
         self.texts = {name: text.strip() for name, text in given.items()}
 
     def where(self) -> JobFilter:
@@ -57,7 +57,7 @@ class JobSelection:
             lane=texts["lane"],
             priority=None if texts["priority"] is None else Priority.parse(texts["priority"]),
             error_type=texts["error_type"],
-            task=texts["task"],
+            log=texts["log"],
             parent_id=texts["parent"],
             enqueued_after=_moment(texts["since"]),
             enqueued_before=_moment(texts["until"]),
@@ -89,7 +89,7 @@ def _moment(text: str | None) -> float | None:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
-        raise Problem(422, "invalid", f"{text!r} is no time such as 2026-11-30T12:00") from None
+        raise Problem(422, "invalid", f"{text!r} is not a time, as in 2026-11-30T12:00") from None
 
 
 JobSelector = Annotated[JobSelection, Depends()]
@@ -149,7 +149,7 @@ async def _list(
 
 def _line(visit: PageContext, job: Job) -> Job:
     """What the list tells of a job, without what nobody should see."""
-    short = replace(job, payload={}, result=None, history=[], logs=[])
+    short = replace(job, payload={}, result=None, history=[], lines=[])
     return hidden_job(short, visit.desk.app.settings.hidden)
 
 
@@ -166,14 +166,14 @@ async def change_jobs(request: Request, visit: Writing, wanted: JobSelector) -> 
     what, _, all_of_them = form.one("what").partition("-")
     act, back = act_of(what), "/jobs" + wanted.query()
     if all_of_them:
-        where, which = wanted.where(), "all jobs that match"
+        where, which = wanted.where(), "all matching jobs"
     else:
         ids = form.all("id")
         if not ids:
-            return redirect(back, Flash("bad", "No job is ticked."))
+            return redirect(back, Flash("bad", "No jobs selected."))
         if len(ids) > TICKED:
-            raise Problem(422, "invalid", f"over {TICKED:,} jobs; narrow the filter down instead")
+            raise Problem(422, "invalid", f"over {TICKED:,} jobs selected; use filters instead")
         where, which = JobFilter(ids=ids), f"{len(ids):,} jobs"
     if (act in DESTROYS or all_of_them) and not form.confirmed:
-        return confirm(request, f"Shall {which} be {DONE[act]}?", form.fields, back)
+        return confirm(request, f"{VERBS[act]} {which}?", form.fields, back)
     return redirect(back, await change(request, visit, act, where))

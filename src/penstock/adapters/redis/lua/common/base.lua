@@ -1,5 +1,5 @@
 -- The data model. Every key begins with the namespace as its hash tag, so all are in one slot of
--- a cluster. "\n" parts the words inside a name: no lane, kind, tenant or task has one.
+-- a cluster. "\n" parts the words inside a name: no lane, kind, tenant or log has one.
 --
 -- jobs           bounded by the rows: deleted with the job
 --   numbers            hash: the last job's seq, the last membership's number; never used again
@@ -7,12 +7,12 @@
 --   job:SEQ            hash: the row, what changes; an empty field is none. Short values only, so
 --                      that Redis keeps it in its compact form. What may be long is beside it:
 --   specs              hash seq -> JSON object: kind, tenant, priority, at (enqueued), timeout,
---                      max_retries, task, parent_id. The same text for all jobs of a batch
+--                      max_retries, log, parent_id. The same text for all jobs of a batch
 --   payloads, results  hash seq -> JSON text (no result: null)
---   logs               hash seq -> lines of JSON that handlers logged, the last 64 KiB
+--   log_lines          hash seq -> lines of JSON that handlers logged, the last 64 KiB
 --   history:SEQ        list of JSON records, one per ended run; at most 100
 --   keys               hash tenant, kind, key -> seq
---   task:TENANT,TASK   sorted set of seqs; children:ID the same for the jobs of a parent, of which
+--   log_jobs:TENANT,LOG  sorted set of seqs; children:ID the same for the jobs of a parent, of which
 --                      those whose row has `attached` are cancelled with it
 --   cascades           sorted set of ids: cancelled jobs whose children are to be cancelled, too
 -- where a job stands
@@ -31,14 +31,14 @@
 --                      known by the name of its life file too: a server that lost its last second
 --                      in a power cut gives numbers again
 --   held:NUMBER        set of seqs leased to it; stopping:NUMBER those of them cancelled
--- logs           bounded by the tasks that have jobs or are stopped, or were written to lately
---   log:TENANT,TASK    list; the n-th entry is version n
---   spent              sorted set tenant, task by time: logs that no job takes with it, because
+-- logs           bounded by the logs that have jobs or are stopped, or were written to lately
+--   log:TENANT,LOG     list; the n-th entry is version n
+--   spent              sorted set tenant, log by time: logs that no job takes with it, because
 --                      the last was discarded or there was none
---   stopped            set of tenant, task: tasks that take no jobs, until they are resumed
+--   stopped            set of tenant, log: logs that take no jobs, until they are reopened
 --   whole              hash of some of these: running jobs that were enqueued by this time may
 --                      finish with their children
---   feed:TENANT        stream of what all logs of a tenant got: task, version, entry. Trimmed to the
+--   feed:TENANT        stream of what all logs of a tenant got: log, version, entry. Trimmed to the
 --                      last hour as it grows, and gone an hour after its last entry
 --
 -- A script is called with the namespace's tag as its key and one JSON object as its first

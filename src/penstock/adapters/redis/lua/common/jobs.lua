@@ -124,8 +124,8 @@ end
 
 -- Append lines to what its handler has logged.
 function jobs.log(row, lines)
-  local text = (redis.call('HGET', ns .. 'logs', row.seq) or '') .. lines
-  redis.call('HSET', ns .. 'logs', row.seq, string.sub(text, -LOG_LIMIT))
+  local text = (redis.call('HGET', ns .. 'log_lines', row.seq) or '') .. lines
+  redis.call('HSET', ns .. 'log_lines', row.seq, string.sub(text, -LOG_LIMIT))
 end
 
 function jobs.fail(row, error_type, error, record)
@@ -159,14 +159,14 @@ function jobs.forget(row)
   redis.call('HDEL', ns .. 'specs', row.seq)
   redis.call('HDEL', ns .. 'payloads', row.seq)
   redis.call('HDEL', ns .. 'results', row.seq)
-  redis.call('HDEL', ns .. 'logs', row.seq)
+  redis.call('HDEL', ns .. 'log_lines', row.seq)
   redis.call('ZREM', ns .. 'ids', row.id)
   redis.call('ZREM', ns .. (row.state == 'failed' and 'failed' or 'finished'), row.seq)
   if (row.key or '') ~= '' then
     redis.call('HDEL', ns .. 'keys', jobs.key_field(row.tenant, row.kind, row.key))
   end
-  if (row.task or '') ~= '' then
-    redis.call('ZREM', ns .. 'task:' .. pair(row.tenant, row.task), row.seq)
+  if (row.log or '') ~= '' then
+    redis.call('ZREM', ns .. 'log_jobs:' .. pair(row.tenant, row.log), row.seq)
   end
   if (row.parent_id or '') ~= '' then
     redis.call('ZREM', ns .. 'children:' .. row.parent_id, row.seq)

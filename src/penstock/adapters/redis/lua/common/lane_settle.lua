@@ -21,8 +21,8 @@ function lane_settle.return_attempts(failures)
       jobs.stand(row)
       local data = string.format(
         '{"kind":%s,"attempt":%d,"run_at":%s}', cjson.encode(row.kind), row.attempts, exact(now))
-      if tasks.refuses(row) then
-        tasks.cancel_requeued(row, data)
+      if stops.refuses(row) then
+        stops.cancel_requeued(row, data)
       else
         wake('ready')
         log.append(row, 'released', data)

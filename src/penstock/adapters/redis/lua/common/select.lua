@@ -1,8 +1,8 @@
 -- Which jobs a filter selects, a bounded number of rows at a time.
 --
--- `ask.where` has ids, states, kinds (names; patterns are resolved by the caller), tenant, task,
+-- `ask.where` has ids, states, kinds (names; patterns are resolved by the caller), tenant, log,
 -- parent_id, error_type, lane, priority, enqueued_after, enqueued_before; every given part must
--- match. The narrowest index there is is read: by task, parent, dead letters or queued kind. There
+-- match. The narrowest index there is is read: by log, parent, dead letters or queued kind. There
 -- is none by lane or time: then all jobs are gone through, ROWS in a call, and others get their
 -- turn between calls.
 
@@ -20,7 +20,7 @@ local where = ask.where
 local states, kinds = where.states and set(where.states), where.kinds and set(where.kinds)
 
 local function index()
-  if where.task and where.tenant then return ns .. 'task:' .. pair(where.tenant, where.task) end
+  if where.log and where.tenant then return ns .. 'log_jobs:' .. pair(where.tenant, where.log) end
   if where.parent_id then return ns .. 'children:' .. where.parent_id end
   if where.states and #where.states == 1 then
     if where.states[1] == 'failed' then return ns .. 'failed' end
@@ -34,7 +34,7 @@ end
 local function matches(row)
   return (not states or states[row.state]) and (not kinds or kinds[row.kind])
     and (not where.tenant or row.tenant == where.tenant)
-    and (not where.task or row.task == where.task)
+    and (not where.log or row.log == where.log)
     and (not where.parent_id or row.parent_id == where.parent_id)
     and (not where.error_type or row.error_type == where.error_type)
     and (not where.lane or (row.lane == where.lane and row.lane ~= '' and row.lane ~= '?'))

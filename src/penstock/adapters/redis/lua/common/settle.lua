@@ -34,7 +34,7 @@ local function completed(s, member)
   end
   count('running', s.tenant, s.kind, -1)
   count('completed', s.tenant, s.kind, 1)
-  log.append({id = s.id, tenant = s.tenant, task = s.task}, s.outcome, s.data)
+  log.append({id = s.id, tenant = s.tenant, log = s.log}, s.outcome, s.data)
   return true
 end
 
@@ -128,8 +128,8 @@ local function one(s, holder)
   end
   if row and s.outcome ~= 'completed' and stands(row, s, holder) then
     endings[s.outcome](s, row)
-    if row.state == 'queued' and tasks.refuses(row) then
-      tasks.cancel_requeued(row, farewell(s))
+    if row.state == 'queued' and stops.refuses(row) then
+      stops.cancel_requeued(row, farewell(s))
       return false
     end
     if s.outcome == 'handed back' then

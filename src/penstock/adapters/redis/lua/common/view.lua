@@ -11,7 +11,7 @@ local function family(name)
 end
 
 -- For each of these seqs the row (names and values in turn), its spec, payload, result, history,
--- whether it is scheduled, for one in a lane's line how many are ahead of it (else -1), its log. And
+-- whether it is scheduled, for one in a lane's line how many are ahead of it (else -1), its lines. And
 -- what tells why queued ones wait: the kinds each live process handles, and their lanes.
 function view.jobs(seqs)
   local found, served, names, told = {}, {}, {}, {}
@@ -26,7 +26,7 @@ function view.jobs(seqs)
       found[#found + 1] = {
         flat, row.spec, redis.call('HGET', ns .. 'payloads', seq),
         redis.call('HGET', ns .. 'results', seq) or '', jobs.history(seq), scheduled and 1 or 0,
-        ahead, redis.call('HGET', ns .. 'logs', seq) or ''}
+        ahead, redis.call('HGET', ns .. 'log_lines', seq) or ''}
     end
   end
   for _, number in ipairs(redis.call('ZRANGEBYSCORE', ns .. 'processes', now, '+inf')) do

@@ -1,0 +1,42 @@
+"""The actions of callers on jobs, lanes and documents. Of all tenants, so it is for
+admins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from penstock.ports.access import AccessStore
+from penstock.server.dashboard.live import live
+from penstock.server.dashboard.page_route import router
+from penstock.server.dashboard.pages import page, paging, part
+from penstock.server.dashboard.session import Steering
+
+routes = router()
+
+PAGE = 50
+
+Place = Annotated[str | None, Query(max_length=64)]
+
+
+@routes.get("/actions")
+async def actions(request: Request, visit: Steering, before: Place = None) -> Response:
+    return page(request, "actions.html", title="Actions", **await _seen(request, before))
+
+
+@routes.get("/live/actions")
+async def actions_live(request: Request, visit: Steering, before: Place = None) -> Response:
+    async def render() -> str:
+        return part(request, "parts/actions.html", **await _seen(request, before))
+
+    return live(request, render)
+
+
+async def _seen(request: Request, before: str | None) -> dict[str, Any]:
+    access: AccessStore = request.app.state.access
+    found = await access.actions(PAGE + 1, before)
+    shown = found[:PAGE]
+    following = shown[-1].id if len(found) > PAGE else None
+    return {"actions": shown, **paging("/actions", before, following)}
