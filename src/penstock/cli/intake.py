@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.errors import UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption, new_group
 from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, telemetry
@@ -98,7 +98,7 @@ async def _take_in(app: Penstock, drain: bool, *, as_json: bool) -> int:
         f"{plural(tally.stored, 'message')} stored, {tally.duplicates} had been before, "
         f"{plural(tally.dead_letters, 'dead letter')}"
     )
-    return _end(signals, said, tally.as_dict(), as_json=as_json)
+    return signals.stopped(as_json=as_json, said=said, **tally.as_dict())
 
 
 async def _redrive(app: Penstock, *, as_json: bool) -> int:
@@ -108,7 +108,7 @@ async def _redrive(app: Penstock, *, as_json: bool) -> int:
     signals = Signals()
     done = await redrive_all(app.config.kafka, signals.stop)
     said = f"{plural(done.redriven, 'dead letter')} published again, {done.skipped} left"
-    return _end(signals, said, done.as_dict(), as_json=as_json)
+    return signals.stopped(as_json=as_json, said=said, **done.as_dict())
 
 
 async def _mind(signals: Signals, reader: TopicReader, *, as_json: bool) -> None:
@@ -142,15 +142,3 @@ def _announce(app: Penstock, *, as_json: bool) -> None:
             f"{printable(config.bootstrap)} as {printable(config.group)}, on {printable(url)}; "
             "Ctrl-C stops it"
         )
-
-
-def _end(signals: Signals, said: str, told: dict[str, Any], *, as_json: bool) -> int:
-    from penstock.cli.stopping import EXIT_SECONDS, exit_after
-
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_event("stopped", exit_code=int(code), **told)
-    else:
-        note(f"stopped: {said}")
-    exit_after(EXIT_SECONDS, code)
-    return code

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, telemetry
@@ -78,7 +77,7 @@ async def _serve(
     """Serve until told to stop; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
     from penstock.errors import QueueUnavailable
     from penstock.librarian.server import serving
 
@@ -110,13 +109,7 @@ async def _serve(
             hasten.cancel()
         finally:
             await member.stop(grace=0)
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_event("stopped", exit_code=int(code))
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 async def _hasten(told: asyncio.Event, end: Callable[[], Awaitable[None]]) -> None:

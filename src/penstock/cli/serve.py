@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode
 from penstock.cli.intake import need_kafka
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_event
@@ -102,7 +101,7 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
     """Serve until told to stop; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
     from penstock.server.draining import Draining
     from penstock.server.run import bind, listening
 
@@ -130,13 +129,7 @@ async def _serve(app: Penstock, config: ServerConfig, *, workers: bool, as_json:
                 stopping = asyncio.create_task(_stop(orchestrator, signals))
             await stopping
             hasten.cancel()
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_event("stopped", exit_code=int(code))
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 async def _stop(orchestrator: JobOrchestrator | None, signals: Signals) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.errors import UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
 from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
@@ -119,7 +119,7 @@ async def _serve(
     """Run jobs until told to stop or drained; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
 
     handlers = app.handlers if patterns is None else app.handlers.matching(patterns)
     signals = Signals()
@@ -140,13 +140,7 @@ async def _serve(
         for end in ends:
             end.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_event("stopped", exit_code=int(code))
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from penstock.model.answer import Answer, AnswerState
 from penstock.research.job_ids import new_task_id
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import AskDesk, ReadDesk, WriteDesk
 from penstock.server.events import event
@@ -60,9 +60,7 @@ async def ask(
     """Have a question answered. Once this answers, the answer will be made, whoever hangs up. 201
     once it is over, or as it stands after `wait`. With `Accept: text/event-stream` it is 200, and
     a stream of its events as they come, which /v1/answers/{answer_id}/events goes on with."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, Ask)
+    new, body = await json_body(request, Ask)
     streamed = SSE in request.headers.get("accept", "").lower()
     if streamed:
         check_room(request)  # nothing is made for who cannot be told

@@ -17,7 +17,7 @@ from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.ports.queue import JobFilter
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, for_caller, reply, written
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import ReadDesk, WriteDesk
 from penstock.server.idempotency import digest, fingerprint, once
@@ -50,9 +50,7 @@ Wait = Annotated[
 async def enqueue(request: Request, desk: WriteDesk, caller: Writer) -> Response:
     """Store a job. Once this answers 202 it is never lost. A key without the scope `read` is told
     its `id` and `state`."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, NewJobBody)
+    new, body = await json_body(request, NewJobBody)
 
     async def make(made: str) -> Response:
         await request.app.state.depth.check(desk.tenant)
@@ -232,8 +230,7 @@ async def change_jobs(
 
 
 async def _which(request: Request) -> JobFilter:
-    require(request, "application/json")
-    which = parse(await whole(request), JobSelector)
+    which, _ = await json_body(request, JobSelector)
     given = which.model_dump(exclude={"all"}, exclude_none=True)
     if bool(given) == which.all:
         raise Problem(

@@ -11,7 +11,7 @@ from penstock.errors import LaneNotFound
 from penstock.model.access import KeyScope
 from penstock.server.actions import acting
 from penstock.server.answer_json import reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Admin, Reader
 from penstock.server.dependencies import AdminDesk, ReadDesk
 from penstock.server.openapi import takes
@@ -53,8 +53,8 @@ async def limit(request: Request, desk: AdminDesk, caller: Admin, name: str) -> 
     """Give a lane other limits, for all processes and until they are taken back: null stands for
     what is configured. What is not named stays as it is. Part of a rate is completed from what is
     configured."""
-    require(request, "application/json")
-    changes = parse(await whole(request), Limits).model_dump(exclude_unset=True)
+    given, _ = await json_body(request, Limits)
+    changes = given.model_dump(exclude_unset=True)
     if not changes:
         raise Problem(422, "invalid", f"give at least one of {', '.join(Limits.model_fields)}")
     async with acting(request, caller, "lane.limit", name, limits=changes):

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from penstock.retrieval.search import SearchResult
 from penstock.server.answer_json import reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.dependencies import ReadDesk
 from penstock.server.draining import while_connected
 from penstock.server.openapi import takes
@@ -25,8 +25,7 @@ routes = APIRouter(tags=["documents"])
 async def search(request: Request, desk: ReadDesk) -> Response:
     """The passages that answer a question best. `mode` is `text`, and `note` says why, while the
     embedder cannot be reached."""
-    require(request, "application/json")
-    asked = parse(await whole(request), Question)
+    asked, _ = await json_body(request, Question)
     result = await while_connected(
         request.receive,
         desk.documents.search(

@@ -13,7 +13,7 @@ from penstock.research.job_ids import new_task_id
 from penstock.research.service import MAX_LISTED, MAX_WAIT, Format
 from penstock.server.actions import acting, named
 from penstock.server.answer_json import at, reply
-from penstock.server.bodies import parse, require, whole
+from penstock.server.bodies import json_body
 from penstock.server.callers import Writer
 from penstock.server.dependencies import ReadDesk, WriteDesk
 from penstock.server.idempotency import digest, fingerprint, once
@@ -43,9 +43,7 @@ Cursor = Annotated[str | None, Query(max_length=512, description="`cursor` of th
 )
 async def create(request: Request, desk: WriteDesk) -> Response:
     """A new task, without searches yet."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, NewTask)
+    new, body = await json_body(request, NewTask)
 
     async def make(made: str) -> Response:
         task = await desk.research.create(
@@ -70,9 +68,7 @@ async def create(request: Request, desk: WriteDesk) -> Response:
 async def add_searches(request: Request, desk: WriteDesk, task_id: str) -> Response:
     """Add searches to a task; queries that it has already are skipped. Once this answers 202 they
     are never lost. A task that is paused takes none (409): resume it first."""
-    require(request, "application/json")
-    body = await whole(request)
-    new = parse(body, NewSearches)
+    new, body = await json_body(request, NewSearches)
 
     async def make(_made: str) -> Response:
         await request.app.state.depth.check(desk.tenant)
@@ -130,8 +126,7 @@ async def task(
 )
 async def stop(request: Request, desk: WriteDesk, caller: Writer, task_id: str) -> Response:
     """Stop a task, at once; what is left of it can be resumed. Queued jobs are cancelled."""
-    require(request, "application/json")
-    mode = parse(await whole(request), StopTask).mode
+    mode = (await json_body(request, StopTask))[0].mode
     async with acting(request, caller, "task.stop", named(task_id), mode=mode):
         stopped = await desk.research.stop(task_id, mode=mode, tenant=desk.tenant)
     return reply(stopped)

@@ -11,7 +11,7 @@ from penstock.model.job import JobState
 from penstock.ports.operators import KindCounts
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
-from penstock.server.dashboard.pages import page, part
+from penstock.server.dashboard.pages import page
 from penstock.server.dashboard.session import PageContext, Reading
 from penstock.server.routes.overview import seen_by
 
@@ -30,10 +30,7 @@ async def overview(request: Request, visit: Reading) -> Response:
 
 @routes.get("/live/overview")
 async def overview_live(request: Request, visit: Reading) -> Response:
-    async def render() -> str:
-        return part(request, "parts/overview.html", **await _seen(request, visit))
-
-    return live(request, render)
+    return live(request, "parts/overview.html", lambda: _seen(request, visit))
 
 
 async def _seen(request: Request, visit: PageContext) -> dict[str, Any]:
