@@ -172,7 +172,7 @@ class JobContext(Generic[State]):
         """Outgoing requests with a permit each, under this job's deadline."""
         client, run, services = self._services.client, self._run, self._services
         again = LanesAgain(services.permits, run, services.parking)
-        return JobHttp(client.get, run, self.lanes, told=client.trace_hosts, again=again)
+        return JobHttp(client.get, run, self.lanes, trace_hosts=client.trace_hosts, again=again)
 
     @property
     def fetch(self) -> JobFetch:

@@ -172,6 +172,11 @@ class Handlers(Mapping[str, Handler]):
             )
         return chosen
 
+    def prepare(self) -> None:
+        """Do now what would hold up the first jobs."""
+        for handler in self._handlers.values():
+            handler.arguments.prepare()
+
     def __getitem__(self, kind: str) -> Handler:
         return self._handlers[kind]
 

@@ -42,7 +42,7 @@ class RequestScope:
     @property
     def http(self) -> JobHttp:
         """Outgoing requests with a permit each, under this visit's deadline."""
-        return JobHttp(self._client.get, self, self.lanes, told=self._client.trace_hosts)
+        return JobHttp(self._client.get, self, self.lanes, trace_hosts=self._client.trace_hosts)
 
     def left(self) -> float:
         return self.deadline - self._now()
@@ -62,6 +62,7 @@ class ScopeLanes(PermitHolder):
         self, desk: PermitBroker, now: Callable[[], float], deadline: float, question: bool
     ) -> None:
         self._desk = desk
+        self.reports = desk.reports
         self._now = now
         self._deadline = deadline
         self.number = desk.new_number()

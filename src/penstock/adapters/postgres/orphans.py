@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from penstock.adapters.postgres import changes
 from penstock.adapters.postgres.database import Pool, Transaction
 from penstock.adapters.postgres.lanes import free_slots, lock_held
-from penstock.adapters.postgres.stop import cancel_requeued
 from penstock.adapters.postgres.takeover import IS_MEMBER
+from penstock.adapters.sql import changes
 from penstock.adapters.sql.settlement_rows import CANCELLED, LogEntry
+from penstock.adapters.sql.stop import cancel_requeued
 from penstock.model.job import HISTORY_LIMIT
 from penstock.ports.lanes import Busy, Permit, Returned
 from penstock.ports.queue import Lease, Ref, Settlement, Topic

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.ports.queue import Inbox, Lease, Topic
 
 if TYPE_CHECKING:
-    from penstock.adapters.sqlite.database import Transaction
+    from penstock.adapters.sqlite.transaction import Transaction
 
 log = logging.getLogger("penstock.sqlite")
 

@@ -9,13 +9,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from penstock.adapters.database_facts import Schema
-from penstock.adapters.sqlite.database import (
-    explain,
-    migration_names,
-    refuse_foreign,
-    sql,
-    version_of,
-)
+from penstock.adapters.sqlite.database import explain
+from penstock.adapters.sqlite.schema import migration_names, refuse_foreign, version_of
+from penstock.adapters.sqlite.transaction import sql
 from penstock.ports.documents import ServingModel
 
 LOOK_SECONDS = 2.0

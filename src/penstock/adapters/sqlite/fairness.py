@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from penstock.adapters.sqlite.database import Transaction, sql
+from penstock.adapters.sqlite.transaction import Transaction, sql
 
 Weights = Mapping[str, float]
 

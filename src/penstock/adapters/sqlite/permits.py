@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from penstock.adapters.sqlite import lanes as store
-from penstock.adapters.sqlite.database import Transaction
 from penstock.adapters.sqlite.lane_settle import learn_and_save, standing_leases
+from penstock.adapters.sqlite.transaction import Transaction
 from penstock.lanes import permit
 from penstock.lanes.state import LaneState
 from penstock.model.lane import LaneConfig
