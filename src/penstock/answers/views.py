@@ -1,4 +1,4 @@
-"""Answers as of a version of their log."""
+"""Snapshots of answers at a version of their log."""
 
 from __future__ import annotations
 

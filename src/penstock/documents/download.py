@@ -1,4 +1,4 @@
-"""Fetches an address into the blob store, in a job.
+"""Downloads a URL into the blob store, in a job.
 
 Whatever is told of it on the way out of here is masked: a server may be called by a number, chooses
 where its redirects lead, and names its files.

@@ -1,4 +1,4 @@
-"""Puts the engine of a worker process together: each part is given those that come before it."""
+"""Builds the engine of a worker process: each part gets the ones before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dispatcher: the one place of a process that talks to the queue for its workers.
+"""The dispatcher: the only component of a process that talks to the queue for its workers.
 
 Each trip settles what has ended and claims what there is room for. While a trip is under way
 outcomes gather for the next one, so batches grow with the load by themselves.

@@ -1,4 +1,4 @@
-"""The functions that do jobs, by kind."""
+"""Handlers of jobs, by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctx.lanes.permit(name)`: the right to make one request, for code inside a job."""
+"""`ctx.lanes.permit(name)`: permits for requests inside a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hears of changes that any process has made to the queue."""
+"""Listens for changes that other processes make to the queue."""
 
 from __future__ import annotations
 

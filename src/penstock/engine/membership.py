@@ -1,4 +1,5 @@
-"""A process as member of the queue: it joins, renews its leases, and joins again after a lapse."""
+"""The membership of a process in the queue: joins, renews its leases, and rejoins after they
+expire."""
 
 from __future__ import annotations
 

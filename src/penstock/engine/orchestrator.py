@@ -78,7 +78,7 @@ class JobOrchestrator:
 
     @property
     def degraded(self) -> str | None:
-        """Why the queue cannot be reached, or None while all is well."""
+        """Why the queue is unreachable, or None."""
         return self._engine.health.degraded if self.running else None
 
     @property
@@ -143,10 +143,8 @@ class JobOrchestrator:
             running.freed()
 
     async def stop(self, grace: float | None = None) -> None:
-        """Claim nothing more, let running jobs finish for `grace` seconds, hand back the rest.
-
-        Calling it again waits for the stop under way; with a shorter grace, hastens it.
-        """
+        """Stop claiming, let running jobs finish for `grace` seconds, and return the rest to the
+        queue. Calling it again waits for the stop in progress; a shorter grace hastens it."""
         if not self.running:
             return
         grace = self._settings.grace_seconds if grace is None else grace

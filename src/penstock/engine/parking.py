@@ -1,4 +1,4 @@
-"""Jobs that wait for other jobs, or for permits, and give up their worker meanwhile.
+"""Parks jobs that wait for other jobs or for permits: they give up their worker meanwhile.
 
 A handler runs in its worker's own task, so a job that waits keeps that task and another worker is
 started in its stead. When the job comes back it stands first in the internal queue; the worker

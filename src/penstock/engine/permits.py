@@ -1,4 +1,4 @@
-"""Permits for requests made inside jobs: asked for together, waited for in turn."""
+"""Permits for requests inside jobs: requested in batches, granted in turn."""
 
 from __future__ import annotations
 

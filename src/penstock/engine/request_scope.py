@@ -1,4 +1,4 @@
-"""A request to a service of this process, which asks others as a job does.
+"""A request of a service in this process, which uses lanes as a job does.
 
 A service beside the workers, or instead of them, has no job to make requests for. Its requests take
 permits all the same: the membership of the process holds their slots, so they are free when it

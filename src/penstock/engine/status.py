@@ -1,4 +1,4 @@
-"""The status of a worker process, for people: what is busy, what waits, what is in its way."""
+"""The status of a worker process: what is busy, what waits, what is wrong."""
 
 from __future__ import annotations
 

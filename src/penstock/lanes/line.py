@@ -1,4 +1,4 @@
-"""Serves the line of a lane: which jobs, with which permit, and when to look again."""
+"""Serves the waiting jobs of a lane: which jobs, with which permit, and when to check again."""
 
 from __future__ import annotations
 

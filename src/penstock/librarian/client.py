@@ -1,4 +1,4 @@
-"""The librarian in another process, asked over gRPC."""
+"""Client of a librarian in another process, over gRPC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The librarian's service: searches for whoever calls, until their deadline or until they leave."""
+"""The librarian's service: searches on behalf of callers, until their deadline or disconnect."""
 
 from __future__ import annotations
 

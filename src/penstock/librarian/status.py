@@ -77,7 +77,7 @@ def ending_of(error: Exception, lane: str | None, now: float) -> CallFailure:
         case QueueError() | StoreUnavailable() | Unavailable():
             return CallFailure(grpc.StatusCode.UNAVAILABLE, message)
         case _:
-            log.error("a search failed in a way it should not", exc_info=error)
+            log.error("unexpected error in a search", exc_info=error)
             return CallFailure(
                 grpc.StatusCode.INTERNAL, f"the search failed: {type(error).__name__}"
             )

@@ -1,4 +1,4 @@
-"""`ctx.fetch`: what an address holds that somebody else named. See `web_address` and `guard`."""
+"""`ctx.fetch`: fetches untrusted URLs. See `web_address` and `guard`."""
 
 from __future__ import annotations
 

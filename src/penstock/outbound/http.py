@@ -1,4 +1,4 @@
-"""`ctx.http`: outgoing requests that know their lane and their deadline."""
+"""`ctx.http`: an HTTP client that observes lanes and deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks as of a version of their log."""
+"""Snapshots of tasks at a version of their log."""
 
 from __future__ import annotations
 

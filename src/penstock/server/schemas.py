@@ -1,4 +1,4 @@
-"""Bodies of requests. They follow the library's own words; what is answered is in `wire`."""
+"""Request bodies, with the names of the library. Responses are in `penstock.wire`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applications of an app, each built when it is first used: most apps use few of them."""
+"""Builds the services of an app lazily: most apps use few of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to the server, and transactions over them.
+"""Connections to the server, and transactions.
 
 A connection is made when it is needed and thrown away when anything is wrong with it. Every
 command has a time limit, so that a server that is gone without a word is noticed.

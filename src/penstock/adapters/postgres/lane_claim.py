@@ -1,4 +1,4 @@
-"""Claiming from lanes: a job and its permit together, or neither."""
+"""Claims from lanes: a job and its permit together, or neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Leases and permits that this process has in the queue and knows nothing of.
+"""Finds leases and permits that the queue attributes to this process, but the process does not
+know.
 
 When a connection breaks at the wrong moment, the server may have leased jobs that this process
 never heard of; and a replica that takes over may not know that others were settled. They would

@@ -1,4 +1,4 @@
-"""Periodic upkeep that any process does for all: take-over, ageing, deadlines, retention."""
+"""Periodic upkeep that any process does for all: takeover, ageing, deadlines, retention."""
 
 from __future__ import annotations
 

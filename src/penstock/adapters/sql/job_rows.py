@@ -1,4 +1,4 @@
-"""Rows of a jobs table as jobs, and of a table of changes, for the queues that keep them."""
+"""Converts rows to jobs and changes, shared by all SQL queues."""
 
 from __future__ import annotations
 

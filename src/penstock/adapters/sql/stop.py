@@ -1,4 +1,4 @@
-"""Logs that take no more jobs; and what is noted in a log beside its jobs.
+"""Stops and reopens logs, and adds notes to them.
 
 Whoever changes jobs locks them first and their logs after, and a stop does so too.
 """

@@ -1,4 +1,4 @@
-"""Claiming: what may run now, in order, leased in the same transaction."""
+"""Claims jobs in order, and leases them in the same transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that cannot be read: each is a dead letter, and the others go on."""
+"""Turns unreadable rows into dead letters, so that the others keep running."""
 
 from __future__ import annotations
 

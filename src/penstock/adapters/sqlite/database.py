@@ -1,4 +1,4 @@
-"""Two connections to one SQLite file, each owned by a thread of its own.
+"""Two connections to one SQLite file, each owned by its own thread.
 
 All writes of a process go through one thread that commits whatever has gathered meanwhile in
 one transaction: under load, many callers share one fsync.

@@ -1,4 +1,4 @@
-"""A look at a SQLite file that makes no file, no folder and no table."""
+"""Inspects a SQLite file for the doctor. Read-only: creates no file, directory or table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SQLite file that any number of processes share: its threads and its wake-ups."""
+"""A SQLite file shared by several processes: its threads and its wake-ups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending leases: fenced, in batches, one statement per way to end."""
+"""Settles leases: fenced, in batches, one statement per outcome."""
 
 from __future__ import annotations
 

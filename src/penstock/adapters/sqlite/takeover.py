@@ -1,4 +1,4 @@
-"""Taking back what a dead or lapsed process held."""
+"""Takes over the jobs of a dead or expired process."""
 
 from __future__ import annotations
 

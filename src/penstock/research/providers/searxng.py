@@ -1,4 +1,4 @@
-"""SearXNG, a search engine that asks others: `GET /search?format=json`, page by page."""
+"""SearXNG, a metasearch engine: `GET /search?format=json`, page by page."""
 
 from __future__ import annotations
 

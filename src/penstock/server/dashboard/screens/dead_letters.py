@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fastapi import Request
 from starlette.responses import Response
 
 from penstock.api.tenant_view import dead_letters as filter_of
 from penstock.model.redact import hidden
-from penstock.ports.operators import DeadGroup
 from penstock.server.dashboard.job_actions import VERBS, act_of, change
 from penstock.server.dashboard.live import live
 from penstock.server.dashboard.page_route import router
@@ -32,7 +32,7 @@ async def dead_letters_live(request: Request, visit: Reading) -> Response:
     return live(request, "parts/dead_letters.html", lambda: _groups(visit))
 
 
-async def _groups(visit: PageContext) -> dict[str, list[DeadGroup]]:
+async def _groups(visit: PageContext) -> dict[str, Any]:
     """Without what nobody should see."""
     names = visit.desk.app.settings.hidden
     found = await visit.desk.dead_groups()
