@@ -13,7 +13,7 @@ from penstock.server.api import build
 from penstock.server.draining import Draining
 from penstock.server.metrics import Metrics
 from penstock.server.openapi import ALWAYS, WITH_BODY
-from tools.schema_words import link, row, section, type_of
+from tools.schema_words import link, row, section, type_of, without_enums
 
 API = """\
 # HTTP API
@@ -71,9 +71,7 @@ nothing was found. A histogram has `_bucket`, `_sum` and `_count`.
 
 def api_page() -> str:
     described = asyncio.run(_described())
-    schemas = described["components"]["schemas"]
-    enums = {name: schemas.pop(name) for name in list(schemas) if "enum" in schemas[name]}
-    described = _inlined(described, enums)
+    described = without_enums(described, described["components"]["schemas"])
     schemas = described["components"]["schemas"]
     operations = [
         _operation(method, path, operation)
@@ -92,18 +90,6 @@ def api_page() -> str:
 
 async def _described() -> dict[str, Any]:
     return build(Penstock(), ServerConfig(), Draining()).openapi()
-
-
-def _inlined(given: Any, enums: Mapping[str, Any]) -> Any:
-    """With the values of an enum where it is named: a page of its own would say no more."""
-    match given:
-        case {"$ref": str() as ref} if ref.rpartition("/")[2] in enums:
-            return enums[ref.rpartition("/")[2]]
-        case dict():
-            return {name: _inlined(one, enums) for name, one in given.items()}
-        case list():
-            return [_inlined(one, enums) for one in given]
-    return given
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:

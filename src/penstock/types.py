@@ -19,8 +19,8 @@ from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
 from penstock.ports.queue import FeedEntry, Stopped
 from penstock.research.service import Research
-from penstock.research.views import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
 from penstock.retrieval.search import SearchResult
+from penstock.wire.tasks import PageText, Queued, Resumed, StoppedTask, TaskLine, TaskView
 
 __all__ = [
     "AccessStore",

@@ -101,19 +101,23 @@ async def test_many_are_cancelled_and_why_not_is_said_of_the_others(site: Site) 
 
         named = [low[0].id, done.id, foreign.id, "nobody", low[0].id]
         assert (await cancel(ids=named)).json() == {
-            "cancelled": 1,
-            "not": [
+            "count": 1,
+            "ids": [low[0].id],
+            "refused": [
                 {"id": done.id, "why": "it is already completed"},
                 {"id": foreign.id, "why": "there is no such job"},
                 {"id": "nobody", "why": "there is no such job"},
             ],
         }
         wrong = (await cancel(ids=[high.id], priority="low")).json()
-        assert wrong["not"] == [{"id": high.id, "why": "it does not match the rest of the filter"}]
-        assert (await cancel(priority="low")).json() == {"cancelled": 2, "not": []}
+        assert wrong["refused"] == [
+            {"id": high.id, "why": "it does not match the rest of the filter"}
+        ]
+        left = (await cancel(priority="low")).json()
+        assert (left["count"], left["refused"]) == (2, [])
         assert (await cancel()).status_code == 422, "nothing is not everything"
         assert (await cancel(all=True, kind="add")).status_code == 422
-        assert (await cancel(all=True)).json()["cancelled"] == 1
+        assert (await cancel(all=True)).json()["count"] == 1
     assert (await site.app.get(foreign.id)).state == "queued"
 
 
@@ -126,8 +130,8 @@ async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> 
     async with await site.client() as client:
         ids = [dead[0].id, stopped.id, done.id]
         told = (await client.post("/v1/dead-letters/redrive", json={"ids": ids})).json()
-        assert (told["redriven"], told["ids"]) == (1, [dead[0].id])
-        assert told["not"] == [
+        assert (told["count"], told["ids"]) == (1, [dead[0].id])
+        assert told["refused"] == [
             {"id": stopped.id, "why": "its log paper is stopped; reopen it first"},
             {"id": done.id, "why": "it is completed, not a dead letter"},
         ]
@@ -135,7 +139,7 @@ async def test_a_redrive_says_what_it_left_and_keeps_the_history(site: Site) -> 
         assert [one["outcome"] for one in again["history"]] == ["failed", "redriven"]
         which = {"kind": "fail", "error_type": "ValueError"}
         told = (await client.post("/v1/dead-letters/discard", json=which)).json()
-    assert (told["discarded"], told["not"]) == (2, [])
+    assert (told["count"], told["refused"]) == (2, [])
 
 
 async def test_a_job_is_run_again_as_a_new_one(site: Site) -> None:
@@ -255,8 +259,8 @@ async def test_what_callers_do_is_recorded_however_it_ends(site: Site) -> None:
     assert details[0] == {"status": 404, "code": "not-found"}
     assert details[1] == {"limits": {"max_parallel": 3}}
     assert details[4] == {"new": again}
-    assert details[5] == {"which": {"kind": "fail"}, "changed": 1, "ids": [dead.id], "not": 0}
-    assert details[6] == {"which": {"ids": 2}, "changed": 1, "ids": [dead.id], "not": 1}
+    assert details[5] == {"which": {"kind": "fail"}, "count": 1, "ids": [dead.id], "refused": 0}
+    assert details[6] == {"which": {"ids": 2}, "count": 1, "ids": [dead.id], "refused": 1}
     assert {(one["tenant"], one["key_name"]) for one in told} == {("default", "test")}
     assert "pk_" not in str(page)
     assert "@" not in str(page)

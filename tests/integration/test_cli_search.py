@@ -98,7 +98,7 @@ def test_personal_data_in_a_question_finds_nobody_elses(filled: Cli) -> None:
     async def ask() -> list[tuple[set[str], str]]:
         async with app:
             found = [await documents.search(one) for one in ("weir 010-9876-5432", "phone")]
-            return [({hit.document.id for hit in one.passages}, one.note) for one in found]
+            return [({hit.document for hit in one.passages}, one.note) for one in found]
 
     mixed, word = asyncio.run(ask())
     assert mixed == ({"weir.md"}, NOT_LOOKED_FOR)

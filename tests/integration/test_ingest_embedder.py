@@ -49,7 +49,7 @@ async def test_wrong_answer_fails_the_document_and_nothing_of_it_is_stored(
         await app.documents.add(b"some text", id="a")
         document = await failed(app, "a")
         assert document.error is not None
-        assert (document.error["type"], document.live) == ("EmbedderError", False)
+        assert (document.error["type"], document.searchable) == ("EmbedderError", False)
         assert WRONG[fault] in document.message
         assert await either.count("vectors") == 0
         either.embedder.fault = None

@@ -314,7 +314,7 @@ async def test_app_keeps_documents_in_postgres_wherever_its_queue_is(
         document = await documents.add("Penguins march. A zebra sleeps.", id="zoo")
         await documents.wait(document.ref.id, timeout=60)
         result = await documents.search("where is the zebra?")
-        assert [passage.document.id for passage in result.passages] == ["zoo"]
+        assert [passage.document for passage in result.passages] == ["zoo"]
         assert result.mode == "hybrid"
         await documents.delete("zoo")
         assert (await documents.search("where is the zebra?")).passages == []

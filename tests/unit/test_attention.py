@@ -6,18 +6,15 @@ from typing import Any
 import pytest
 
 from penstock.api.attention import (
-    ORDER,
-    Attention,
     in_trouble,
     needs_attention,
-    process_state,
-    slowed,
 )
+from penstock.api.overview import lane_view, process_state
 from penstock.api.tenant_view import RESERVED
-from penstock.cli.lane_view import as_dict
 from penstock.model.job import JobState
 from penstock.ports.lanes import LaneInfo
 from penstock.ports.operators import DeadGroup, KindCounts, ProcessInfo
+from penstock.wire.operators import Attention, Condition
 
 NOW = 1_000_000.0
 LANE = LaneInfo("api", None, 1.0, 2, 0, 3, "closed", None, None, None, None, 0)
@@ -72,7 +69,7 @@ def test_a_lane_that_429s_have_slowed_down_is_told_with_what_is_configured(
     assert (one.what, one.subject, in_trouble(lane)) == ("throttled", "api", False)
     assert f"slowed to 0.153 starts/s (configured: {shown}) after repeated 429s" in one.todo
     assert "penstock lanes reset api" in one.todo
-    assert as_dict(lane)["trouble"] == slowed(lane)
+    assert lane_view(lane).trouble == "throttled"
 
 
 def test_a_suspicion_is_no_trouble_yet() -> None:
@@ -137,5 +134,5 @@ def test_the_worst_comes_first() -> None:
         dead=[DEAD],
     )
     order = [one.what for one in seen]
-    assert order == [what for what in ORDER if what in order]
+    assert order == [what for what in Condition if what in order]
     assert len(order) == 6

@@ -39,7 +39,7 @@ def list_actions(
     with opened(queue, config, keys=True) as (app, run):
         found = run(app.access.actions(limit, before, tenant))
     if as_json:
-        print_json([one.as_dict() for one in found])
+        print_json(found)
         return
     if not found:
         note("nothing was done" + (" that matches" if tenant or before else ""))

@@ -73,7 +73,7 @@ def list_documents(
             )
         )
     if as_json:
-        print_json([document.as_dict() for document in found])
+        print_json(found)
     elif not found:
         note("no documents match" if state or collection or before else "no documents")
     else:
@@ -96,6 +96,7 @@ def show(
 ) -> None:
     """Show a document in full: progress, masked data, and errors."""
     from penstock.cli.document_view import print_chunks, print_document
+    from penstock.wire.view import fields_of
 
     with opened(queue, config, documents=True) as (app, run):
         document = run(app.documents.get(document_id, collection=collection, tenant=tenant))
@@ -103,8 +104,8 @@ def show(
         if chunks:
             texts = run(app.documents.chunks(document_id, collection=collection, tenant=tenant))
     if as_json:
-        parts = {"texts": [chunk.as_dict() for chunk in texts]} if chunks else {}
-        print_json({**document.as_dict(), **parts})
+        parts = {"texts": texts} if chunks else {}
+        print_json({**fields_of(document), **parts})
         return
     print_document(document)
     if chunks:
@@ -169,10 +170,10 @@ def retry(
                 continue  # said below, once the others are retried
         worked_on = PARSE in live_kinds(run(app.processes()), app.queue.now())
     if as_json:
-        print_json([document.as_dict() for document in retried.values()])
+        print_json(list(retried.values()))
     else:
         for document in retried.values():
-            say(f"{printable(document.ref.id)}  {document.state}")
+            say(f"{printable(document.id)}  {document.state}")
         if retried and not worked_on:
             note(f"no worker process handles documents; start one: {worker_command(PARSE)}")
     _complain_of([one for one in ids if one not in retried], collection)

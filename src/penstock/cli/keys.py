@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from penstock.cli.output import Column, note, print_json, print_table, say
 from penstock.cli.session import opened
 from penstock.cli.text import age, printable
 from penstock.model.access import KeyScope
+from penstock.wire.view import fields_of
 
 if TYPE_CHECKING:
     from penstock.model.access import ApiKey
@@ -58,7 +59,7 @@ def create(
     with opened(queue, config, create=True, keys=True) as (app, run):
         run(app.access.add_key(key, hash_of(secret.reveal())))
     if as_json:
-        print_json({**_as_dict(key), "secret": secret.reveal()})
+        print_json({**fields_of(key), "secret": secret.reveal()})
         return
     say(secret.reveal())
     note(f"key {key.id} of tenant {printable(tenant)}: {_scopes(key)}")
@@ -78,7 +79,7 @@ def list_keys(
     with opened(queue, config, keys=True) as (app, run):
         found = run(app.access.keys(tenant))
     if as_json:
-        print_json([_as_dict(key) for key in found])
+        print_json(found)
     elif not found:
         note("no keys match" if tenant is not None else "no keys")
     else:
@@ -99,22 +100,9 @@ def revoke(
         # What was given is not repeated: somebody may have pasted a secret.
         raise NotFound("no key with that id; `penstock keys list` lists them")
     if as_json:
-        print_json(_as_dict(key))
+        print_json(key)
     else:
         say(f"{key.id}  revoked")
-
-
-def _as_dict(key: ApiKey) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "tenant": key.tenant,
-        "scopes": sorted(key.scopes),
-        "requests_per_minute": key.requests_per_minute,
-        "created_at": key.created_at,
-        "last_used_at": key.last_used_at,
-        "revoked_at": key.revoked_at,
-    }
 
 
 def _scopes(key: ApiKey) -> str:

@@ -18,7 +18,7 @@ from penstock.cli.options import (
     ThousandOption,
     new_group,
 )
-from penstock.cli.output import note, print_json, print_json_line, say
+from penstock.cli.output import note, print_event, print_json, say
 from penstock.cli.session import opened
 from penstock.cli.text import plural
 
@@ -43,7 +43,7 @@ def list_tasks(
     with opened(queue, config, research=True) as (app, run):
         found = run(app.research.tasks(tenant=tenant, limit=limit, before=before))
     if as_json:
-        print_json([task.as_dict() for task in found])
+        print_json(found)
     elif not found:
         note("no tasks older than that" if before else "no tasks")
     else:
@@ -73,7 +73,7 @@ def show(
     with opened(queue, config, research=True) as (app, run):
         view = run(app.research.status(task_id, limit=limit, cursor=cursor, tenant=tenant))
     if as_json:
-        print_json(view.as_dict())
+        print_json(view)
         return
     print_task(view)
     if view.cursor is not None:
@@ -101,7 +101,7 @@ def stop(
         mode: Literal["immediate", "graceful"] = "immediate" if now else "graceful"
         stopped = run(app.research.stop(task_id, mode=mode, tenant=tenant))
     if as_json:
-        print_json(stopped.as_dict())
+        print_json(stopped)
         return
     done, left = stopped.searches_done, stopped.searches_left
     cancelled = plural(stopped.cancelled, "job")
@@ -134,9 +134,10 @@ def resume(
 
     with opened(queue, config, research=True) as (app, run):
         resumed = run(app.research.resume(task_id, tenant=tenant))
-        if as_json:
-            tell = print_json_line if watch else print_json
-            tell({"event": "resumed", **resumed.as_dict()} if watch else resumed.as_dict())
+        if as_json and watch:
+            print_event("resumed", resumed)
+        elif as_json:
+            print_json(resumed)
         else:
             note(f"{resumed.status}, searches resumed: {resumed.queued}")
         code: int = ExitCode.OK

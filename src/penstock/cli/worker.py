@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.errors import ExitCode, UsageError
+from penstock.cli.errors import UsageError
 from penstock.cli.options import AppArgument, ConfigOption, JsonOption, QueueOption
-from penstock.cli.output import note, print_json_line
+from penstock.cli.output import note, print_event
 from penstock.cli.telemetry import LogFormatOption, VerboseOption, telemetry
 from penstock.cli.text import plural, printable
 
@@ -119,7 +119,7 @@ async def _serve(
     """Run jobs until told to stop or drained; the exit code."""
     import asyncio
 
-    from penstock.cli.stopping import EXIT_SECONDS, Signals, exit_after
+    from penstock.cli.stopping import Signals
 
     handlers = app.handlers if patterns is None else app.handlers.matching(patterns)
     signals = Signals()
@@ -140,13 +140,7 @@ async def _serve(
         for end in ends:
             end.cancel()
         await asyncio.gather(*ends, return_exceptions=True)
-    code = ExitCode.INTERRUPTED if signals.hasten.is_set() else ExitCode.OK
-    if as_json:
-        print_json_line({"event": "stopped", "exit_code": int(code)})
-    else:
-        note("stopped")
-    exit_after(EXIT_SECONDS, code)
-    return code
+    return signals.stopped(as_json=as_json)
 
 
 @asynccontextmanager
@@ -201,15 +195,7 @@ def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
 
     url, workers = hide_secrets(app.config.queue), app.config.engine.max_workers
     if as_json:
-        print_json_line(
-            {
-                "event": "started",
-                "queue": url,
-                "kinds": kinds,
-                "max_workers": workers,
-                "pid": os.getpid(),
-            }
-        )
+        print_event("started", queue=url, kinds=kinds, max_workers=workers, pid=os.getpid())
     else:
         note(
             f"penstock worker {os.getpid()} on {printable(url)}: "
@@ -220,7 +206,7 @@ def _announce(app: Penstock, kinds: Sequence[str], *, as_json: bool) -> None:
 def _say_stopping(orchestrator: JobOrchestrator, grace: float, *, as_json: bool) -> None:
     running = orchestrator.status["busy"]
     if as_json:
-        print_json_line({"event": "stopping", "grace_seconds": grace, "running": running})
+        print_event("stopping", grace_seconds=grace, running=running)
     elif running:
         note(
             f"stopping: waiting up to {grace:g} s for {plural(running, 'running job')}; "

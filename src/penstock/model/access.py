@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -93,9 +93,6 @@ class Action:
     detail: Mapping[str, Any]
     """Figures, filters, limits; no payloads."""
     outcome: ActionOutcome
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "detail": dict(self.detail), "outcome": str(self.outcome)}
 
 
 class Secret:

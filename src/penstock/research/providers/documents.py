@@ -47,7 +47,7 @@ class DocumentsProvider:
 
 
 def _finding(passage: Passage, note: str) -> Finding:
-    collection, document = passage.document.collection, passage.document.id
+    collection, document = passage.collection, passage.document
     source = passage.source
     path = f"collections/{quote(collection, safe='')}/documents/{quote(document, safe='')}"
     return Finding(
