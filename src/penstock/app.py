@@ -372,10 +372,12 @@ class Penstock(Operations):
         await self.queue.cancel(JobFilter(ids=[job_id]))
         return await self.get(job_id)
 
-    async def again(self, job: Job, *, job_id: str | None = None) -> Job:
-        """Run a job again as a new one, its child: the same kind, payload, lane, priority and
-        tenant, without its key, log and deadline. The old one stays as it is."""
-        return await self._enqueuer.again(job, job_id=job_id)
+    async def rerun(self, job: Job | str, *, job_id: str | None = None) -> Job:
+        """Run a job, or the one with this id, again as a new one: the same kind, payload, lane,
+        priority and tenant, without its key, log and deadline. The old one, which is the new one's
+        `rerun_of`, stays as it is. `job_id` names the new one, as for `enqueue`."""
+        old = await self.get(job) if isinstance(job, str) else job
+        return await self._enqueuer.rerun(old, job_id=job_id)
 
     async def stop_log(
         self, log: str, *, tenant: str = "default", running: bool = False, whole: bool = False

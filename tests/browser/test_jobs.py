@@ -196,9 +196,9 @@ def test_a_queued_job_says_why_it_waits_and_until_when(board: Board, served: Ser
     look.press("Cancel")
     assert look.ask("Yes, do it") == "Shall this job be cancelled?"
     look.says("1 job was cancelled.")
-    look.press("Run again as new")
+    look.press("Rerun")
     look.says("This is the new job.")
-    look.says("Parent")
+    look.says("Rerun of")
     look.fine()
 
 

@@ -74,6 +74,8 @@ class NewJobs:
     goes on. None: no run does."""
     attached: bool = False
     """They are cancelled with their parent."""
+    rerun_of: str | None = None
+    """The job that they repeat."""
     trace: str | None = None
     """The span that enqueues them, as a W3C traceparent."""
     replace_finished: bool = False

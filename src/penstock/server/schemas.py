@@ -109,6 +109,7 @@ class JobOut(BaseModel):
     key: str | None
     log: str | None
     parent_id: str | None
+    rerun_of: str | None = Field(description="The job that it repeats.")
     payload: dict[str, Any]
     enqueued_at: float
     run_at: float

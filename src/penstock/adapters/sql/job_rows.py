@@ -17,9 +17,9 @@ from penstock.ports.queue import NO_LANE, UNKNOWN_LANE, NewJob, NewJobs
 COLUMNS = (
     "id, kind, payload, state, tenant, priority, lane, key, log, parent_id, enqueued_at, run_at, "
     "started_at, finished_at, deadline, timeout, max_retries, attempts, releases, progress, "
-    "message, result, error, history, ready, band, turn, seq, lines"
+    "message, result, error, history, ready, band, turn, seq, lines, rerun_of"
 )
-STATE, LANE, READY, BAND, TURN, SEQ, LINES = 3, 6, 24, 25, 26, 27, 28
+STATE, LANE, READY, BAND, TURN, SEQ, LINES, RERUN_OF = 3, 6, 24, 25, 26, 27, 28, 29
 """Where a row has what."""
 
 
@@ -44,6 +44,7 @@ def job_of(row: Sequence[Any], served: Container[str], lanes: Mapping[int, str],
         key=row[7],
         log=row[8],
         parent_id=row[9],
+        rerun_of=row[RERUN_OF],
         enqueued_at=row[10],
         run_at=row[11],
         started_at=row[12],
@@ -100,6 +101,7 @@ def new_job(batch: NewJobs, item: NewJob, now: float) -> Job:
         key=item.key,
         log=batch.log,
         parent_id=batch.parent_id,
+        rerun_of=batch.rerun_of,
         enqueued_at=now,
         run_at=run_at,
         deadline=batch.deadline,
