@@ -32,16 +32,16 @@ from penstock.model.change import Change
 from penstock.model.job import Job, JobState, Priority, PriorityName
 from penstock.model.lane import LaneConfig
 from penstock.model.settings import Settings
-from penstock.ports.access import AccessStore
 from penstock.ports.queue import FeedEntry, JobFilter, Stopped, Topic
 from penstock.wiring.operations import Operations
 from penstock.wiring.queues import choose_queue
-from penstock.wiring.services import AppServices
+from penstock.wiring.services import AppServices, Service
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
     from penstock.research.service import Research
+    from penstock.wiring.keys import ApiKeys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -82,42 +82,50 @@ class Penstock(Operations):
         self._waiters = JobWaiters(self.queue)
         self._log_waiters = LogWaiters(self.queue)
         self.feeds = Feeds(self.queue, self.settings)
-        self._visitors = RequestScopes(self.queue, self.settings)
+        self._request_scopes = RequestScopes(self.queue, self.settings)
         if isasyncgenfunction(lifespan):
             raise ConfigError("write @asynccontextmanager on the lifespan: it is a generator")
         self._lifespan = lifespan
         self._opened = 0
         self._to_close = AsyncExitStack()
-        self._parts = AppServices(
+        self._services = AppServices(
             self.queue,
             self.config,
             self.lanes,
             self.job,
             self._enqueuer.enqueue,
             self._log_waiters,
-            self._visitors,
+            self._request_scopes,
         )
 
     @property
     def documents(self) -> Documents:
-        """The documents of this app. Asking for it registers the jobs that serve them, so ask
-        before workers start."""
-        return self._parts.documents
+        """The documents of an app that uses them; see `use`."""
+        return self._services.documents
 
     @property
     def research(self) -> Research:
-        """The research tasks of this app. Ask for it before workers start, too."""
-        return self._parts.research
+        """The research tasks of an app that uses them; see `use`."""
+        return self._services.research
 
     @property
     def answers(self) -> Answers:
-        """The answers of this app. Ask for it before workers start, too."""
-        return self._parts.answers
+        """The answers of an app that uses them; see `use`."""
+        return self._services.answers
 
     @property
-    def access(self) -> AccessStore:
-        """The API keys of the server, and what it has answered. Ask before the app is opened."""
-        return self._parts.access
+    def keys(self) -> ApiKeys:
+        """The API keys of an app that uses them; see `use`."""
+        return self._services.keys
+
+    def use(self, *services: Service) -> Self:
+        """Let the app use documents, research, answers or keys. Call it before the app is opened.
+
+        The app then opens its store with the queue, and worker processes also run the built-in
+        jobs: `ingest.*` for documents, `research.*`, `answers.*`. Research uses documents, answers
+        use both; keys have no jobs. ConfigError where a setting or an extra is missing."""
+        self._services.use(*services)
+        return self
 
     @property
     def settings(self) -> Settings:
@@ -212,8 +220,8 @@ class Penstock(Operations):
             async with AsyncExitStack() as opened:  # all of it, or nothing
                 await self.queue.open()
                 opened.push_async_callback(self.queue.close)
-                opened.push_async_callback(self._visitors.close)
-                await opened.enter_async_context(self._parts.opened())
+                opened.push_async_callback(self._request_scopes.close)
+                await opened.enter_async_context(self._services.opened())
                 self._to_close = opened.pop_all()
         self._opened += 1
         return self
@@ -455,11 +463,11 @@ class Penstock(Operations):
             handlers,
             settings=self.settings,
             enqueuer=self._enqueuer,
-            chores=self._parts.chores(handlers),
+            chores=self._services.chores(handlers),
             works=works,
             lifespan=None if self._lifespan is None else partial(self._lifespan, self),
         )
-        self._visitors.add(orchestrator)
+        self._request_scopes.add(orchestrator)
         return orchestrator
 
     @asynccontextmanager

@@ -281,7 +281,7 @@ async def test_where_nothing_can_be_recorded_nothing_is_done(
         async def away(action: Action) -> None:
             raise StoreUnavailable("the disk is full")
 
-        monkeypatch.setattr(type(site.app.access), "record", staticmethod(away))
+        monkeypatch.setattr(type(site.app.keys.store), "record", staticmethod(away))
         answer = await client.post(f"/v1/jobs/{job.id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (503, "store-unavailable")
     assert (await site.app.get(job.id)).state == "queued"

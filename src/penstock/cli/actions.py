@@ -36,8 +36,8 @@ def list_actions(
     With whose key, to what, how it ended, and figures. What is done by this command line is not
     there: who can use it can do anything to the queue.
     """
-    with opened(queue, config, keys=True) as (app, run):
-        found = run(app.access.actions(limit, before, tenant))
+    with opened(queue, config, "keys") as (app, run):
+        found = run(app.keys.store.actions(limit, before, tenant))
     if as_json:
         print_json([one.as_dict() for one in found])
         return

@@ -35,7 +35,7 @@ def list_answers(
     """List answers, the newest first."""
     from penstock.cli.answer_view import print_answers
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         found = run(app.answers.answers(tenant=tenant, limit=limit, before=before))
     if as_json:
         print_json([one.as_line() for one in found])
@@ -58,7 +58,7 @@ def show(
     """Show an answer: its text, what it cites, what was not found."""
     from penstock.cli.answer_view import print_answer
 
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         view = run(app.answers.get(answer_id, tenant=tenant))
     if as_json:
         print_json(view.as_dict())
@@ -75,7 +75,7 @@ def cancel(
     as_json: JsonOption = False,
 ) -> None:
     """Give a question up. One that is over stays as it is."""
-    with opened(queue, config, answers=True) as (app, run):
+    with opened(queue, config, "answers") as (app, run):
         answer = run(app.answers.cancel(answer_id, tenant=tenant))
     if as_json:
         print_json(answer.as_line())

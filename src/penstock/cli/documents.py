@@ -62,7 +62,7 @@ def list_documents(
     """List documents, the last accepted first."""
     from penstock.cli.document_view import print_documents
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         found = run(
             app.documents.documents(
                 tenant=tenant,
@@ -97,7 +97,7 @@ def show(
     """Show all of a document: how far it is, what was masked, and what went wrong."""
     from penstock.cli.document_view import print_chunks, print_document
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         document = run(app.documents.get(document_id, collection=collection, tenant=tenant))
         texts = []
         if chunks:
@@ -122,7 +122,7 @@ def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents for good, whatever is being done with them; asks first."""
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         if not yes:
             _confirm(len(ids))
@@ -157,7 +157,7 @@ def retry(
     from penstock.api.attention import live_kinds, worker_command
     from penstock.documents.jobs import PARSE
 
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         ids, collection = _named(app, document_ids, collection, tenant)
         retried = {}
         for document_id in ids:

@@ -50,13 +50,12 @@ def create(
     Only a hash of the secret is stored. The secret alone goes to standard output, so that
     KEY=$(penstock keys create ci) has it and nothing else.
     """
-    from penstock.model.access import hash_of, new_key
-
-    key, secret = new_key(
-        name, tenant=tenant, scopes=scope, requests_per_minute=requests_per_minute
-    )
-    with opened(queue, config, create=True, keys=True) as (app, run):
-        run(app.access.add_key(key, hash_of(secret.reveal())))
+    with opened(queue, config, "keys", create=True) as (app, run):
+        key, secret = run(
+            app.keys.create(
+                name, tenant=tenant, scopes=scope, requests_per_minute=requests_per_minute
+            )
+        )
     if as_json:
         print_json({**_as_dict(key), "secret": secret.reveal()})
         return
@@ -75,8 +74,8 @@ def list_keys(
     as_json: JsonOption = False,
 ) -> None:
     """List keys, newest first, revoked ones too. Secrets are not known."""
-    with opened(queue, config, keys=True) as (app, run):
-        found = run(app.access.keys(tenant))
+    with opened(queue, config, "keys") as (app, run):
+        found = run(app.keys.list(tenant))
     if as_json:
         print_json([_as_dict(key) for key in found])
     elif not found:
@@ -93,8 +92,8 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key: it is refused from now on, and cannot be brought back."""
-    with opened(queue, config, keys=True) as (app, run):
-        key = run(app.access.revoke(key_id))
+    with opened(queue, config, "keys") as (app, run):
+        key = run(app.keys.revoke(key_id))
     if key is None:
         # What was given is not repeated: somebody may have pasted a secret.
         raise NotFound("no key with that id; `penstock keys list` has them")

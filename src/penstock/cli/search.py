@@ -52,7 +52,7 @@ def search_documents(
     alone, and the answer says so. Personal data in it is not looked for: it was masked before
     anything was stored.
     """
-    with opened(queue, config, documents=True) as (app, run):
+    with opened(queue, config, "documents") as (app, run):
         result = run(
             app.documents.search(
                 question,

@@ -40,7 +40,7 @@ def list_tasks(
     """List research tasks, the newest first."""
     from penstock.cli.task_view import print_tasks
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         found = run(app.research.tasks(tenant=tenant, limit=limit, before=before))
     if as_json:
         print_json([task.as_dict() for task in found])
@@ -69,7 +69,7 @@ def show(
     """Show a task: its searches, what they found, what went wrong, what it waits for."""
     from penstock.cli.task_view import print_task
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         view = run(app.research.status(task_id, limit=limit, cursor=cursor, tenant=tenant))
     if as_json:
         print_json(view.as_dict())
@@ -96,7 +96,7 @@ def stop(
     Queued searches are cancelled. Running ones finish with their pages and are stored, unless
     --now.
     """
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         mode: Literal["immediate", "graceful"] = "immediate" if now else "graceful"
         stopped = run(app.research.stop(task_id, mode=mode, tenant=tenant))
     if as_json:
@@ -129,7 +129,7 @@ def resume(
     """
     import logging
 
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         resumed = run(app.research.resume(task_id, tenant=tenant))
         if as_json:
             tell = print_json_line if watch else print_json
@@ -163,7 +163,7 @@ def export(
     if as_json and format not in (None, "json"):
         raise UsageError(f"--json is --format json, and not {format}")
     chosen: Format = format or ("json" if as_json else "markdown")
-    with opened(queue, config, research=True) as (app, run):
+    with opened(queue, config, "research") as (app, run):
         text = run(app.research.export(task_id, chosen, tenant=tenant))
     if output is None:
         say(text.removesuffix("\n"))

@@ -57,8 +57,8 @@ def run_worker(
     """Run the jobs of an app in this process.
 
     Without an app it runs the built-in jobs: ingest.*, which make documents searchable,
-    research.*, which search, and answers.*, which answer. An app that uses app.documents,
-    app.research or app.answers runs these beside its own.
+    research.*, which search, and answers.*, which answer. An app that uses
+    documents, research or answers (`app.use`) runs these beside its own.
 
     It ends on SIGTERM or Ctrl-C, or with --drain when no job is left. A signal lets running
     jobs finish for the grace; what is still running then goes back to the queue and loses
@@ -87,9 +87,7 @@ def load_for_work(target: str | None, queue: str | None, config: str | None) -> 
     from penstock.config import hide_secrets
 
     if target is None:
-        app = Penstock(queue, config_file=config)
-        _ = app.answers  # asking for it registers its jobs, and those of documents and research
-        return app
+        return Penstock(queue, config_file=config).use("answers")
     # By way of the environment: the module makes the app, and reads it only while it does.
     if queue is not None:
         os.environ["PENSTOCK_QUEUE"] = queue

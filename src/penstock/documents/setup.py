@@ -42,7 +42,7 @@ from penstock.retrieval.relevance import OFFLINE_SIMILARITY, Cutoff
 Register = Callable[..., Callable[[Any], Any]]
 
 
-def open_library(
+def build_documents(
     queue: JobQueue,
     store: Store,
     settings: Settings,
@@ -52,13 +52,14 @@ def open_library(
     job: Register,
     enqueue: Enqueue,
     logs: LogWaiters,
-    visitors: RequestScopes,
+    scopes: RequestScopes,
     *,
     passed_on: bool = False,
 ) -> Documents:
-    """The library of an app; registers the jobs that serve it. `passed_on`: documents that a server
-    accepts are given their jobs by others (see `Documents.hand_over`), who are waited for."""
-    embedding = Embedding(embedder, visitors, settings.question_seconds)
+    """Build the documents of an app and register the jobs that serve them. `passed_on`: documents
+    that a server accepts are given their jobs by others (see `Documents.hand_over`), who are waited
+    for."""
+    embedding = Embedding(embedder, scopes, settings.question_seconds)
     overlap = settings.chunk_overlap
     slack = max(4, overlap // 4)
     chunk = ChunkSettings(size=settings.chunk_tokens, overlap=overlap, slack=slack)
