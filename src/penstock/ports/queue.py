@@ -1,4 +1,4 @@
-"""The port to a job queue: the ledger of jobs, worker processes and changes.
+"""The port to a job queue: jobs, worker processes, and the logs of changes.
 
 An adapter promises:
 - `enqueue` stores a whole batch or nothing, in one round trip;
