@@ -8,10 +8,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from penstock import config
-from penstock.engine.enqueuer import Enqueuer, When
+from penstock.engine.enqueue_options import EnqueueOptions
+from penstock.engine.enqueuer import Enqueuer
 from penstock.engine.feeds import Feeds
 from penstock.engine.handlers import Handler, Handlers
 from penstock.engine.orchestrator import JobOrchestrator
@@ -246,16 +247,7 @@ class Penstock(Operations):
         *,
         key: str | None = None,
         job_id: str | None = None,
-        priority: PriorityName | Priority = "medium",
-        delay: float | None = None,
-        run_at: When | None = None,
-        deadline: When | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        tenant: str = "default",
-        log: str | None = None,
-        replace: Literal["finished"] | None = None,
-        conn: Any = None,
+        **options: Unpack[EnqueueOptions],
     ) -> Job:
         """Store a job; once this returns it is never lost.
 
@@ -263,28 +255,9 @@ class Penstock(Operations):
         long as it is kept, another payload under it raises KeyConflict. With
         `replace="finished"` a key whose job failed or was cancelled starts a new one. `job_id`,
         32 hex digits that nobody else can have chosen, names the job itself: if it is there
-        already, it is given back.
-        `delay` or `run_at`: not before. `deadline`: not after. `timeout` and `max_retries` are
-        those of the kind unless given. `log` names the log it
-        reports to. `conn`, on PostgreSQL: an asyncpg connection to the queue's database with a
-        transaction open; the job is stored if that is committed, and gone if it is not.
+        already, it is given back. The other options are those of `EnqueueOptions`.
         """
-        return await self._enqueuer.enqueue(
-            kind,
-            payload,
-            key=key,
-            job_id=job_id,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            deadline=deadline,
-            timeout=timeout,
-            max_retries=max_retries,
-            tenant=tenant,
-            log=log,
-            replace=replace,
-            conn=conn,
-        )
+        return await self._enqueuer.enqueue(kind, payload, key=key, job_id=job_id, **options)
 
     async def enqueue_many(
         self,
@@ -292,34 +265,11 @@ class Penstock(Operations):
         payloads: Sequence[dict[str, Any] | None],
         *,
         keys: Sequence[str | None] | None = None,
-        priority: PriorityName | Priority = "medium",
-        delay: float | None = None,
-        run_at: When | None = None,
-        deadline: When | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        tenant: str = "default",
-        log: str | None = None,
-        replace: Literal["finished"] | None = None,
-        conn: Any = None,
+        **options: Unpack[EnqueueOptions],
     ) -> list[Job]:
-        """Store many jobs of one kind, up to 10,000 in one transaction (or all in that of
-        `conn`, see `enqueue`)."""
-        return await self._enqueuer.enqueue_many(
-            kind,
-            payloads,
-            keys=keys,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            deadline=deadline,
-            timeout=timeout,
-            max_retries=max_retries,
-            tenant=tenant,
-            log=log,
-            replace=replace,
-            conn=conn,
-        )
+        """Store many jobs of one kind, up to 10,000 in one transaction (or all in that of `conn`).
+        `keys` has one for each, or None; the options are those of `EnqueueOptions`."""
+        return await self._enqueuer.enqueue_many(kind, payloads, keys=keys, **options)
 
     async def get(self, job_id: str) -> Job:
         """The job as it stands now, or JobNotFound."""

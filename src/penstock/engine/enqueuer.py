@@ -9,6 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from penstock.engine.enqueue_options import When
 from penstock.engine.handlers import Handlers, check_kind, check_limits
 from penstock.engine.spans import sending
 from penstock.errors import ValidationError
@@ -24,8 +25,6 @@ BATCH = 10_000
 NAME_LIMIT = 512
 ALIKE = 0.8
 """How like another a kind must be to be taken for a slip of the pen."""
-
-When = float | datetime
 
 
 class Enqueuer:
