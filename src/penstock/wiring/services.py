@@ -14,11 +14,11 @@ from penstock.errors import ConfigError
 from penstock.lanes.registry import LaneRegistry
 from penstock.model.job import Job
 from penstock.ports.queue import JobQueue
-from penstock.ports.store import Store
 
 if TYPE_CHECKING:
     from penstock.answers.service import Answers
     from penstock.documents.service import Documents
+    from penstock.ports.store import Store
     from penstock.research.service import Research
     from penstock.wiring.keys import ApiKeys
 
